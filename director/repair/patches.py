@@ -10,7 +10,7 @@ from director.draft.lines import Item, Lines, data_at, in_lines, opening
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.language import writer
-from runtime.language.diagnostics import Source
+from runtime.language.diagnostics import BREAKS
 from runtime.language.workflow import Loaded
 from runtime.language.yaml_text import Document, Path
 
@@ -62,7 +62,7 @@ def _replaced(loaded: Loaded, values: dict[Path, Json]) -> str:
     document, text = loaded.document, loaded.text
     for path in sorted(values, key=lambda each: document.values[each].start, reverse=True):
         start, key = document.values[path].start, document.keys.get(path)
-        if key is not None and Source.BREAKS.search(text, key.stop, start):
+        if key is not None and BREAKS.search(text, key.stop, start):
             start = text.index(":", key.stop) + 1
         blank = " " if text[start - 1] == ":" else ""
         text = f"{text[:start]}{blank}{writer.inline(values[path])}{text[_end(document, path) :]}"

@@ -1,8 +1,7 @@
 """Files that a workflow uses: their paths, and checks of the calls.
 
-A file is identified by its path relative to the root file's path, normalized: ``workflows/shop.yaml`` with ``use:
-parts/pay.yaml`` uses ``workflows/parts/pay.yaml``. Below the root file's folder that path is the same on every machine, so a
-run stores the texts by it.
+A file is identified by its normalized path from the root file: ``workflows/shop.yaml`` with ``use: parts/pay.yaml`` uses
+``workflows/parts/pay.yaml``. A run stores the texts by that path.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ DEEPEST = 16
 
 
 class Unusable(Exception):
-    """A file cannot be used; ``code`` gives the reason, ``fix`` the remedy."""
+    """A file cannot be used."""
 
     def __init__(self, code: str, message: str, *fix: str | None) -> None:
         super().__init__(message)
@@ -43,8 +42,6 @@ class Unusable(Exception):
 
 
 class Files(Protocol):
-    """Source of the texts of used files."""
-
     def read(self, name: str) -> bytes | str:
         """Return the text of the file at path ``name``. Raises Unusable."""
         ...
@@ -89,7 +86,7 @@ class Project:
         except IsADirectoryError:
             raise Unusable("use-not-found", f"{name} is a folder", "name the workflow file in it") from None
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "its name is none"
+            reason = error.strerror if isinstance(error, OSError) else "its name is invalid"
             raise Unusable("use-not-read", f"{name} cannot be read: {reason}", regular_files.fix(error)) from None
 
 
@@ -124,8 +121,6 @@ def units(anatomy: Anatomy) -> list[NodeSource]:
 
 
 class Calls:
-    """Checks the calls of a file to others."""
-
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
         self._anatomy = anatomy
@@ -142,25 +137,23 @@ class Calls:
         self._secrets(unit, callee.workflow, str(callee.path))
 
     def _inputs(self, unit: NodeSource, callee: Workflow, file: str) -> None:
-        given: Json = unit.data.get("with")
-        if given is not None and not isinstance(given, dict):
+        given: Json = unit.data.get("with") or {}
+        if not isinstance(given, dict):
             return
-        given = given or {}
         for name, value in given.items():
             declared = callee.inputs.get(name)
             if declared is None:
                 close = errors.near(name, callee.inputs)
-                has = f"it has {', '.join(callee.inputs)}" if callee.inputs else "it has none"
-                meant = f"did you mean `{close}`?" if close else None
-                self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", meant or has, at=[name])
+                has = f"it has {', '.join(callee.inputs) or 'none'}"
+                fix = f"did you mean `{close}`?" if close else has
+                self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", fix, at=[name])
             elif not (isinstance(value, str) and OPENING in value) and (wrong := mismatch(declared, value)):
-                fix = "values are taken as they are written"
+                fix = "values are not converted here: write it in that type"
                 self.report(unit, "with", "wrong-type", f"`{name}` {wrong}", fix, at=[name])
-        missing = [name for name, each in callee.inputs.items() if each.required and name not in given]
+        missing = [f"`{name}`" for name, each in callee.inputs.items() if each.required and name not in given]
         if missing:
-            listed = ", ".join(f"`{name}`" for name in missing)
-            lacks = f"{file} needs the input{'s' if len(missing) > 1 else ''} {listed}"
-            self.report(unit, "with" if "with" in unit.data else "use", "missing-input", lacks, "give it in `with:`")
+            needs = f"{file} needs the input{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            self.report(unit, "with" if "with" in unit.data else "use", "missing-input", needs, "give it in `with:`")
 
     def _secrets(self, unit: NodeSource, callee: Workflow, file: str) -> None:
         given = names_in(unit.data.get("secrets") or [])
@@ -177,10 +170,9 @@ class Calls:
                 self.report(unit, "secrets", "unknown-secret", f"there is no secret `{name}` here", fix, at=[index])
         missing = [name for name in callee.secrets if name not in given]
         if missing:
-            listed = ", ".join(missing)
-            lacks = f"{file} needs the secret{'s' if len(missing) > 1 else ''} {listed}"
+            needs = f"{file} needs the secret{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             field = "secrets" if "secrets" in unit.data else "use"
-            self.report(unit, field, "missing-secret", lacks, f"write `secrets: [{', '.join(callee.secrets)}]`")
+            self.report(unit, field, "missing-secret", needs, f"write `secrets: [{', '.join(callee.secrets)}]`")
 
 
 def mismatch(declared: inputs.Input, value: Json) -> str | None:

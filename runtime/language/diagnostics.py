@@ -44,10 +44,7 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One mistake in a file."""
-
     code: str
-    """Stable name of the kind of mistake."""
     message: str
     """The mistake, in one sentence without a final stop."""
     file: str
@@ -59,7 +56,6 @@ class Diagnostic:
     help: tuple[str, ...] = ()
     """Help for the author: the nearest name, the choices, the other place."""
     level: Literal["error", "hint"] = "error"
-    """A hint is no mistake: the file is valid."""
 
     def as_json(self) -> dict[str, Json]:
         """Return it as JSON: code, message, file, and if known, line, column, end (column after the last), label, help."""
@@ -76,23 +72,21 @@ class Diagnostic:
 
         own = RED if self.level == "error" else BLUE
         lines = [f"{paint(f'{self.level}[{self.code}]', BOLD, own)}: {escapes.line(self.message)}"]
+        number = "" if self.mark is None else str(self.mark.line)
+        margin = " " * max(len(number), 1)
+        arrow, bar, equals = (paint(sign, BLUE) for sign in ("-->", "|", "="))
         if self.mark is None:
-            lines.append(f"  --> {escapes.line(self.file)}")
+            lines.append(f"{margin} {arrow} {escapes.line(self.file)}")
         else:
-            number = str(self.mark.line)
-            margin = " " * len(number)
             shown, before, width = excerpt(self.source, self.mark)
             carets = paint("^" * width, BOLD, own)
             lines += [
-                f"{margin}{paint('-->', BLUE)} {escapes.line(self.file)}:{number}:{self.mark.column}",
-                f"{margin} {paint('|', BLUE)}",
-                f"{paint(number, BLUE)} {paint('|', BLUE)} {shown}".rstrip(),
-                f"{margin} {paint('|', BLUE)} {' ' * before}{carets} {escapes.line(self.label)}".rstrip(),
+                f"{margin}{arrow} {escapes.line(self.file)}:{number}:{self.mark.column}",
+                f"{margin} {bar}",
+                f"{paint(number, BLUE)} {bar} {shown}".rstrip(),
+                f"{margin} {bar} {' ' * before}{carets} {escapes.line(self.label)}".rstrip(),
             ]
-            lines += [f"{margin} {paint('=', BLUE)} {escapes.line(each)}" for each in self.help]
-        if self.mark is None:
-            lines += [f"  = {escapes.line(each)}" for each in self.help]
-        return "\n".join(lines)
+        return "\n".join(lines + [f"{margin} {equals} {escapes.line(each)}" for each in self.help])
 
 
 def excerpt(source: str, mark: Mark) -> tuple[str, int, int]:
@@ -108,11 +102,9 @@ def excerpt(source: str, mark: Mark) -> tuple[str, int, int]:
     return before + marked + visible(source[end:]) + tail, width_of(before), max(width_of(marked), 1)
 
 
-HIDDEN = re.compile("[\u200b-\u200d\u2060\ufeff]")
-
-
 def visible(text: str) -> str:
-    return escapes.line(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\t", "    ")))
+    text = re.sub("[\u200b-\u200d\u2060\ufeff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return escapes.line(text.replace("\t", "    "))
 
 
 class WorkflowInvalid(UsageError):
@@ -137,18 +129,19 @@ class WorkflowInvalid(UsageError):
         return "\n\n".join(each.render(colour=colour) for each in self.diagnostics)
 
 
+BREAKS = re.compile(r"\r\n|\r|\n")
+
+
 class Source:
     """A text with its lines: converts offsets to places and places to diagnostics."""
-
-    BREAKS = re.compile(r"\r\n|\r|\n")
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.text = text
-        self._starts = [0, *(found.end() for found in self.BREAKS.finditer(text))]
+        self._starts = [0, *(found.end() for found in BREAKS.finditer(text))]
 
     def mark(self, start: int, stop: int) -> Mark:
-        """Return the place between two offsets, cut at the end of its first line."""
+        """Return the place from one offset to another, cut at the end of its first line."""
         line = bisect.bisect_right(self._starts, start)
         first = self._starts[line - 1]
         ends = first + len(self.line(line))

@@ -20,18 +20,12 @@ from runtime.language.diagnostics import Diagnostic
 from runtime.language.workflow import Loaded
 from runtime.log import step_states
 
-_WHICH = frozenset({"has_text", "nth", "exact"})
-"""Fields of a target that select among elements of one kind."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hint:
-    """A possible improvement of a file."""
-
     file: Loaded
     code: str
     node: str
-    """Id of the node."""
     text: str
     fix: str
 
@@ -56,13 +50,8 @@ def _in_confirm(around: Sequence[Node]) -> bool:
     return any(isinstance(each, Leaf) for each in around)
 
 
-# Lists with pages
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class _List:
-    """A list that a loop pages through."""
-
+class _PagedList:
     loop: Iterate
     address: str | None
     """Address of the page with the list, as written; None if a click leads to it."""
@@ -71,31 +60,24 @@ class _List:
 
 
 def _of_lists(file: Loaded) -> Iterator[Hint]:
-    lists = list(_lists(file))
+    lists = list(_paged_lists(file))
     for node, around in _effects(file) if lists else ():
-        for each in lists:
-            if node.confirm is not None and _asks_one_page(node.confirm.nodes, each):
-                yield Hint(
-                    file,
-                    "confirm-reads-one-page",
-                    node.id,
-                    f"the `confirm` of `{node.id}` reads one page of a list through which `{each.loop.id}` leafs: what is on a later page counts as not done, and is done again",
-                    "let it go through all pages too: `confirm` may hold `iterate` and clicks with `effect: read`",
-                )
-                break
-        for each in lists:
-            if each.loop not in around and any(_kind(target) in each.read for target in _verified(node)):
-                yield Hint(
-                    file,
-                    "verify-reads-one-page",
-                    node.id,
-                    f"the `verify` of `{node.id}` looks at one page of a list through which `{each.loop.id}` leafs: what is on another page is not there",
-                    "name what the action itself shows, such as a message; or ask the whole list after it",
-                )
-                break
+        if node.confirm is not None and (asked := [each for each in lists if _asks_one_page(node.confirm.nodes, each)]):
+            text = _one_page(node, "confirm", asked[0], "an item on a later page counts as not done, and is done again")
+            fix = "let it go through all pages too: `confirm` may hold `iterate` and clicks with `effect: read`"
+            yield Hint(file, "confirm-reads-one-page", node.id, text, fix)
+        looks = {_kind(target) for rule in node.verify for target in (rule.target, rule.visible) if target is not None}
+        if seen := [each for each in lists if each.loop not in around and looks & each.read]:
+            text = _one_page(node, "verify", seen[0], "an item on another page is not found")
+            fix = "name what the action itself shows, such as a message; or ask the whole list after it"
+            yield Hint(file, "verify-reads-one-page", node.id, text, fix)
 
 
-def _lists(file: Loaded) -> Iterator[_List]:
+def _one_page(node: Leaf, field: str, each: _PagedList, what: str) -> str:
+    return f"the `{field}` of `{node.id}` reads one page of a list that `{each.loop.id}` pages through: {what}"
+
+
+def _paged_lists(file: Loaded) -> Iterator[_PagedList]:
     """Yield the lists that loops of the file page through: by a click that only reads, at the same element on each page."""
     address: str | None = None
     for node, around in file.index.values():
@@ -103,31 +85,27 @@ def _lists(file: Loaded) -> Iterator[_List]:
             continue
         if isinstance(node, Goto):
             address = node.url
-        elif isinstance(node, Iterate) and any(_leafs(each) for each in _below(node)):
+        elif isinstance(node, Iterate) and any(_turns_page(each) for each in _below(node)):
             within = list(_below(node))
-            if not any(isinstance(each, BrowserAction) and each.moves_page and not _leafs(each) for each in within):
+            if not any(isinstance(each, BrowserAction) and _moves(each) and not _turns_page(each) for each in within):
                 read = {_kind(target) for each in within if (target := _target(each)) is not None and not _moves(each)}
-                yield _List(node, address, frozenset(read))
-        elif isinstance(node, Click) and not any(_leafs(node) and isinstance(each, Iterate) for each in around):
+                yield _PagedList(node, address, frozenset(read))
+        elif isinstance(node, Click) and not any(_turns_page(node) and isinstance(each, Iterate) for each in around):
             address = None
 
 
-def _leafs(node: Node) -> bool:
-    return (
-        isinstance(node, Click)
-        and node.effect_class == "read"
-        and node.opens is None
-        and OPENING not in str(node.target)
-    )
-
-
-def _asks_one_page(nodes: Sequence[Node], each: _List) -> bool:
-    steps = [step for node in nodes for step in (node, *_below(node))]
-    if any(_leafs(step) for step in steps):
+def _turns_page(node: Node) -> bool:
+    if not isinstance(node, Click) or node.effect_class != "read":
         return False
-    gotos = [step.url for step in steps if isinstance(step, Goto)]
+    return node.opens is None and OPENING not in str(node.target)
+
+
+def _asks_one_page(nodes: Sequence[Node], each: _PagedList) -> bool:
+    steps = [step for node in nodes for step in (node, *_below(node))]
+    if any(_turns_page(step) for step in steps):
+        return False
     if each.address is not None:
-        return gotos[-1:] == [each.address]
+        return [step.url for step in steps if isinstance(step, Goto)][-1:] == [each.address]
     return any((target := _target(step)) is not None and _kind(target) in each.read for step in steps)
 
 
@@ -147,87 +125,56 @@ def _target(node: Node) -> Target | None:
     return found if isinstance(found, Target) else None
 
 
-def _verified(node: Leaf) -> Iterator[Target]:
-    for rule in node.verify:
-        yield from (each for each in (rule.target, rule.visible) if each is not None)
-
-
 def _kind(target: Target) -> str:
-    return target.model_dump_json(exclude_none=True, exclude=set(_WHICH))
-
-
-# Retries
+    """Return the target without the fields that select among elements of one kind."""
+    return target.model_dump_json(exclude_none=True, exclude={"has_text", "nth", "exact"})
 
 
 def _of_retries(file: Loaded) -> Iterator[Hint]:
     for node, _around in _effects(file):
         on = [code for code in (node.retry.on or () if node.retry else ()) if code in step_states.LOST]
         if on:
-            yield Hint(
-                file,
-                "retry-acts-twice",
-                node.id,
-                f"`{node.id}` is tried again on {' and '.join(f'`{code}`' for code in on)}, after which nobody knows whether it happened: it may happen twice",
-                "leave that out of `retry.on`, and give the node a `confirm`: with it `retry` asks the site first",
-            )
-
-
-# The page after a side effect
+            codes = " and ".join(f"`{code}`" for code in on)
+            text = f"`{node.id}` is tried again on {codes}, which does not tell if it happened: it may happen twice"
+            fix = "leave that out of `retry.on`, and give the node a `confirm`: with it `retry` asks the site first"
+            yield Hint(file, "retry-acts-twice", node.id, text, fix)
 
 
 def _without_goto(file: Loaded) -> Iterator[Hint]:
-    told: set[str] = set()
+    reported: set[str] = set()
     for node, around in _effects(file):
-        if node.confirm is None:
-            continue
-        for reader in _next_on_page(file, node, around):
-            if not _moves(reader) and reader.id not in told and reader.id in file.index:
-                told.add(reader.id)
-                yield Hint(
-                    file,
-                    "effect-without-goto",
-                    reader.id,
-                    f"`{reader.id}` reads the page to which `{node.id}` leads: where that is found done after a crash, the page may be gone",
-                    "begin with a `goto` of the page that is read",
-                )
+        for reader in _next_on_page(file, node, around) if node.confirm is not None else ():
+            if not _moves(reader) and reader.id not in reported and reader.id in file.index:
+                reported.add(reader.id)
+                text = f"`{reader.id}` reads the page to which `{node.id}` leads: if that is found done after a crash, the page may be gone"
+                yield Hint(file, "effect-without-goto", reader.id, text, "begin with a `goto` of the page that is read")
 
 
 def _next_on_page(file: Loaded, node: Node, around: Sequence[Node]) -> Iterator[Leaf]:
     """Yield the page steps that may run right after ``node``."""
-    outer: list[Node] = list(around)
-    while True:
-        block = _block_of(file, node, outer[-1] if outer else None)
+    for owner in (*reversed(around), None):
+        blocks = [file.workflow.nodes] if owner is None else [each for _field, each in owner.blocks()]
+        block = next(each for each in blocks if any(inner is node for inner in each))
         place = next(number for number, each in enumerate(block) if each is node)
-        if (yield from _first(file, block[place + 1 :])):
+        if (yield from _first(file, block[place + 1 :])) or owner is None:
             return
-        if not outer:
-            return
-        node = outer.pop()
-        if isinstance(node, Iterate):
+        if isinstance(owner, Iterate):
             # Or the next iteration begins.
             yield from _first(file, block)
-
-
-def _block_of(file: Loaded, node: Node, owner: Node | None) -> Sequence[Node]:
-    blocks: list[Sequence[Node]] = [file.workflow.nodes] if owner is None else [each for _field, each in owner.blocks()]
-    return next(each for each in blocks if any(one is node for one in each))
+        node = owner
 
 
 def _first(file: Loaded, nodes: Sequence[Node]) -> Generator[Leaf, None, bool]:
     """Yield the page steps that may be the first of ``nodes``; return True if one of them certainly runs."""
     for node in nodes:
-        surely = False
-        if isinstance(node, Leaf):
-            surely = node.touches_page
-            if surely:
-                yield node
+        surely = isinstance(node, Leaf) and node.touches_page
+        if isinstance(node, Leaf) and surely:
+            yield node
         elif isinstance(node, Container):
             used = file.callees.get(node.id)
-            blocks = [used.workflow.nodes] if used is not None else [each for _field, each in node.blocks()][:1]
-            if isinstance(node, Route):
-                blocks = [each for _field, each in node.blocks()]
+            blocks = [used.workflow.nodes] if used is not None else [each for _field, each in node.blocks()]
             surely = not isinstance(node, Iterate | Route)
-            for block in blocks:
+            for block in blocks if isinstance(node, Route) else blocks[:1]:
                 surely = (yield from _first(used or file, block)) and surely
         if surely and node.when is None:
             return True

@@ -50,7 +50,6 @@ class Input(Part):
 
 
 def fits(value: Json, kind: Kind) -> bool:
-    """Return True if a value is of a kind."""
     if kind == "boolean" or isinstance(value, bool):
         return kind == "boolean" and isinstance(value, bool)
     if kind == "integer":
@@ -73,7 +72,8 @@ def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str,
     for name in given:
         if name not in declared:
             close = errors.near(name, declared)
-            fix = f"did you mean `{close}`?" if close else _declared(declared)
+            known = [f"{each} ({field.type}{', needed' if field.required else ''})" for each, field in declared.items()]
+            fix = f"did you mean `{close}`?" if close else f"it has {', '.join(known) or 'none'}"
             raise UsageError("unknown-input", f"the workflow has no input `{name}`", fix=fix)
     missing = [name for name, field in declared.items() if field.required and name not in given]
     if missing:
@@ -97,11 +97,8 @@ def _read(name: str, field: Input, value: Json) -> Json:
     if read is not None and fits(read, field.type):
         return read
     what = "this text" if isinstance(value, str) else kind_of(value)
-    raise UsageError(
-        "input-type",
-        f"the input `{name}` must be {WORDS[field.type]}, and {what} is not",
-        fix=_example(name, field.type),
-    )
+    fix = f"for example `-i {name}={EXAMPLES.get(field.type, '…')}`"
+    raise UsageError("input-type", f"the input `{name}` must be {WORDS[field.type]}, and {what} is not", fix=fix)
 
 
 def _from_text(text: str, kind: Kind) -> Json:
@@ -118,20 +115,4 @@ def _from_text(text: str, kind: Kind) -> Json:
     return value
 
 
-def _example(name: str, kind: Kind) -> str:
-    samples = {
-        "number": "12.5",
-        "integer": "12",
-        "boolean": "true",
-        "list": """'["a", "b"]'""",
-        "map": """'{"a": 1}'""",
-    }
-    return f"for example `-i {name}={samples.get(kind, '…')}`"
-
-
-def _declared(declared: Mapping[str, Input]) -> str:
-    if not declared:
-        return "it has none"
-    return "it has " + ", ".join(
-        f"{name} ({field.type}{', needed' if field.required else ''})" for name, field in declared.items()
-    )
+EXAMPLES = {"number": "12.5", "integer": "12", "boolean": "true", "list": """'["a", "b"]'""", "map": """'{"a": 1}'"""}

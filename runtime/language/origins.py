@@ -27,8 +27,7 @@ def allowed(
 ) -> list[str]:
     """Return the allowed origins in the order of the file, each once. ``nodes`` are those of the file and of all files that it uses.
 
-    Without a list: the literal origins of addresses in ``goto`` nodes and in the ``with`` of groups, and of inputs that are
-    addresses. Raises UsageError ``bad-origin`` for an invalid entry of the list.
+    Without a list: the literal origins of ``goto`` nodes, of the ``with`` of groups, and of inputs. Raises UsageError ``bad-origin``.
     """
     if declared is None:
         addresses = [*_spelt_out(nodes), *(value for value in inputs.values() if isinstance(value, str))]
@@ -38,11 +37,8 @@ def allowed(
         value = templates[entry].render({"inputs": inputs}, _NoClock()) if entry in templates else entry
         known = origin(value) if isinstance(value, str) else None
         if known is None:
-            raise UsageError(
-                "bad-origin",
-                f"`allowed_origins` holds {entry!r}, which is no origin with these inputs",
-                fix="an origin is like https://shop.test or http://127.0.0.1:8765",
-            )
+            message = f"`allowed_origins` holds {entry!r}, which is no origin with these inputs"
+            raise UsageError("bad-origin", message, fix="an origin is like https://shop.test or http://127.0.0.1:8765")
         found.append(known)
     return list(dict.fromkeys(found))
 
@@ -61,29 +57,27 @@ class _NoClock(Clock):
     """Refuses time functions: origins are computed before the run has a time."""
 
     def now(self) -> str:
-        raise UsageError("bad-origin", "`now()` has no place in `allowed_origins`")
+        raise UsageError("bad-origin", "`allowed_origins` cannot use `now()` or `uuid()`")
 
-    def uuid(self) -> str:
-        raise UsageError("bad-origin", "`uuid()` has no place in `allowed_origins`")
+    uuid = now
 
 
 def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     declared = anatomy.clean.get("allowed_origins")
     problems: list[Diagnostic] = []
     if declared is None:
-        message = "an `agent` goes where its model and the pages lead it, and this file does not say how far"
+        message = "an `agent` follows its model and the pages, and this file does not limit the sites"
         fix = 'write `allowed_origins: ["https://shop.test"]` at the top of the file, with every site that it may open'
         agents = (unit for unit in anatomy.every_unit() if unit.model is Agent)
         problems += [document.problem("agent-without-origins", message, (*unit.path, "type"), fix) for unit in agents]
     for index, entry in enumerate(declared if isinstance(declared, list) else []):
         if not isinstance(entry, str) or OPENING in entry:
             continue
-        message = fix = ""
+        path = ("allowed_origins", index)
         if (known := origin(entry)) is None:
-            message, fix = f"`{entry}` is not an origin", "an origin is like https://shop.test"
+            fix = "an origin is like https://shop.test"
+            problems.append(document.problem("bad-origin", f"`{entry}` is not an origin", path, fix))
         elif urllib.parse.urlsplit(entry.strip()).path not in ("", "/"):
             message = "an origin has no path: all documents of a site are allowed, or none"
-            fix = f"write `{known}`"
-        if message:
-            problems.append(document.problem("bad-origin", message, ("allowed_origins", index), fix))
+            problems.append(document.problem("bad-origin", message, path, f"write `{known}`"))
     return problems

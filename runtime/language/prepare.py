@@ -11,17 +11,15 @@ from nodes.values import Json
 from runtime.language import callees, node_tree, reader, workflow
 from runtime.secrets import masking, sources
 
-SECRET = re.compile(r"\bsecrets\.\w+")
-"""A reference to a secret."""
+SECRET_REFERENCE = re.compile(r"\bsecrets\.\w+")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prepared:
-    """A workflow that was checked and can run, with everything that a run of it gets. Nothing is written yet."""
+    """A workflow that was checked and can run, with everything that a run of it gets."""
 
     loaded: workflow.Loaded
     inputs: Mapping[str, Json]
-    """Value of every input, typed."""
     secrets: Mapping[str, str] = dataclasses.field(repr=False)
 
 
@@ -34,7 +32,7 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources
     loaded.origins(typed)
     known = sources.read(source, loaded.workflow.secrets, loaded.path.parent)
     masker = masking.Masker(known)
-    _refuse_secret_in_file(loaded, masker)
+    _check_no_secret_in_file(loaded, masker)
     if masker.json(typed) != typed:
         named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
         raise UsageError(
@@ -45,7 +43,7 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources
     return Prepared(loaded, typed, known)
 
 
-def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> None:
+def _check_no_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> None:
     """Refuse a secret in the file or in one that it uses. A comment may contain it.
 
     The stored text is masked, and a resumed run uses that text: a mask outside comments would become a value.
@@ -53,9 +51,9 @@ def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> N
     """
     for file in loaded.files():
         for path, text in node_tree.texts_for_secrets(file.workflow):
-            if names := masker.words_in(SECRET.sub("", text)):
+            if names := masker.words_in(SECRET_REFERENCE.sub("", text)):
                 mark = file.document.mark(path)
-                raise _in_file(f"{file.path}:{mark.line}:{mark.column}" if mark else str(file.path), names)
+                raise _in_file(loaded, f"{file.path}:{mark.line}:{mark.column}" if mark else str(file.path), names)
     masker = masker.but_words
     hidden = {path: masker.text(text) for path, text in loaded.texts().items()}
     touched = [each for each in loaded.files() if masker.holds(each.text)]
@@ -69,14 +67,14 @@ def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> N
         pass
     places = [(each, number) for each in touched if (number := _line_with_secret(each.text, masker))]
     file, number = places[0] if places else (touched[0], 1)
-    raise _in_file(f"{file.path}:{number}", masker.named(file.text))
+    raise _in_file(loaded, f"{file.path}:{number}", masker.named(file.text))
 
 
-def _in_file(place: str, names: Sequence[str]) -> UsageError:
+def _in_file(loaded: workflow.Loaded, place: str, names: Sequence[str]) -> UsageError:
     return UsageError(
         "secret-in-file",
         f"{place}: the value of the secret {', '.join(names)} is in the workflow file itself",
-        fix=f"write `{{{{ secrets.{names[0]} }}}}` in its place; if it only happens to be the same text, choose another secret",
+        fix=f"write `{{{{ secrets.{names[0]} }}}}` in its place, then `runops run {loaded.path}`; if it is the same text by chance, choose another secret",
     )
 
 

@@ -35,7 +35,9 @@ def workflow_schema() -> dict[str, Json]:
     nodes = [model for kind in types.values() for model in kind.models]
     owners: list[type[Part]] = [Workflow, Confirm, *nodes, *_parts_with_blocks(nodes)]
     names, whole = models_json_schema(
-        [(model, "validation") for model in (*owners, Target)], ref_template="#/$defs/{model}", schema_generator=Plain
+        [(model, "validation") for model in (*owners, Target)],
+        ref_template="#/$defs/{model}",
+        schema_generator=Plain,
     )
     refs = {model: names[model, "validation"]["$ref"] for model in (*owners, Target)}
     defs: dict[str, Any] = {name: tidied(each) for name, each in whole["$defs"].items()}
@@ -47,7 +49,12 @@ def workflow_schema() -> dict[str, Json]:
     role = defs[_name(refs[Target])]["properties"]["role"]
     role["anyOf"] = [{"enum": sorted(ROLES)}, {"type": "string", "pattern": r"\{\{"}, {"type": "null"}]
     root = defs.pop(_name(refs[Workflow]))
-    defs["Node"] = _node(types, refs)
+    defs["Node"] = {
+        "type": "object",
+        "required": ["id", "type"],
+        "properties": {"id": {"type": "string"}, "type": {"enum": list(types), "description": "Node type."}},
+        "allOf": [_when("type", name, _type(kind, refs)) for name, kind in types.items()],
+    }
     return {"$schema": DIALECT, **root, "title": "RunOps workflow", "$defs": dict(sorted(defs.items()))}
 
 
@@ -60,9 +67,7 @@ def tidied(value: Json) -> Json:
         return [tidied(each) for each in value]
     if not isinstance(value, dict):
         return value
-    tidy: dict[str, Json] = {
-        key: tidied(each) for key, each in value.items() if not (key == "default" and each is None)
-    }
+    tidy: dict[str, Json] = {key: tidied(each) for key, each in value.items() if (key, each) != ("default", None)}
     description = tidy.get("description")
     if isinstance(description, str):
         paragraphs = description.replace("``", "`").split("\n\n")
@@ -73,11 +78,9 @@ def tidied(value: Json) -> Json:
 def _put_blocks(model: type[Part], definition: dict[str, Any]) -> None:
     for name, field in model.model_fields.items():
         if shape_of(model, name).block:
-            place = definition["properties"][field.alias or name]
-            block: dict[str, Any] = {"type": "array", "items": NODE, "minItems": 1}
-            if "description" in place:
-                block["description"] = place["description"]
-            definition["properties"][field.alias or name] = block
+            properties, key = definition["properties"], field.alias or name
+            about = {each: text for each, text in properties[key].items() if each == "description"}
+            properties[key] = {"type": "array", "items": NODE, "minItems": 1, **about}
 
 
 def _parts_with_blocks(nodes: list[type[Node]]) -> list[type[Part]]:
@@ -89,15 +92,6 @@ def _parts_with_blocks(nodes: list[type[Node]]) -> list[type[Part]]:
             if part is not None and any(shape_of(part, each).block for each in part.model_fields) and part not in found:
                 found.append(part)
     return found
-
-
-def _node(types: Mapping[str, NodeType], refs: Mapping[type[Part], str]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "required": ["id", "type"],
-        "properties": {"id": {"type": "string"}, "type": {"enum": list(types), "description": "Node type."}},
-        "allOf": [_when("type", name, _type(kind, refs)) for name, kind in types.items()],
-    }
 
 
 def _type(kind: NodeType, refs: Mapping[type[Part], str]) -> dict[str, Json]:

@@ -1,8 +1,7 @@
 """Converts YAML text to plain data, with the place of every key and value.
 
 Scalars follow YAML 1.2: `on`, `no`, `1:30`, `012` and dates stay text. Surprising constructs are refused: duplicate keys,
-keys that are not text, tags, several documents, and anything without bounds. Nothing here recurses, so no text can exhaust
-the stack.
+keys that are not text, tags, several documents, and anything without bounds.
 """
 
 from __future__ import annotations
@@ -92,6 +91,8 @@ class Document:
 DATA = "a workflow is small: data belongs in an input (`--input NAME=@FILE`), blocks that repeat into a file of their own (`use:`)"
 """Fix for a file that is too large."""
 
+BRACES = "a value that begins with `{{` must be in quotes"
+
 
 def read(name: str, content: bytes | str) -> Document:
     """Return the data of a YAML text, called ``name`` in its diagnostics. Never raises for invalid content."""
@@ -123,7 +124,7 @@ def _decoded(name: str, content: bytes | str) -> tuple[str, Diagnostic | None]:
     if found := UNPRINTABLE.search(text):
         source = Source(name, text)
         character = "NUL" if found[0] == "\0" else f"U+{ord(found[0]):04X}"
-        message = f"the control character {character} may not stand in YAML"
+        message = f"the control character {character} is not allowed in YAML"
         help = ['in a quoted text it can be written as an escape: "\\x1b"']
         return text, source.diagnostic("not-text", message, source.mark(*found.span()), help=help)
     return text, None
@@ -136,23 +137,6 @@ class _Stop(Exception):
         self.problem = problem
 
 
-@dataclasses.dataclass(slots=True)
-class _Open:
-    """A list or map that is being built."""
-
-    path: Path
-    data: Any
-    mapping: bool
-    anchor: str | None
-    count: int
-    """Number of nodes counted when it began."""
-    start: int
-    key: str | None = None
-    """In a map: the key of the next value."""
-    lost: bool = False
-    """In a map: True if the next value belongs to a refused key."""
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Anchored:
     data: Any
@@ -161,28 +145,35 @@ class _Anchored:
 
 
 class _Builder:
-    """Builds a document from PyYAML's events."""
+    """Builds a document from PyYAML's events. The recursion is at most ``DEEPEST`` levels deep."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._source = document.source
-        self._stack: list[_Open] = []
-        self._anchors: dict[str, _Anchored | None] = {}
+        self._anchors: dict[str | None, _Anchored | None] = {}
+        """None while the anchored value is being read."""
         self._nodes = 0
-        self._documents = 0
+        self._events = self._parsed()
 
     def run(self) -> Diagnostic | None:
+        documents = 0
         try:
-            for event in self._events():
-                self._take(event)
+            for event in self._events:
+                if isinstance(event, events.DocumentStartEvent):
+                    documents += 1
+                    if documents > 1:
+                        fix = "a file is one workflow: take the `---` away"
+                        self._stop("several-documents", "the file holds several documents", event, fix)
+                elif isinstance(event, events.NodeEvent):
+                    self._document.data = self._value(event, ())
         except _Stop as stop:
             return stop.problem
-        if self._documents == 0:
-            begin = "a workflow begins with `version: 1` and has `nodes:`; `runops nodes` lists what may stand there"
+        if documents == 0:
+            begin = "a workflow begins with `version: 1` and has `nodes:`; `runops nodes` lists the node types"
             return self._source.diagnostic("empty-file", "the file is empty", self._source.mark(0, 0), help=[begin])
         return None
 
-    def _events(self) -> Iterator[Any]:
+    def _parsed(self) -> Iterator[Any]:
         try:
             yield from yaml.parse(self._source.text, Loader=LOADER)
         except yaml.YAMLError as error:
@@ -198,108 +189,98 @@ class _Builder:
         label = str(getattr(error, "context", None) or "")
         line = self._source.line(self._source.mark(index, index).line)
         hints: list[str | None] = [
-            "a value that begins with `{{` must stand in quotes" if re.search(r":\s+\{\{|-\s+\{\{", line) else None,
+            BRACES if re.search(r":\s+\{\{|-\s+\{\{", line) else None,
             "indent with blanks: a tab is not allowed" if "\t" in line[: len(line) - len(line.lstrip())] else None,
-            "a text with `: ` in it must stand in quotes" if "mapping values are not allowed" in problem else None,
+            "a text with `: ` in it must be in quotes" if "mapping values are not allowed" in problem else None,
         ]
         return self._source.diagnostic(
             "yaml-syntax", f"this is not YAML: {problem}", self._source.mark(index, index + 1), label=label, help=hints
         )
 
-    def _take(self, event: Any) -> None:
-        if isinstance(event, events.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
-                fix = "a file is one workflow: take the `---` away"
-                self._stop("several-documents", "the file holds several documents", event, fix)
-        elif isinstance(event, events.ScalarEvent):
-            self._scalar(event)
-        elif isinstance(event, events.AliasEvent):
-            self._alias(event)
-        elif isinstance(event, events.MappingStartEvent | events.SequenceStartEvent):
-            self._open(event)
-        elif isinstance(event, events.MappingEndEvent | events.SequenceEndEvent):
-            self._close(event)
+    def _value(self, event: Any, path: Path) -> Json:
+        start, stop = event.start_mark.index, event.end_mark.index
+        before = self._nodes
+        if isinstance(event, events.AliasEvent):
+            value = self._alias(event, path)
+        else:
+            self._count(event, 1)
+            self._anchors[event.anchor] = None
+            if isinstance(event, events.ScalarEvent):
+                value = self._scalar(event)
+            else:
+                value, stop = self._collection(event, path)
+            self._anchors[event.anchor] = _Anchored(value, path, self._nodes - before)
+        while stop > start and self._source.text[stop - 1] in " \t\r\n":
+            stop -= 1
+        self._document.values[path] = self._source.mark(start, stop)
+        return value
 
-    def _open(self, event: Any) -> None:
+    def _collection(self, event: Any, path: Path) -> tuple[Json, int]:
+        """Return a map or list, and the offset of its end."""
         mapping = isinstance(event, events.MappingStartEvent)
-        if len(self._stack) >= DEEPEST:
+        if len(path) >= DEEPEST:
             self._stop("too-deep", f"lists and maps nest deeper than {DEEPEST} levels", event, DATA)
-        if self._wants_key():
-            self._refuse_key(event, mapping)
-        self._count(event, 1)
         if event.tag not in (None, "!", CORE + ("map" if mapping else "seq")):
             self._refuse_tag(event)
-        if event.anchor:
-            self._anchors[event.anchor] = None
-        self._stack.append(
-            _Open(self._next_path(), {} if mapping else [], mapping, event.anchor, self._nodes, event.start_mark.index)
-        )
+        data: Any = {} if mapping else []
+        while not isinstance(inner := next(self._events), events.CollectionEndEvent):
+            if not mapping:
+                data.append(self._value(inner, (*path, len(data))))
+            elif (key := self._key(inner, path, data)) is not None:
+                data[key] = self._value(next(self._events), (*path, key))
+            else:
+                # Mistakes in the value of a refused key are reported. Nothing reads a path with -1.
+                self._value(next(self._events), (*path, -1))
+        end: Any = inner
+        return data, end.end_mark.index
 
-    def _close(self, event: Any) -> None:
-        done = self._stack.pop()
-        if done.anchor:
-            self._anchors[done.anchor] = _Anchored(done.data, done.path, self._nodes - done.count + 1)
-        self._put(done.data, done.start, event.end_mark.index, done.path)
-
-    def _scalar(self, event: Any) -> None:
-        if len(event.value) > LONGEST_SCALAR:
-            self._stop("text-too-long", f"a text has at most {LONGEST_SCALAR >> 10} KiB", event, DATA)
-        value = self._value(event)
-        if self._wants_key():
-            self._key(event, value)
-            return
-        self._count(event, 1)
-        path = self._next_path()
-        if event.anchor:
-            self._anchors[event.anchor] = _Anchored(value, path, 1)
-        self._put(value, event.start_mark.index, event.end_mark.index, path)
-
-    def _value(self, event: Any) -> Json:
-        tag = event.tag
-        if tag is None:
-            return plain(event.value) if event.style in (None, "") and event.implicit[0] else event.value
-        if tag in ("!", CORE + "str"):
-            return event.value
-        if tag in (CORE + "null", CORE + "bool", CORE + "int", CORE + "float"):
-            return plain(event.value)
-        self._refuse_tag(event)
-        return event.value
-
-    def _key(self, event: Any, key: Json) -> None:
-        top = self._stack[-1]
+    def _key(self, event: Any, path: Path, data: dict[str, Json]) -> str | None:
+        """Return a key of the map ``data``; None for one that is refused."""
         mark = self._mark(event)
+        if isinstance(event, events.AliasEvent):
+            self._stop("key-not-text", f"an alias, `*{event.anchor}`, cannot be a key", event)
+        if not isinstance(event, events.ScalarEvent):
+            braces = self._source.text.startswith("{{", mark.start - 1)
+            self._stop("key-not-text", "a map or list cannot be a key", event, BRACES if braces else "a key is a text")
+        key = self._scalar(event)
         if not isinstance(key, str):
             help = f'write it in quotes: `"{event.value}"`'
             self._problem("key-not-text", f"the key `{event.value}` is not a text", mark, help)
-            top.lost = True
-            key = event.value
-        path = (*top.path, key)
-        if key in top.data:
-            first = self._document.keys[path]
+            return None
+        self._anchors[event.anchor] = _Anchored(key, (*path, key), 1)
+        if key in data:
+            first = self._document.keys[*path, key]
             help = f"the first is in line {first.line}, column {first.column}"
-            self._problem("duplicate-key", f"`{key}` stands twice in the same map", mark, help)
-            top.lost = True
-        elif not top.lost:
-            self._document.keys[path] = mark
-        top.key = key
-        if event.anchor:
-            self._anchors[event.anchor] = _Anchored(key, path, 1)
+            self._problem("duplicate-key", f"`{key}` is a key of the same map twice", mark, help)
+            return None
+        self._document.keys[*path, key] = mark
+        return key
 
-    def _alias(self, event: Any) -> None:
-        if self._wants_key():
-            self._stop("key-not-text", f"an alias, `*{event.anchor}`, cannot be a key", event)
-        if event.anchor not in self._anchors:
-            message = f"there is no anchor `&{event.anchor}` above"
-            self._stop("unknown-anchor", message, event, self._near_anchor(event.anchor))
-        meant = self._anchors[event.anchor]
+    def _scalar(self, event: Any) -> Json:
+        if len(event.value) > LONGEST_SCALAR:
+            self._stop("text-too-long", f"a text has at most {LONGEST_SCALAR >> 10} KiB", event, DATA)
+        tag = event.tag
+        if tag is None:
+            return plain(event.value) if event.style in (None, "") and event.implicit[0] else event.value
+        if tag in (CORE + "null", CORE + "bool", CORE + "int", CORE + "float"):
+            return plain(event.value)
+        if tag not in ("!", CORE + "str"):
+            self._refuse_tag(event)
+        return event.value
+
+    def _alias(self, event: Any, path: Path) -> Json:
+        name = event.anchor
+        if name not in self._anchors:
+            close = difflib.get_close_matches(name, filter(None, self._anchors), n=1)
+            quotes = f'a text that begins with `*` must be in quotes: `"*{name}"`'
+            fix = f"did you mean `*{close[0]}`?" if close else quotes
+            self._stop("unknown-anchor", f"there is no anchor `&{name}` above", event, fix)
+        meant = self._anchors[name]
         if meant is None:
-            message = f"`*{event.anchor}` stands within what it stands for"
-            self._stop("recursive-alias", message, event, "write out what is meant")
+            self._stop("recursive-alias", f"`*{name}` is a part of itself", event, "write out what is meant")
         self._count(event, meant.nodes)
-        path = self._next_path()
         self._borrow_marks(meant.path, path, meant.data)
-        self._put(meant.data, event.start_mark.index, event.end_mark.index, path)
+        return meant.data
 
     def _borrow_marks(self, source: Path, target: Path, data: Any) -> None:
         pending: list[tuple[Path, Any]] = [((), data)]
@@ -313,54 +294,16 @@ class _Builder:
             elif isinstance(each, list):
                 pending += [((*inner, index), item) for index, item in enumerate(each)]
 
-    def _put(self, value: Json, start: int, stop: int, path: Path) -> None:
-        text = self._source.text
-        while stop > start and text[stop - 1] in " \t\r\n":
-            stop -= 1
-        if not self._stack:
-            self._document.data = value
-        elif (top := self._stack[-1]).mapping:
-            lost, top.lost = top.lost, False
-            key, top.key = top.key, None
-            if lost:
-                return
-            top.data[key] = value
-        else:
-            top.data.append(value)
-        self._document.values[path] = self._source.mark(start, stop)
-
-    def _wants_key(self) -> bool:
-        return bool(self._stack) and self._stack[-1].mapping and self._stack[-1].key is None
-
-    def _next_path(self) -> Path:
-        if not self._stack:
-            return ()
-        top = self._stack[-1]
-        # The value of a refused key is built and discarded: nothing reads a path below -1.
-        step = len(top.data) if not top.mapping else -1 if top.lost else top.key
-        assert step is not None
-        return (*top.path, step)
-
     def _count(self, event: Any, more: int) -> None:
         self._nodes += more
         if self._nodes > MOST_NODES:
-            message = f"the file stands for more than {MOST_NODES} values, aliases counted as what they stand for"
+            message = f"the file has more than {MOST_NODES} values; an alias counts as all that it repeats"
             self._stop("too-many-values", message, event, DATA)
-
-    def _near_anchor(self, name: str) -> str:
-        close = difflib.get_close_matches(name, self._anchors, n=1)
-        quotes = f'a text that begins with `*` must stand in quotes: `"*{name}"`'
-        return f"did you mean `*{close[0]}`?" if close else quotes
 
     def _refuse_tag(self, event: Any) -> None:
         tag = event.tag.removeprefix(CORE)
         name = f"!!{tag}" if tag != event.tag else event.tag
         self._problem("tag", f"the tag `{name}` is not part of the language", self._mark(event), "take it away")
-
-    def _refuse_key(self, event: Any, mapping: bool) -> None:
-        braces = mapping and self._source.text.startswith("{{", event.start_mark.index - 1)
-        help = "a value that begins with `{{` must stand in quotes" if braces else "a key is a text"
-        self._stop("key-not-text", "a map or list cannot be a key", event, help)
 
     def _mark(self, event: Any) -> Mark:
         return self._source.mark(event.start_mark.index, event.end_mark.index)

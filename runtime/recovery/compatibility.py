@@ -1,7 +1,7 @@
 """Check if a run may continue with its file as it is now: ``compare`` returns the obstacles, and what has to be done again.
 
-One rule decides: up to its last finished step the run goes the same way in both texts. What comes after that is begun anew from the first
-difference on. So nothing that is done is done twice, and nothing that is done has seen anything that the file no longer says.
+One rule decides: up to its last finished step the run must go the same way in both texts. After that it is begun anew from the first
+difference. So nothing that is done is done twice, or rests on something that the file no longer says.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ FIX = "put it back as it was, or start a new run"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """Reason why the file cannot be taken as it is, at one step."""
-
     path: str
     why: str
     fix: str
@@ -46,25 +44,24 @@ class Refusal:
 @dataclasses.dataclass(slots=True)
 class Change:
     refusals: dict[str, Refusal] = dataclasses.field(default_factory=dict[str, Refusal])
-    """Refusals by step path. If there are any, the file cannot be taken."""
+    """Reasons why the file cannot be taken, by step path."""
     invalidated: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """Steps and containers that no longer count: they are done again, or are gone."""
     edited: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
-    """Actions that may have happened and whose nodes were changed: they are reconciled by the nodes as they are now."""
+    """Changed actions that may have happened: they are reconciled by their nodes as they are now."""
     reopened: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """Containers whose value is computed again; their contents count."""
     rebuild: bool = False
-    """True if the browser must be rebuilt from the last checkpoint, because its state comes from a step that no longer counts."""
+    """True if the browser must be rebuilt from the last checkpoint: a step that no longer counts changed its state."""
 
     def refuse(self, path: str, why: str, fix: str = FIX) -> None:
-        """Note a refusal; of several at one step the first one is reported."""
         self.refusals.setdefault(path, Refusal(path, why, fix))
 
 
 def compare(
     before: workflow.Loaded, now: workflow.Loaded, past: history.History, other_inputs: Iterable[str] = ()
 ) -> Change:
-    """Compare the texts for a run with this history that takes ``now`` instead of ``before``. ``other_inputs`` have another value in it."""
+    """Compare the texts for a run that takes ``now`` instead of ``before``. ``other_inputs`` have another value in it."""
     both = _Comparison(before, now, past)
     change = both.change
     # The places in both texts, up to the last step that stays finished.
@@ -80,10 +77,11 @@ def compare(
             change.refuse(path, f"{said}, and `{begin[-1]}` after it is done")
     for path in there:
         if path not in begin:
-            change.refuse(path, f"it is new there, and `{there[-1]}` after it is done", _behind(there[-1]))
+            fix = f"put it after `{there[-1]}`, or start a new run"
+            change.refuse(path, f"it is new there, and `{there[-1]}` after it is done", fix)
     if not change.refusals and begin != there:
         other = next(path for path, at in zip(there, begin, strict=False) if path != at)
-        change.refuse(other, f"it stands in another place, and `{begin[-1]}` is done")
+        change.refuse(other, f"it is in another place, and `{begin[-1]}` is done")
     same = itertools.takewhile(
         lambda pair: pair[0] == pair[1] and not both.differs(pair[0]), zip(ran, present, strict=False)
     )
@@ -103,10 +101,6 @@ def compare(
 def _up_to_last(stay: set[str], side: list[str]) -> list[str]:
     last = max((place for place, path in enumerate(side) if path in stay), default=-1)
     return side[: last + 1]
-
-
-def _behind(path: str) -> str:
-    return f"put it after `{path}`, or start a new run"
 
 
 def _happened(attempt: log_attempts.Attempt) -> bool:
@@ -129,6 +123,7 @@ class _Comparison:
             if attempts[-1].call.thread == entries.RUN_THREAD and not attempts[-1].invalidated
         }
         self._differs: dict[str, bool] = {}
+        # A step asks about those above it, which come first.
         for path, step in self.old.items():
             self._differs[path] = self.has_run(path) and self._is_other(step)
 
@@ -136,7 +131,7 @@ class _Comparison:
         return path in self._attempts or path in self.past.scopes
 
     def differs(self, path: str) -> bool:
-        """True if the node at ``path`` is gone, or says something else of what it did."""
+        """True if the node at ``path`` is gone, or would act or decide differently."""
         return self._differs.get(path, False)
 
     def is_action(self, path: str) -> bool:
@@ -169,7 +164,7 @@ class _Comparison:
         else:
             differs = scope is not None and self._decides_otherwise(was, step, scope)
         if differs and self.is_action(path):
-            self.change.refuse(path, f"{self._how(path)}, and the file has no such step there any more")
+            self.change.refuse(path, f"{self._how(path)}, and the file no longer has such a step there")
         elif differs:
             self._refuse_over(was)
         return differs
@@ -191,7 +186,7 @@ class _Comparison:
         elif settled:
             # A finished item stays as it was; the remaining items find the element where the file says.
             if not (self._in_finished_item(was) and not _differ(was.node, step.node, FOUND)):
-                self.change.refuse(path, f"{self._how(path)}, and the file says something else of it")
+                self.change.refuse(path, f"{self._how(path)}, and it is different in the file")
         elif was.over is not None:
             self._refuse_over(was)
         elif _field_differs("when", was.node, step.node):
@@ -213,7 +208,7 @@ class _Comparison:
         return was.over is not None and self.past.scopes[was.over].node == "item"
 
     def _decides_otherwise(self, was: ReplayStep, step: ReplayStep, scope: log_attempts.ScopeState) -> bool:
-        """True if the container would have decided otherwise, as far as is known."""
+        """True if the container would have decided otherwise, as far as the log shows."""
         before, now = was.node, step.node
         if _differ(before, now, JUDGED | AT_THE_END) or _inputs(was, step) != _inputs(step, was):
             return True
@@ -241,9 +236,9 @@ class _Comparison:
                 continue
             over = was.over or (path if was.node.id in was.file.callees else None)
             if other and over is not None:
-                self.change.refuse(path, f"it yields something else, and `{over}` is over")
+                self.change.refuse(path, f"its value is another one, and `{over}` is over")
             elif other and last is not None and order[last] > order[path] and not _is_within(last, path):
-                self.change.refuse(path, f"it yields something else, and `{last}` after it is done")
+                self.change.refuse(path, f"its value is another one, and `{last}` after it is done")
             else:
                 self.change.reopened[path] = None
 
@@ -253,10 +248,9 @@ class _Comparison:
             if step.over is None or step.path in self.old:
                 continue
             if any(isinstance(each, Context) for each in _all(step.node)) or _value_is_read(step):
+                fix = "write the container's `value` or `collect` without it, or start a new run"
                 self.change.refuse(
-                    step.path,
-                    f"it is new, and `{step.over}`, in which its value would count, is over",
-                    "say what the container yields (`value`, `collect`) without it, or start a new run",
+                    step.path, f"it is new, and `{step.over}`, in which its value would count, is over", fix
                 )
 
     def questions(self) -> None:
@@ -267,9 +261,9 @@ class _Comparison:
                 self.change.invalidated[path] = None
 
     def pages(self, again: list[str], rest: list[str]) -> None:
-        """Refuse to take back what the last checkpoint holds of the steps ``again``; note if the browser must be rebuilt.
+        """Refuse to undo what the last checkpoint holds of the steps ``again``; note if the browser must be rebuilt.
 
-        A page that a `goto` loaded need not be taken back if the next step on the page is a `goto` too.
+        A page that a `goto` loaded need not be undone if the next step on the page is a `goto` too.
         """
         after = self.past.checkpoint.after if self.past.checkpoint is not None else 0
         traces = [each for path in again for each in self._attempts.get(path, ()) if each.touched_page]
@@ -280,7 +274,7 @@ class _Comparison:
         for each in held:
             if not (arrives and isinstance(self.old[each.call.path].node, Goto)):
                 self.change.refuse(
-                    each.call.path, "what it did to the page cannot be taken back: the last checkpoint holds it"
+                    each.call.path, "it changed the page, which cannot be undone: the last checkpoint holds it"
                 )
 
 

@@ -20,7 +20,7 @@ async def make(
 ) -> LogWriter:
     """Return the writer of a new conversation with all entries of the run of ``reading``, and its last checkpoint.
 
-    It is a trial and is never resumed; ``about`` describes its purpose (``node`` and more). ``parent`` is the conversation that asked for it.
+    It is a trial for the purpose ``about`` (``node`` and more), and never resumed. ``parent`` is the conversation that asked for it.
     """
     conversation = await kept.create(store.new_id())
     async with store.release_on_error(conversation):

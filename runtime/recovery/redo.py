@@ -1,21 +1,18 @@
 """Plan of the steps to redo after a restore: as little as rebuilds the page, and nothing on which a side effect depends.
 
-After the restored state, a step that only reads keeps its value in these cases, and is read again in all others:
-
-- it came after the last finished `goto`, which loads its page again;
-- a side effect that may have happened reads its value, or a branch that led to one, directly or through other steps.
-
-A step that touches no page keeps its value unless it reads one that is made again. A condition that reads such a value is decided again,
-unless it led to a side effect.
+A step that only reads the page keeps its value if it came after the last finished `goto`, which loads its page again, or if a side effect
+that may have happened read it, directly or through other steps. Otherwise it is read again. A step that touches no page keeps its value
+unless it reads one that is made again. A condition that reads such a value is decided again, unless it led to a side effect.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from nodes.base import Container, Leaf
+from nodes.base import Leaf
 from nodes.context import Context
 from nodes.handle import Handle
 from nodes.iterate import Iterate
@@ -31,7 +28,7 @@ from runtime.recovery.replay_order import ReplayStep, steps
 @dataclasses.dataclass(frozen=True, slots=True)
 class Redo:
     kept: tuple[str, ...]
-    """Steps whose values count all the same."""
+    """Steps that keep their values."""
     anew: tuple[str, ...]
     """Nodes, branches and loop items whose conditions are decided again."""
     again: tuple[str, ...]
@@ -44,20 +41,21 @@ def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Col
     order = {path: place for place, path in enumerate(names.steps)}
     undone = _undone(past, line, order, skipped)
     wanted = names.rested_on(path for path, last in undone.items() if last.may_have_happened)
-    page = next((path for path, last in reversed(undone.items()) if _loads_address(last)), None)
+    done = step_states.State.DONE
+    loads = [path for path, last in undone.items() if last.call.action == "goto" and last.state is done]
     kept: set[str] = {path for path in skipped if path in past.attempts}
     loaded_page = False
     again: list[str] = []
     for path, last in undone.items():
         step = names.steps.get(path)
-        if step is None or last.state is not step_states.State.DONE or (last.result is not None and last.result.masked):
+        if step is None or last.state is not done or (last.result is not None and last.result.masked):
             stays = False
         elif last.on_page:
             stays = last.only_read and (path in wanted or loaded_page)
         else:
             stays = path in wanted or not names.reads_any(step, again)
         (kept.add if stays else again.append)(path)
-        loaded_page = loaded_page or path == page
+        loaded_page = loaded_page or [path] == loads[-1:]
     return Redo(tuple(sorted(kept)), tuple(_anew(names, past, line, again)), tuple(again))
 
 
@@ -76,10 +74,6 @@ def _undone(
     return dict(sorted(found.items(), key=lambda each: order.get(each[0], len(order))))
 
 
-def _loads_address(last: log_attempts.Attempt) -> bool:
-    return last.call.action == "goto" and last.state is step_states.State.DONE
-
-
 def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> Iterator[str]:
     """Yield conditions decided, or held, after ``line`` that read what is made again, except those that led to a side effect."""
     if not again:
@@ -87,32 +81,27 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
     acted = [path for path, attempts in past.attempts.items() if any(each.may_have_happened for each in attempts)]
     for path, step in names.steps.items():
         scope = past.scopes.get(path)
-        begun = past.begun(path) or scope is not None
-        if not begun or _within(path, acted):
+        if not (past.begun(path) or scope is not None) or _within(path, acted):
             continue
         decided = scope.decided if scope is not None else None
-        late = decided is None or decided.seq > line
-        if late and step.node.when is not None and names.chains_need(step, chains(step.file, step.node.when), again):
+        if decided is not None and decided.seq <= line:
+            continue
+        conditions: list[Json] = [step.node.when]
+        if decided is not None and isinstance(step.node, Route):
+            conditions += [str(each.when) for each in step.node.branches]
+        if names.chains_need(step, chains(step.file, conditions), again):
             yield path
-        elif decided is not None and decided.seq > line and isinstance(step.node, Route):
-            conditions = [str(each.when) for each in step.node.branches]
-            if names.chains_need(step, chains(step.file, list(conditions)), again):
-                yield path
     for path, scope in past.scopes.items():
         owner = names.steps.get(_loop_of(path)) if scope.node == "item" else None
         if owner is None or scope.decided is None or scope.decided.seq <= line or _within(owner.path, acted):
             continue
         node = owner.node
         assert isinstance(node, Iterate)
-        conditions = [str(each) for each in (node.while_, node.until) if each is not None]
-        inside = _inner_chains(names, path, conditions, owner)
-        if inside & set(again) or names.chains_need(owner, chains(owner.file, list(conditions)), again):
+        read = chains(owner.file, [str(each) for each in (node.while_, node.until) if each is not None])
+        roots = {root for root, *_rest in read}
+        inside = [step for each in again if each.startswith(f"{path}/") and (step := names.steps.get(each)) is not None]
+        if any(step.node.id in roots for step in inside) or names.chains_need(owner, read, again):
             yield path
-
-
-def _inner_chains(names: _Names, item: str, conditions: list[str], owner: ReplayStep) -> set[str]:
-    roots = {root for root, *_rest in chains(owner.file, list(conditions))}
-    return {path for path, step in names.steps.items() if path.startswith(f"{item}/") and step.node.id in roots}
 
 
 def chains(file: workflow.Loaded, value: Json) -> set[Chain]:
@@ -172,15 +161,13 @@ class _Names:
 
     @staticmethod
     def _chains(step: ReplayStep) -> set[Chain]:
-        # The value of a container is computed after everything in it.
+        # The value of a container is computed at its end.
         return chains(step.file, workflow.plain(step.node, frozenset({"confirm", "value", "collect"})))
 
     def _sources(self, reader: ReplayStep, chains: set[Chain]) -> Iterator[ReplayStep]:
-        for chain in chains:
-            yield from self._of_name(reader, chain)
+        return itertools.chain.from_iterable(self._of_name(reader, *chain) for chain in chains)
 
-    def _of_name(self, reader: ReplayStep, chain: Chain) -> Iterator[ReplayStep]:
-        root, *rest = chain
+    def _of_name(self, reader: ReplayStep, root: str | int, *rest: str | int) -> Iterator[ReplayStep]:
         name = str(rest[1] if root == "run" and len(rest) > 1 else root)
         if name == "vars":
             named = str(rest[0]) if rest else None
@@ -204,11 +191,10 @@ class _Names:
     def _leaves(self, source: ReplayStep) -> Iterator[ReplayStep]:
         if isinstance(source.node, Leaf):
             yield source
-        elif isinstance(source.node, Container):
-            inside = (f"{source.path}/", f"{source.path}[")
-            yield from (
-                each for each in self.steps.values() if isinstance(each.node, Leaf) and each.path.startswith(inside)
-            )
+            return
+        for each in self.steps.values():
+            if isinstance(each.node, Leaf) and each.path.startswith((f"{source.path}/", f"{source.path}[")):
+                yield each
 
 
 def _binds(around: ReplayStep, name: str) -> bool:

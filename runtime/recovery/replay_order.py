@@ -29,10 +29,7 @@ class ReplayStep:
 
 
 def steps(loaded: workflow.Loaded, past: history.History) -> dict[str, ReplayStep]:
-    """Return every step of ``loaded`` that has run in ``past``, or that a resumed run can reach, by path and in order.
-
-    For a loop: its items so far. For a route: the branch that was taken. For a handle: its blocks so far.
-    """
+    """Return every step of ``loaded`` that has run in ``past``, or that a resumed run can reach, by path and in order."""
     walk = _Walk(past)
     return {each.path: each for each in walk.block(loaded, "", loaded.workflow.nodes, "", None, ())}
 

@@ -1,7 +1,7 @@
 """Resume of a run after its process died, failed, paused or was interrupted. ``docs/crash-recovery.md`` explains it for users.
 
-The engine's pass is the same as in a new run. Before it, the surviving browser is reattached or the last checkpoint restored. The call
-that the crash left open is closed, and side effects that would be done twice are settled.
+Before the engine's usual pass, the surviving browser is reattached or the last checkpoint restored. The call that the crash left open is
+closed, and side effects that would be done twice are settled.
 """
 
 from __future__ import annotations
@@ -43,27 +43,29 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
         run.browser = browser
         run.checkpoints.opened(browser)
     elif browser is not None:
-        _take_up(run, browser)
+        _reattach(run, browser)
         # The page is as the crash left it: only now can `verify` prove that the action happened.
-        if (
-            reached is not None
-            and reached.before is not None
-            and reached.before.may_have_happened
-            and not reached.before.rolled_back
-            and not steps.goes_on(run, reached.node, reached.before)
-        ):
+        unsure = in_hand is not None and in_hand.may_have_happened and not in_hand.rolled_back
+        if reached is not None and in_hand is not None and unsure and not steps.goes_on(run, reached.node, in_hand):
             await reconcile.reconcile_before_retry(run, reached)
     _close_open_calls(run)
     rebuilt = Rebuilt()
     if browser is None and more and _used_a_page(past):
         rebuilt = await _restore(engine, reached, from_step)
     elif from_step is not None:
-        run.emit(events.Said("nothing is done again, for no browser has to be built anew: `--from` changes nothing"))
-    _say(run, reached)
-    try:
-        return await _run(engine)
-    except RunOpsError as error:
-        raise _with_way_out(run, error, rebuilt, reached) from None
+        run.emit(events.Said("nothing is done again, because no browser has to be rebuilt: `--from` changes nothing"))
+    where = ""
+    if reached is not None:
+        where = f", continuing {'after' if past.done(reached.path) is not None else 'at'} {reached.path}"
+    run.emit(events.Said(f"{_steps(past.steps_done)} done and will not be done again{where}"))
+    while True:
+        try:
+            return await engine.run()
+        except FoundDone as found:
+            run.before_redo = None
+            run.writer.note("restored", mode="here", kept=sorted(found.before))
+        except RunOpsError as error:
+            raise _with_way_out(run, error, rebuilt, reached) from None
 
 
 def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> None:
@@ -92,7 +94,7 @@ async def _surviving_browser(run: RunState, reattach: Reattach) -> port.Browser 
     return browser
 
 
-def _take_up(run: RunState, browser: port.Browser) -> None:
+def _reattach(run: RunState, browser: port.Browser) -> None:
     page = run.history.page
     lost: list[Json] = [{"name": tab.name, "url": tab.url} for tab in browser.lost_tabs]
     run.writer.note("restored", mode="attached", **({"lost": lost} if lost else {}))
@@ -137,7 +139,10 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     run.writer.note("restoring", after=line)
     checkpoint = await _in_state_of(run, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
-    _say_where(run, checkpoint)
+    where = "the last checkpoint" if checkpoint is past.checkpoint else "the checkpoint before the last"
+    begins = "begins on a blank page, because no checkpoint was taken"
+    begins = f"has the state of {where}" if checkpoint is not None else begins
+    run.emit(events.Said(f"the browser is gone: a new one {begins}"))
     if checkpoint is not None:
         run.verified = skipped_steps.Verified.read(checkpoint.verified)
         run.aftermath = skipped_steps.ExpectedPage(run.verified)
@@ -161,7 +166,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     lists = {"kept": list[Json](todo.kept), "anew": list[Json](todo.anew)}
     run.writer.note("restored", mode="checkpoint", after=line, **{name: each for name, each in lists.items() if each})
     if count := len([each for each in todo.again if reached is None or each != reached.path]):
-        run.emit(events.Said(f"{_steps(count)} done again, to come back to the page"))
+        run.emit(events.Said(f"{_steps(count)} done again, to return to the page"))
     unsure = [each for each in asked if reconcile.can_ask_first(run, each, line)]
     if unsure:
 
@@ -171,15 +176,6 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
 
         run.before_redo = ask_again
     return rebuilt
-
-
-def _say_where(run: RunState, checkpoint: entries.Checkpoint | None) -> None:
-    where = "has the state of the last checkpoint"
-    if checkpoint is None:
-        where = "begins on a blank page, for no checkpoint was taken"
-    elif checkpoint is not run.history.checkpoint:
-        where = "has the state of the checkpoint before the last"
-    run.emit(events.Said(f"the browser is gone: a new one {where}"))
 
 
 def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, step: str) -> entries.Checkpoint | None:
@@ -197,28 +193,17 @@ def _on_page_after(step: StepReached, line: int) -> bool:
 
 
 def _before_step(steps: Sequence[StepReached], last: StepReached) -> list[StepReached]:
-    """Return the steps that led to ``last``, in the order of the workflow. An attempt by a later process may be among them."""
+    """Return the steps that led to ``last``, in the order of the workflow."""
     return list(itertools.takewhile(lambda each: each is not last, steps))
 
 
 class FoundDone(Signal):
-    """Raised while steps are done again, if the site reports that the side effect to which they lead is done."""
+    """Raised while steps are done again, if the site reports that the side effect to which they lead is done. It ends these steps."""
 
     def __init__(self, before: set[str]) -> None:
-        """``before`` are the steps that led to it; they count as they were."""
+        """``before`` are the steps that led to it; they keep their values."""
         super().__init__()
         self.before = before
-
-
-async def _run(engine: ExecutionEngine) -> Json:
-    """Run what is left. A side effect found to be done ends the steps that lead to it."""
-    run = engine.state
-    while True:
-        try:
-            return await engine.run()
-        except FoundDone as found:
-            run.before_redo = None
-            run.writer.note("restored", mode="here", kept=sorted(found.before))
 
 
 async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entries.Checkpoint | None:
@@ -249,9 +234,7 @@ async def _in_state_of(
         return None
     before = run.history.checkpoint_before
     first: port.Differs | None = None
-    for checkpoint in (last, before):
-        if checkpoint is None:
-            continue
+    for checkpoint in (last, before) if before is not None else (last,):
         try:
             data = await _content(run, checkpoint)
         except checkpoints.Unusable as wrong:
@@ -271,18 +254,10 @@ async def _in_state_of(
         run.emit(events.Said(_said(run, differs)))
         await run.let_go_of_browser()
     assert first is not None
-    evidence: dict[str, Json] = {
-        "expected": {"address": first.expected.address, "title": first.expected.title},
-        "seen": {"address": first.seen.address, "title": first.seen.title},
-        "calls": [],
-    }
-    raise Paused(
-        "page-differs",
-        _said(run, first),
-        fix="look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is",
-        phase="after",
-        evidence=evidence,
-    )
+    pages = {"expected": first.expected, "seen": first.seen}
+    evidence: dict[str, Json] = {name: {"address": each.address, "title": each.title} for name, each in pages.items()}
+    fix = "look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is"
+    raise Paused("page-differs", _said(run, first), fix=fix, phase="after", evidence={**evidence, "calls": []})
 
 
 def _said(run: RunState, differs: port.Differs) -> str:
@@ -290,8 +265,8 @@ def _said(run: RunState, differs: port.Differs) -> str:
     expected, seen = differs.expected, differs.seen
     now = f"now shows {mask(seen.title)!r} at {mask(seen.address)}"
     if (seen.title, seen.address) == (expected.title, expected.address):
-        now = "what is on it now is another page of that name"
-    return f"the page of a checkpoint became another one: it showed {mask(expected.title)!r} at {mask(expected.address)}, and {now}"
+        now = "another page of that name is there now"
+    return f"the page of a checkpoint has changed: it showed {mask(expected.title)!r} at {mask(expected.address)}, and {now}"
 
 
 def _before(past: history.History, steps: Sequence[StepReached], step: str | None) -> set[str]:
@@ -306,11 +281,8 @@ def _before(past: history.History, steps: Sequence[StepReached], step: str | Non
         # It is before the checkpoint.
         return set()
     near = errors.near(step, known)
-    raise UsageError(
-        "step-not-reached",
-        f"the run has not come to a step `{step}`",
-        fix=f"did you mean `{near}`?" if near else "`runops show RUN` lists the steps; take one of them",
-    )
+    fix = f"did you mean `{near}`?" if near else "`runops show RUN` lists the steps; take one of them"
+    raise UsageError("step-not-reached", f"the run has not reached a step `{step}`", fix=fix)
 
 
 def _is_at(path: str, step: str) -> bool:
@@ -325,15 +297,15 @@ def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: 
     if error.path is not None and error.path in rebuilt.again and (reached is None or error.path != reached.path):
         step = _first_needed(run, error.path, rebuilt.again, reached)
         way = (
-            "it was done before the browser was lost, and is done again only to come to the page; where the site has moved on,"
+            "it was done before the browser was lost, and is done again only to reach the page; if the site has changed since,"
             f" `runops resume {name} --from {step}` leaves such steps out"
         )
         evidence: dict[str, Json] = {"preparation": list[Json](rebuilt.again), "from": step}
     elif rebuilt.left_out and rebuilt.done is not None and _is_last_effect(run.history, rebuilt.done):
         step, done = rebuilt.left_out[0], rebuilt.done.path
         way = (
-            f"what led to {done} was not done again, for that has happened; where the page needs it, such as a sign-in,"
-            f" `runops resume {name} --from {step}` does it again, and {done} not"
+            f"{done} has happened, so the steps that led to it were not done again; if the page needs them, such as a sign-in,"
+            f" `runops resume {name} --from {step}` does them again, but not {done}"
         )
         evidence = {"left_out": list[Json](rebuilt.left_out), "from": step}
     else:
@@ -351,13 +323,6 @@ def _first_needed(run: RunState, path: str, again: Sequence[str], reached: StepR
 def _is_last_effect(past: history.History, step: StepReached) -> bool:
     last = next((each for each in past.steps_backwards() if each.call.effect == "effect"), None)
     return last is not None and last.call.path == step.path
-
-
-def _say(run: RunState, reached: StepReached | None) -> None:
-    done, where = run.history.steps_done, ""
-    if reached is not None:
-        where = f", continuing {'after' if run.history.done(reached.path) is not None else 'at'} {reached.path}"
-    run.emit(events.Said(f"{_steps(done)} done and will not be done again{where}"))
 
 
 def _steps(count: int) -> str:

@@ -28,7 +28,7 @@ class WorkflowSource:
         *,
         take: bool,
     ) -> None:
-        """``run``: id of the run. ``present``: its file as it is now, None if unreadable. ``take``: continue with it. ``secrets``: their source."""
+        """``present``: the run's file as it is now, None if unreadable. ``take``: continue with it."""
         self.changed = present is None or prepare.workflows(present) != prepare.workflows(stored)
         self._run = run
         self._stored, self._present, self._header = stored, present, header
@@ -49,22 +49,20 @@ class WorkflowSource:
         """Raise UsageError ``node-changed`` if what was done does not allow this text. ``past`` is the history as it is now."""
         if not self.changed:
             return
-        if self._present is None:
-            self.word = self._goes_on("as it is now, it cannot be read")
-            return
-        self._change = _compared(self._stored, self._present, self._header, past)
-        if self._take:
-            self._refuse()
-            again = list(self._change.invalidated)
-            more = f"; done again where it was done already: {_listed(again)}" if again else ""
-            self.word = f"{self._header.file} has changed: this run continues with it as it is now{more}"
-            return
-        may = not self._change.refusals
-        self._refuse_touched(past, may=may)
-        self.word = self._goes_on("`--allow-changed` takes it as it is now" if may else "a new run takes the new one")
-
-    def _goes_on(self, more: str) -> str:
-        return f"{self._header.file} has changed: this run continues with the text it began with; {more}"
+        file = self._header.file
+        more = "as it is now, it cannot be read"
+        if self._present is not None:
+            self._change = _compared(self._stored, self._present, self._header, past)
+            if self._take:
+                self._check_taken()
+                again = list(self._change.invalidated)
+                done = f"; done again where it was done already: {_listed(again)}" if again else ""
+                self.word = f"{file} has changed: this run continues with it as it is now{done}"
+                return
+            may = not self._change.refusals
+            self._check_stored(past, may=may)
+            more = "`--allow-changed` takes it as it is now" if may else "a new run takes the new one"
+        self.word = f"{file} has changed: this run continues with the text it began with; {more}"
 
     def take(self, writer: LogWriter) -> None:
         if not self._take:
@@ -79,20 +77,20 @@ class WorkflowSource:
             rebuild=change.rebuild,
         )
 
-    def _refuse(self) -> None:
+    def _check_taken(self) -> None:
         refusals = list(self._change.refusals.values())
         if not refusals:
             return
-        told = _listed([f"`{each.path}`: {each.why}" for each in refusals], "; ")
+        reasons = _listed([f"`{each.path}`: {each.why}" for each in refusals], "; ")
         raise UsageError(
             "node-changed",
-            f"the run cannot continue with {self._header.file} as it is now: {told}",
+            f"the run cannot continue with {self._header.file} as it is now: {reasons}",
             fix="; ".join(dict.fromkeys(each.fix for each in refusals[:5])),
             evidence={"refused": [{"step": each.path, "why": each.why, "fix": each.fix} for each in refusals]},
         )
 
-    def _refuse_touched(self, past: history.History, *, may: bool) -> None:
-        """Refuse changed nodes that did something, if the run may not take changes."""
+    def _check_stored(self, past: history.History, *, may: bool) -> None:
+        """Refuse changed nodes that did something, if the run does not take the changes."""
         assert self._present is not None
         changed: set[str] = set()
         gone: set[str] = set()
@@ -102,9 +100,9 @@ class WorkflowSource:
                 continue
             before, now = self._stored.find(path), self._present.find(path)
             if now is None:
-                gone.add(self._told(before, path))
+                gone.add(self._name(before, path))
             elif before is None or now.fingerprint != before.fingerprint:
-                changed.add(self._told(before, path))
+                changed.add(self._name(before, path))
         if not changed and not gone:
             return
         what = [f"`{name}` was changed" for name in sorted(changed)] + [f"`{name}` is gone" for name in sorted(gone)]
@@ -116,7 +114,7 @@ class WorkflowSource:
             evidence={"changed": list[Json](sorted(changed)), "gone": list[Json](sorted(gone))},
         )
 
-    def _told(self, found: workflow.Found | None, path: str) -> str:
+    def _name(self, found: workflow.Found | None, path: str) -> str:
         """Return the name of a node that ran: its id, and its file unless it is the run's own."""
         if found is None or not found.user:
             return path.rpartition("/")[2]
@@ -152,9 +150,8 @@ def stored(header: entries.RunHeader, kept: store.Kept) -> workflow.Loaded:
 def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str, Json]:
     """Return the run's inputs that the file still has. Raises UsageError ``missing-input`` for a new one without a default."""
     declared = present.workflow.inputs
-    lacking = [name for name, each in declared.items() if each.required and name not in header.inputs]
-    if lacking:
-        listed = ", ".join(f"`{name}`" for name in lacking)
+    if missing := [name for name, each in declared.items() if each.required and name not in header.inputs]:
+        listed = ", ".join(f"`{name}`" for name in missing)
         raise UsageError(
             "missing-input",
             f"{present.path} needs {listed}, which the run was not given",

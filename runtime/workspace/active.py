@@ -1,11 +1,11 @@
 """Active parts of a workspace: runs and sessions that a process owns, and browsers that outlived their engine or were kept.
 
-The log names the owner of a run, the kernel shows if its lock is taken, and ``browser.json`` locates its browser. No process is searched by
-name, and nothing is changed.
+The log names the owner of a run, the kernel shows if its lock is taken, and ``browser.json`` locates its browser. Nothing is changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import socket
 from typing import Literal
@@ -24,7 +24,6 @@ State = Literal[run_index.RunState, "gone"]
 class Holder:
     pid: int
     host: str
-    """The machine that it runs on."""
     since: str
     """When it claimed the run, ISO 8601 UTC."""
 
@@ -40,9 +39,9 @@ class Browser:
     chromium: int
     watcher: int
     holders: int | None
-    """Number of engines connected to it; None where its watcher does not answer."""
+    """Number of engines connected to it; None if its watcher does not answer."""
     left: float | None
-    """Seconds until its watcher ends it; None while an engine is connected, and where the watcher does not answer."""
+    """Seconds until its watcher ends it; None while an engine is connected, and if the watcher does not answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,15 +49,13 @@ class Active:
     """A run or session that is owned, or whose browser still runs."""
 
     run: str
-    """The id of the run or session."""
     state: State
     workflow: str | None
-    """The workflow's name, or the session's title; None where the log does not show it."""
+    """The workflow's name, or the session's title; None if the log does not show it."""
     holder: Holder | None
-    """None where no process owns the run, and where the log names none."""
+    """None if no process owns the run, or the log names none."""
     browser: Browser | None
     next: str
-    """The command to type next."""
     kind: session_index.Kind = "run"
 
 
@@ -67,10 +64,9 @@ def find(kept: store.Kept) -> list[Active]:
     browsers = _browsers(kept)
     found: list[Active] = []
     for run in sorted({*kept.ids(), *browsers}):
-        try:
+        held = False
+        with contextlib.suppress(LogError, UsageError):
             held = kept.held(run)
-        except (LogError, UsageError):
-            held = False
         if held or run in browsers:
             found.append(_active(kept, run, browsers.get(run)))
     return [each for each in found if each.browser is not None or each.state in ("running", "damaged")]
@@ -80,13 +76,9 @@ def _browsers(kept: store.Kept) -> dict[str, Browser]:
     found: dict[str, Browser] = {}
     for private in kept.private_folders():
         if (alive := survivors.find(private)) is not None:
-            looked = survivors.look(alive)
-            found[private.name] = Browser(
-                alive.chromium,
-                alive.watcher,
-                None if looked is None else looked.holders,
-                None if looked is None else looked.left,
-            )
+            seen = survivors.look(alive)
+            holders, left = (None, None) if seen is None else (seen.holders, seen.left)
+            found[private.name] = Browser(alive.chromium, alive.watcher, holders, left)
     return found
 
 
@@ -101,30 +93,24 @@ def _active(kept: store.Kept, run: str, browser: Browser | None) -> Active:
         command = "runops runs --sessions" if kind == "session" else "runops runs"
         return Active(run, "damaged", None, None, browser, command, kind or "run")
     if kind == "session":
-        return _session(reading, browser)
+        said = session.Session(reading.entries)
+        state: State = "running" if reading.held else "gone"
+        title = session_index.titled(said) if said.header is not None else None
+        return Active(run, state, title, holder_of(reading), browser, f"runops show {run}", "session")
     past = history.History(reading.entries)
+    workflow = past.header.workflow if past.header is not None else None
     if reading.held:
         # A new owner may not be in the log yet, so the log can still end with how the run ended before.
-        holder, workflow = holder_of(reading), past.header.workflow if past.header is not None else None
-        return Active(run, "running", workflow, holder, browser, f"runops show {run}")
+        return Active(run, "running", workflow, holder_of(reading), browser, f"runops show {run}")
     if past.header is None:
         return Active(run, "gone", None, None, browser, "runops prune")
     state = run_index.state_of(past, held=False)
     over = state == "passed" or past.header.trial is not None
-    return Active(
-        run, state, past.header.workflow, None, browser, "runops prune" if over else run_index.again(past, run)
-    )
-
-
-def _session(reading: store.Reading, browser: Browser | None) -> Active:
-    past = session.Session(reading.entries)
-    state: State = "running" if reading.held else "gone"
-    title = session_index.titled(past) if past.header is not None else None
-    return Active(reading.id, state, title, holder_of(reading), browser, f"runops show {reading.id}", "session")
+    return Active(run, state, workflow, None, browser, "runops prune" if over else run_index.again(past, run))
 
 
 def holder_of(reading: store.Reading) -> Holder | None:
-    """Return the run's owner by its log; None where the log names none."""
+    """Return the run's owner by its log; None if it names none."""
     claims = [entry for entry in reading.entries if isinstance(entry, entries.Note) and entry.name == "claimed"]
     if not claims:
         return None

@@ -10,20 +10,20 @@ from nodes.errors import UsageError
 from runtime.browser.options import Mode
 from runtime.log.store import file_store, store
 from runtime.secrets import sources
-from runtime.settings import settings
 from runtime.settings.settings import Settings
+from runtime.settings.settings import load as load_settings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    settings: settings.Settings
+    settings: Settings
     store: store.Store
     secrets: sources.SecretSource
     usual_mode: Mode = "own"
     """The browser of a run if neither settings nor file name one: ``shared`` for many runs, in turn or at the same time."""
 
-    def having(self, chosen: settings.Settings) -> Host:
-        return dataclasses.replace(self, settings=chosen)
+    def having(self, settings: Settings) -> Host:
+        return dataclasses.replace(self, settings=settings)
 
     @property
     def kept(self) -> store.Kept:
@@ -36,33 +36,33 @@ class Host:
         if not isinstance(self.store, file_store.FileStore):
             raise UsageError(
                 "store-without-files",
-                "this command works on the files of a folder, and the runs are kept elsewhere",
-                fix="use the tools of the place that keeps them",
+                "this command works on the files of a folder, and the runs are in another store",
+                fix="use the tools of that store",
             )
         return self.store.files
 
 
 def given(
-    settings: settings.Settings | None,
+    settings: Settings | None,
     kept: store.Store | None,
     secrets: sources.SecretSource | Mapping[str, str] | None,
     usual_mode: Mode,
 ) -> Host:
     """Build a host. The defaults are the default settings, a store in the folder that they name, and no secrets."""
-    chosen = settings if settings is not None else Settings()
+    settings = settings or Settings()
     source = sources.Given(secrets or {}) if secrets is None or isinstance(secrets, Mapping) else secrets
-    return Host(chosen, kept if kept is not None else file_store.FileStore(chosen.home), source, usual_mode)
+    return Host(settings, kept or file_store.FileStore(settings.home), source, usual_mode)
 
 
 ENVIRONMENT = sources.Environment()
 """The secrets of a command. Values that it has read are remembered, so that a bug report can be masked."""
 
 
-def of_command(chosen: settings.Settings) -> Host:
+def of_command(settings: Settings) -> Host:
     """Build the host of a command: the folder of its settings, and the secrets of its environment."""
-    return Host(chosen, file_store.FileStore(chosen.home), ENVIRONMENT)
+    return Host(settings, file_store.FileStore(settings.home), ENVIRONMENT)
 
 
 def load(**flags: Any) -> Host:
     """Build the host of a command whose settings are loaded with ``flags``: see ``settings.load``."""
-    return of_command(settings.load(**flags))
+    return of_command(load_settings(**flags))

@@ -1,9 +1,9 @@
 """Implementation of ``runops prune``: deletes unused data. It may die at any point, and may run beside anything else.
 
-A run is deleted under its own lock, so that nobody resumes it meanwhile. Its browser ends first, then its key goes, then its log, and then
-everything that belongs to it. If the process dies in between, a whole run remains, or data without a run; the next prune deletes these.
-A name without a run is locked as well while its data is deleted, so that no run is created under it meanwhile. Large values that no log names
-are deleted only while no process has a log open, since it may be about to name one.
+A run is deleted under its own lock, so that no process resumes it meanwhile. Its browser ends first, then its key goes, then its log, and then
+everything that belongs to it. If prune dies in between, a whole run remains, or data without a run, which the next prune deletes.
+A name without a run is locked too, so that no run is created under it. Large values that no log names are deleted only while no process has
+a log open, since it may be about to name one.
 """
 
 from __future__ import annotations
@@ -76,75 +76,65 @@ class Report:
 def prune(kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool) -> Report:
     """Delete unused data, and the runs or sessions in ``wanted``; with ``dry_run`` only report them.
 
-    The report lists what cannot be deleted. Raises LogError where the home itself cannot be read.
+    The report lists what cannot be deleted. Raises LogError if the home itself cannot be read.
     """
-    return _Pruning(kept, wanted, dry_run=dry_run).carry_out()
+    return _Pruning(kept, dry_run=dry_run).carry_out(wanted)
 
 
 class _Pruning:
-    def __init__(self, kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool) -> None:
+    def __init__(self, kept: file_store.Files, *, dry_run: bool) -> None:
         self._kept = kept
         self._home = kept.home
-        self._wanted = wanted
         self._dry = dry_run
         # Set before anything is read: everything touched from now on stays.
         self._now = time.time()
         self._report = Report()
         self._known: dict[str, retention.KnownConversation] = {}
         self._empty: list[str] = []
-        self._unreadable: list[str] = []
+        self._unreadable = False
         self._removed: set[str] = set()
 
-    def carry_out(self) -> Report:
+    def carry_out(self, wanted: retention.Selection) -> Report:
         for run in self._kept.ids():
             self._survey(run)
         keys = self._keys()
-        wanted = self._wanted.choose(self._known.values(), self._now)
+        selected = wanted.choose(self._known.values(), self._now)
         # A session without any content is not missed.
-        wanted += [each for each in self._known.values() if each.untouched and self._now - each.ended >= AGE]
-        for each in dict.fromkeys(wanted):
+        selected += [each for each in self._known.values() if each.untouched and self._now - each.ended >= AGE]
+        for each in dict.fromkeys(selected):
             self._whole_run(each, keys.get(each.run, []))
         for run in self._empty:
             self._empty_log(run, keys.get(run, []))
         for each in self._known.values():
             if each.run not in self._removed:
                 self._leftovers_of(each)
-        there = {*self._kept.ids()} | self._removed
         folders = [
             *store.named_after_conversations(self._home / "private"),
             *store.named_after_conversations(self._home / "files"),
         ]
-        for run in sorted({*(folder.name for folder in folders), *keys} - there):
+        for run in sorted({*(folder.name for folder in folders), *keys} - {*self._kept.ids()} - self._removed):
             self._of_no_run(run, keys.get(run, []))
         self._half_written()
         self._blobs()
         return self._report
 
     def _survey(self, run: str) -> None:
+        file = self._kept.conversation_file(run)
         try:
-            if self._has_not_begun(run):
+            if self._holds_nothing(run, regular_files.read(file)) and not self._kept.held(run):
                 self._empty.append(run)
                 return
             reading = self._kept.read(run)
         except (FileNotFoundError, UsageError):
             # Another process deleted it after its name was read.
             return
-        except LogError as error:
-            self._unreadable.append(run)
-            self._report.left.append(Left(run, error.message))
-            return
-        except OSError as error:
-            self._unreadable.append(run)
-            self._report.left.append(Left(run, f"its log cannot be read: {error.strerror}"))
+        except (LogError, OSError) as error:
+            self._unreadable = True
+            why = error.message if isinstance(error, LogError) else f"its log cannot be read: {error.strerror}"
+            self._report.left.append(Left(run, why))
             return
         if not reading.held and (known := retention.known(reading)) is not None:
             self._known[run] = known
-
-    def _has_not_begun(self, run: str) -> bool:
-        """True if its first entry is incomplete, and no process is writing it."""
-        return self._holds_nothing(run, regular_files.read(self._kept.conversation_file(run))) and not self._kept.held(
-            run
-        )
 
     def _holds_nothing(self, run: str, data: bytes) -> bool:
         """True if the log never had a complete entry, or is a fork that was never complete."""
@@ -162,11 +152,8 @@ class _Pruning:
                     found.setdefault(run, []).append(file)
         return found
 
-    def _old(self, keys: list[Path]) -> list[Path]:
-        """Return the keys that are not new: the owner of a new one is about to create the run."""
-        return [each for each in keys if self._is_old(each)]
-
     def _is_old(self, file: Path) -> bool:
+        """True if it is not new: the owner of a new key is about to create the run."""
         try:
             return file.stat().st_mtime <= self._now - AGE
         except FileNotFoundError:
@@ -176,11 +163,10 @@ class _Pruning:
         with self._attempt(each.run), self._owned(each.run) as data:
             if data is None:
                 self._report.left.append(Left(each.run, "a process has taken it"))
-                return
-            if not self._is_still(each):
-                return
-            ended = dt.datetime.fromtimestamp(each.ended, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            self._remove_run(each.run, keys, kind=each.kind, state=str(each.state), workflow=each.workflow, ended=ended)
+            elif self._is_still(each):
+                ended = dt.datetime.fromtimestamp(each.ended, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                about = Deleted(each.kind, each.run, "", 0, str(each.state), each.workflow, ended)
+                self._remove_run(each.run, keys, about)
 
     def _is_still(self, each: retention.KnownConversation) -> bool:
         """True if the run was not resumed since it was read."""
@@ -193,40 +179,30 @@ class _Pruning:
         """Delete a log whose creator died before the first entry was complete. A creator that waits for the lock creates it again."""
         with self._attempt(run), self._owned(run) as data:
             if data is not None and self._holds_nothing(run, data):
-                self._remove_run(run, self._old(keys), kind="log")
+                self._remove_run(run, list(filter(self._is_old, keys)), Deleted("log", run, "", 0))
 
-    def _remove_run(
-        self,
-        run: str,
-        keys: list[Path],
-        *,
-        kind: Kind,
-        state: str | None = None,
-        workflow: str | None = None,
-        ended: str | None = None,
-    ) -> None:
+    def _remove_run(self, run: str, keys: list[Path], about: Deleted) -> None:
         """Delete a locked run, in the order that the module describes."""
         file = self._kept.conversation_file(run)
         folders = [self._home / "private" / run, self._home / "files" / run]
         total = sum(_size(each) for each in (file, *keys, *folders))
         self._end_browser(run)
-        if not self._dry:
-            self._unlink(keys)
-            self._unlink([file])
+        self._delete(keys)
+        self._delete([file])
         self._removed.add(run)
-        for folder in () if self._dry else folders:
-            _remove(folder)
-        self._report.gone.append(Deleted(kind, run, self._named(file), total, state, workflow, ended))
+        self._delete(folders)
+        self._report.gone.append(dataclasses.replace(about, path=self._named(file), bytes=total))
 
     def _leftovers_of(self, each: retention.KnownConversation) -> None:
         private, files = self._home / "private" / each.run, self._home / "files" / each.run
         halves = [file for folder in (private, files) for file in _temporaries(folder)]
-        if not (halves or (each.over and private.is_dir())):
+        over = each.over and private.is_dir()
+        if not (halves or over):
             return
         with self._attempt(each.run), self._owned(each.run) as data:
             if data is None:
                 return
-            if each.over and private.is_dir():
+            if over:
                 self._end_browser(each.run)
                 self._take("private", each.run, private)
             for file in halves:
@@ -234,23 +210,21 @@ class _Pruning:
                     self._take("temporary", each.run, file)
 
     def _of_no_run(self, run: str, keys: list[Path]) -> None:
-        keys = self._old(keys)
-        folders: list[tuple[Kind, Path]] = [
-            (kind, self._home / kind / run) for kind in ("private", "files") if (self._home / kind / run).is_dir()
-        ]
-        if not (keys or folders):
+        found: list[tuple[Kind, Path]] = [("key", each) for each in keys if self._is_old(each)]
+        if (private := self._home / "private" / run).is_dir():
+            found.append(("private", private))
+        if (files := self._home / "files" / run).is_dir():
+            found.append(("files", files))
+        if not found:
             return
         with self._attempt(run), self._no_run(run) as mine:
-            if not mine:
-                return
-            self._end_browser(run)
-            for each in keys:
-                self._take("key", run, each)
-            for kind, folder in folders:
-                self._take(kind, run, folder)
+            if mine:
+                self._end_browser(run)
+                for kind, path in found:
+                    self._take(kind, run, path)
 
     def _end_browser(self, run: str) -> None:
-        """End the run's browser, if it still runs; its folders go too. Raises OSError where it does not end."""
+        """End the run's browser, if it still runs; its folders go too. Raises OSError if it does not end."""
         private = self._home / "private" / run
         alive = survivors.remembered(private)
         if alive is None:
@@ -264,21 +238,16 @@ class _Pruning:
 
     def _half_written(self) -> None:
         """Delete unfinished files in shared folders. Young ones may still be in use."""
-        for folder in (
-            *sorted((self._home / "blobs").glob("??")),
-            self._home / "keys",
-            self._home / "private" / "sessions",
-        ):
-            for file in _temporaries(folder):
-                if self._is_old(file):
-                    with self._attempt(None):
-                        self._take("temporary", None, file)
+        blobs = sorted((self._home / "blobs").glob("??"))
+        for folder in (*blobs, self._home / "keys", self._home / "private" / "sessions"):
+            for file in filter(self._is_old, _temporaries(folder)):
+                with self._attempt(None):
+                    self._take("temporary", None, file)
 
     def _blobs(self) -> None:
         if self._unreadable:
-            self._report.left.append(
-                Left(None, "all large values: a log that cannot be read may name any of them; fix it, or delete it")
-            )
+            why = "all large values: a log that cannot be read may name any of them; fix it, or delete it"
+            self._report.left.append(Left(None, why))
         elif self._unnamed():
             handle = locks.hold(self._kept.writers, make=True)
             if handle is None:
@@ -304,17 +273,17 @@ class _Pruning:
 
     def _take(self, kind: Kind, run: str | None, path: Path) -> None:
         gone = Deleted(kind, run, self._named(path), _size(path))
-        if not self._dry:
-            if path.is_dir():
-                _remove(path)
-            else:
-                self._unlink([path])
+        self._delete([path])
         self._report.gone.append(gone)
 
-    def _unlink(self, files: list[Path]) -> None:
-        for file in files:
-            _unlink(file)
-        for folder in {file.parent for file in files}:
+    def _delete(self, paths: list[Path]) -> None:
+        """Delete files and folders, unless this is a dry run."""
+        if self._dry:
+            return
+        files = [each for each in paths if not each.is_dir()]
+        for each in paths:
+            (_unlink if each in files else _remove)(each)
+        for folder in {file.parent for file in files if file.parent.is_dir()}:
             system_files.sync_folder(folder)
 
     def _named(self, path: Path) -> str:
@@ -322,39 +291,33 @@ class _Pruning:
 
     @contextlib.contextmanager
     def _owned(self, run: str) -> Generator[bytes | None]:
-        """Lock the run, and yield its log's content; None where another process owns it, or it is gone. A dry run only checks the lock."""
+        """Lock the run, and yield its log's content; None if another process owns it, or it is gone. A dry run only checks the lock."""
         path = self._kept.conversation_file(run)
-        try:
-            handle = None if self._dry else locks.hold(path)
-            mine = not locks.is_held(path) if self._dry else handle is not None
-        except FileNotFoundError:
-            yield None
-            return
-        try:
+        with contextlib.ExitStack() as stack:
+            try:
+                if self._dry:
+                    mine = not locks.is_held(path)
+                elif mine := (handle := locks.hold(path)) is not None:
+                    stack.callback(os.close, handle)
+            except FileNotFoundError:
+                mine = False
             yield regular_files.read(path) if mine else None
-        finally:
-            if handle is not None:
-                os.close(handle)
 
     @contextlib.contextmanager
     def _no_run(self, run: str) -> Generator[bool]:
         """Keep new runs from using the name; yield True if there is none."""
         path = self._kept.conversation_file(run)
-        if self._dry or path.exists():
-            yield not path.exists()
-            return
-        self._kept.make()
-        handle = locks.hold(path, make=True)
-        if handle is None:
-            yield False
-            return
-        try:
-            mine = os.fstat(handle).st_size == 0
+        with contextlib.ExitStack() as stack:
+            mine = not path.exists()
+            if mine and not self._dry:
+                self._kept.make()
+                handle = locks.hold(path, make=True)
+                mine = handle is not None and os.fstat(handle).st_size == 0
+                if handle is not None:
+                    stack.callback(os.close, handle)
+                if mine:
+                    stack.callback(_unlink, path)
             yield mine
-            if mine:
-                _unlink(path)
-        finally:
-            os.close(handle)
 
     @contextlib.contextmanager
     def _attempt(self, run: str | None) -> Generator[None]:

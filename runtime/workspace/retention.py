@@ -40,20 +40,13 @@ class Selection:
         return [each for each in those if self.older_than is None or now - each.ended >= self.older_than]
 
 
-def states(texts: Iterable[str]) -> tuple[Ended, ...]:
+def states(texts: tuple[str, ...]) -> tuple[Ended, ...]:
     """Parse the names of states. Raises UsageError ``usage`` for one that no deletable run has."""
-    found: list[Ended] = []
     for text in texts:
-        match text:
-            case "passed" | "failed" | "paused" | "interrupted" | "out-of-budget" | "died":
-                found.append(text)
-            case _:
-                raise UsageError(
-                    "usage",
-                    f"`{text}` is no state in which a run goes",
-                    fix=f"one of {', '.join(typing.get_args(Ended))}",
-                )
-    return tuple(found)
+        if text not in typing.get_args(Ended):
+            fix = f"one of {', '.join(typing.get_args(Ended))}"
+            raise UsageError("usage", f"`{text}` is no state in which a run is deleted", fix=fix)
+    return typing.cast("tuple[Ended, ...]", texts)
 
 
 def span(text: str) -> float:
@@ -94,18 +87,16 @@ class KnownConversation:
 
 
 def known(reading: store.Reading) -> KnownConversation | None:
-    """Summarize a conversation; None where nothing has begun."""
+    """Summarize a conversation that no process owns; None if nothing has begun."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.session is not None:
         said = session.Session(reading.entries)
-        last = dt.datetime.fromisoformat(said.last_at).timestamp()
-        title = session_index.titled(said)
-        return (
-            KnownConversation(reading.id, "idle", False, title, last, untouched=said.untouched) if said.begun else None
-        )
+        if not said.begun:
+            return None
+        title, last = session_index.titled(said), dt.datetime.fromisoformat(said.last_at).timestamp()
+        return KnownConversation(reading.id, "idle", False, title, last, untouched=said.untouched)
     past = history.History(reading.entries)
     if past.header is None:
         return None
-    # No process owns it: the caller has its lock, or has checked.
     state, ended = run_index.state_of(past, held=False), dt.datetime.fromisoformat(past.last_at).timestamp()
     return KnownConversation(reading.id, state, past.header.trial is not None, past.header.workflow, ended)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import shlex
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -37,7 +38,6 @@ class RunSummary:
     problem: str | None = None
     """The problem of a damaged log, with file and line."""
     key: str | None = None
-    """The key under which it was begun, if any."""
     parent: str | None = None
     """The session that started it."""
 
@@ -56,38 +56,37 @@ def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None
     before, size = None, PAGE
     while page := kept.summaries(before, size, state):
         for each in page:
-            told = _summary(kept, each)
-            if told is not None:
-                found.append(told)
+            if (summary := _summary(kept, each)) is not None:
+                found.append(summary)
             if len(found) == limit:
                 return found[::-1]
         before, size = page[-1].id, 2 * size
     return found[::-1]
 
 
-def _summary(kept: store.Kept, told: store.Summary) -> RunSummary | None:
-    """Return the line of a run, from its first and last entry if they tell enough; None where it is no run."""
-    if told.error is not None:
-        return _damaged(told.id, told.error)
-    match told.first, told.last:
+def _summary(kept: store.Kept, read: store.Summary) -> RunSummary | None:
+    """Return the line of a run, from its first and last entry if they suffice; None if it is no run."""
+    if read.error is not None:
+        return _damaged(read.id, read.error)
+    match read.first, read.last:
         case log_entries.Scope(session=log_entries.SessionHeader()), _:
             return None
         case log_entries.Scope(run=log_entries.RunHeader() as head), log_entries.Note(name="ended", data=data) if (
             "steps" in data
         ):
-            started, ended, steps, state = told.first.at, told.last.at, data["steps"], data["status"]
+            started, ended, steps, state = read.first.at, read.last.at, data["steps"], data["status"]
         case _:
             try:
-                past = history.History(kept.read(told.id).entries)
+                past = history.History(kept.read(read.id).entries)
             except LogError as error:
-                return _damaged(told.id, error)
+                return _damaged(read.id, error)
             except UsageError:
                 # `runops prune` deleted it after its name was read.
                 return None
             if past.header is None:
                 return None
-            head, started, ended, steps, state = past.header, past.started, past.last_at, past.steps_done, told.state
-    return RunSummary(told.id, head.workflow, state, started, ended, steps, key=head.key, parent=head.parent)
+            head, started, ended, steps, state = past.header, past.started, past.last_at, past.steps_done, read.state
+    return RunSummary(read.id, head.workflow, state, started, ended, steps, key=head.key, parent=head.parent)
 
 
 def _damaged(run: str, error: LogError) -> RunSummary:
@@ -111,7 +110,7 @@ def find(kept: store.Kept, name: str) -> str:
         return wanted
     ids = kept.ids()
     if name == "last":
-        last = next((each for each in reversed(ids) if session_index.is_somebodys_run(kept, each)), None)
+        last = next((each for each in reversed(ids) if session_index.is_user_run(kept, each)), None)
         if last is not None:
             return last
         ids = []
@@ -120,10 +119,8 @@ def find(kept: store.Kept, name: str) -> str:
         return found[0]
     if not ids:
         raise UsageError("unknown-run", f"there are no runs in {kept.place}", fix="start one: `runops run FILE`")
-    what = (
-        f"no run is called {name!r}" if not found else f"{len(found)} runs are called {name!r}: {', '.join(found[:5])}"
-    )
-    raise UsageError("unknown-run", what, fix="`runops runs` lists the runs")
+    which = f"{len(found)} runs are called {name!r}: {', '.join(found[:5])}" if found else f"no run is called {name!r}"
+    raise UsageError("unknown-run", which, fix="`runops runs` lists the runs")
 
 
 @integrity.uncollected()
@@ -164,10 +161,10 @@ async def claim(
         check(past)
         writer = LogWriter(conversation, past, masker, kept.kept)
         taken = conversation.taken_from
-        told: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
+        more: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
         if budget is not None and budget != past.budget:
-            told["budget"] = budget
-        writer.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION, **told)
+            more["budget"] = budget
+        writer.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION, **more)
     return writer
 
 
@@ -204,12 +201,12 @@ def refuse_trial(past: history.History, run: str) -> None:
     """Raise UsageError ``trial`` for a run of single nodes, or a copy: neither can be continued."""
     if past.header is None or past.header.trial is None:
         return
-    what, then = "a trial of one node, and ended with it", "try it again"
+    what, then = "a trial of one node", "try it again"
     if "copy" in past.header.trial:
-        what, then = f"a copy of run {past.header.trial['copy']}, and ended with what it was for", "repair that again"
+        what, then = f"a copy of run {past.header.trial['copy']}", "repair that again"
     elif "nodes" in past.header.trial:
-        what, then = "a trial of nodes of a draft, and ended with it", "look what its build did then"
-    raise UsageError("trial", f"run {run} was {what}", fix=f"{then}: `{again(past, run)}`")
+        what, then = "a trial of nodes of a draft", "look what its build did then"
+    raise UsageError("trial", f"run {run} was {what}, and has ended", fix=f"{then}: `{again(past, run)}`")
 
 
 def again(past: history.History, run: str) -> str:
@@ -226,17 +223,15 @@ def again(past: history.History, run: str) -> str:
 
 async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
     """Write a person's decision about the open question; return the closed writer. Raises UsageError ``nothing-to-decide`` without one."""
-
-    def waits(past: history.History) -> None:
-        _refuse_nothing_to_decide(past, run)
-
-    waits((await asyncio.to_thread(load_history, kept.kept, run))[0])
-    async with spoken(kept, run, masking.Masker({}), waits, take_over=take_over) as (writer, question):
+    check = functools.partial(_check_waits, run=run)
+    check((await asyncio.to_thread(load_history, kept.kept, run))[0])
+    async with spoken(kept, run, masking.Masker({}), check, take_over=take_over) as (writer, question):
         evidence = question["evidence"]
         calls: list[str] = evidence["calls"] if "calls" in evidence else [evidence["call"]]
         writer.note("decided", calls=list[Json](calls), verdict=verdict)
-        for attempt in [attempt for attempt in writer.history.all_attempts() if attempt.call.call in calls]:
-            _write_verdict(writer, attempt, verdict)
+        for attempt in list(writer.history.all_attempts()):
+            if attempt.call.call in calls:
+                _write_verdict(writer, attempt, verdict)
     return writer
 
 
@@ -256,17 +251,17 @@ async def spoken(
         await tasks.to_the_end(writer.conversation.aclose())
 
 
-def _refuse_nothing_to_decide(past: history.History, run: str) -> None:
+def _check_waits(past: history.History, run: str) -> None:
     asks = past.question.data["reason"] if past.question is not None and past.answer is None else None
     if asks == HELD:
-        said = "stopped before an action that was held: it was a proof, and nothing of it is open"
+        said = "stopped before an action that was held: it was a proof, and no action of it is open"
         fix = "have the action done by a run: `runops run FILE`"
     elif asks in ABOUT_PAGE:
         said = "waits for a step from which to continue, not for a decision"
         fix = f"`runops resume {run} --from STEP`, best a step that begins with its own `goto`"
     elif asks == "question":
         said = "waits for an answer, not for a decision"
-        fix = f"`runops show {run}` tells what it asks; answer with `runops answer {run} NAME=VALUE`"
+        fix = f"`runops show {run}` shows its questions; answer with `runops answer {run} NAME=VALUE`"
     elif asks is None or past.status != "paused":
         answered = past.answer is not None and past.status == "paused"
         said = f"waits for no decision: it is {'answered already' if answered else past.status}"
@@ -282,17 +277,16 @@ def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdic
         writer.result(attempt.call, "interrupted")
     elif attempt.result is None:
         statuses: dict[str, log_entries.Status] = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}
-        status = statuses[verdict]
-        writer.result(attempt.call, status)
+        writer.result(attempt.call, statuses[verdict])
         if verdict != "not-done":
             return
-    # An interrupted call says nothing about its action. The note does, so that nobody is asked again.
+    # An interrupted call says nothing about its action. The note does, so that no person is asked again.
     found = "skipped" if verdict == "skip" else verdict
     writer.note("reconciled", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
 
 
 def question_of(past: history.History, run: str) -> Paused | None:
-    """Return the open question of the run as the error that a command shows; None where there is none."""
+    """Return the open question of the run as the error that a command shows; None if there is none."""
     if past.question is None or past.answer is not None:
         return None
     data = past.question.data

@@ -21,7 +21,7 @@ BEGINNING = 60
 
 
 def kind(kept: store.Kept, conversation: str) -> Kind | None:
-    """Return a conversation's kind, from its first line alone; None where that is incomplete. Raises UsageError ``unknown-run``."""
+    """Return a conversation's kind, from its first line alone; None if that is incomplete. Raises UsageError ``unknown-run``."""
     match kept.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return "session"
@@ -31,7 +31,7 @@ def kind(kept: store.Kept, conversation: str) -> Kind | None:
             return None
 
 
-def is_somebodys_run(kept: store.Kept, conversation: str) -> bool:
+def is_user_run(kept: store.Kept, conversation: str) -> bool:
     """True if it was begun as a run: no session, and no copy for testing a fix."""
     match kept.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
@@ -47,16 +47,14 @@ def refuse_session(kept: store.Kept, conversation: str) -> None:
         raise UsageError(
             "not-a-run",
             f"{conversation} is a session, and no run",
-            fix=f"continue with it: `{again(conversation, kept)}`; `runops show {conversation}` tells what was said",
+            fix=f"continue with it: `{again(conversation, kept)}`; `runops show {conversation}` shows what was said",
         )
 
 
 def again(session: str, kept: store.Kept) -> str:
-    match kept.first(session):
-        case entries.Scope(session=entries.SessionHeader(purpose="build")):
-            return f"runops build --resume {session}"
-        case _:
-            return f"runops chat --resume {session}"
+    first = kept.first(session)
+    build = isinstance(first, entries.Scope) and first.session is not None and first.session.purpose == "build"
+    return f"runops {'build' if build else 'chat'} --resume {session}"
 
 
 def fold(reading: store.Reading) -> log_session.Session:
@@ -71,11 +69,8 @@ def fold(reading: store.Reading) -> log_session.Session:
     is_session = isinstance(first, entries.Scope) and first.session is not None
     past = log_session.Session(reading.entries if is_session else ())
     if not past.begun:
-        raise UsageError(
-            "not-a-session",
-            f"session {reading.id} died before it had begun",
-            fix="begin another one: `runops chat`",
-        )
+        message = f"session {reading.id} died before it had begun"
+        raise UsageError("not-a-session", message, fix="begin another one: `runops chat`")
     return past
 
 
@@ -94,11 +89,10 @@ class SessionSummary:
     last: str
     messages: int
     costs: dict[str, Json] | None
-    """The cost of its models, as in ``runops show``; None where none was asked."""
+    """The cost of its models, as in ``runops show``; None if none was asked."""
     begins: str
     """The beginning of the first message."""
     problem: str | None = None
-    """The problem of a damaged log, with file and line."""
 
 
 def list_sessions(kept: store.Kept) -> list[SessionSummary]:
@@ -143,8 +137,8 @@ def titled(past: log_session.Session) -> str:
     """Return a session's title, in place of a workflow's name: ``chat about pay.yaml``, ``chat: Why did it fail?``."""
     assert past.header is not None
     about = past.about or past.header.file
-    first = _beginning(past)
-    return f"{past.header.purpose} about {about}" if about else ": ".join(filter(None, (past.header.purpose, first)))
+    purpose = past.header.purpose
+    return f"{purpose} about {about}" if about else ": ".join(filter(None, (purpose, _beginning(past))))
 
 
 def _beginning(past: log_session.Session) -> str:

@@ -59,8 +59,8 @@ def test_a_call_that_fits_is_valid() -> None:
         ("with: {usr: it, user: me}, secrets: [PASSWORD]", "unknown-input", "usr", "did you mean `user`?"),
         ("secrets: [PASSWORD]", "missing-input", "parts/part.yaml", "give it in `with:`"),
         ("with: {times: 2}, secrets: [PASSWORD]", "missing-input", "{times: 2}", "give it in `with:`"),
-        ("with: {user: 5}, secrets: [PASSWORD]", "wrong-type", "5", "taken as they are written"),
-        ("with: {user: me, times: '2'}, secrets: [PASSWORD]", "wrong-type", "'2'", "taken as they are written"),
+        ("with: {user: 5}, secrets: [PASSWORD]", "wrong-type", "5", "not converted"),
+        ("with: {user: me, times: '2'}, secrets: [PASSWORD]", "wrong-type", "'2'", "not converted"),
         (
             "with: {user: me}, secrets: [PASSWORD, OTHER]",
             "unknown-secret",

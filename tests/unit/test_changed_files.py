@@ -107,17 +107,17 @@ async def test_the_target_of_a_failed_step_may_be_fixed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("now", "why"),
     [
-        ([OPEN, click("pay", "other")], "`pay`: it is done, and the file says something else of it"),
+        ([OPEN, click("pay", "other")], "`pay`: it is done, and it is different in the file"),
         ([OPEN, click("pay", more=", when: '{{ 1 == 1 }}'")], "`pay`: it is done"),
         ([OPEN, click("pay", more=", effect: idempotent")], "`pay`: it is done"),
-        ([OPEN], "`pay`: it is done, and the file has no such step there any more"),
-        ([OPEN, click("pay2", "pay")], "`pay`: it is done, and the file has no such step"),
-        ([OPEN, group("checkout", click("pay"))], "`pay`: it is done, and the file has no such step"),
-        ([OPEN, group("pay", click("pay2", "pay"))], "`pay`: it is done, and the file has no such step"),
+        ([OPEN], "`pay`: it is done, and the file no longer has such a step there"),
+        ([OPEN, click("pay2", "pay")], "`pay`: it is done, and the file no longer has such a step"),
+        ([OPEN, group("checkout", click("pay"))], "`pay`: it is done, and the file no longer has such a step"),
+        ([OPEN, group("pay", click("pay2", "pay"))], "`pay`: it is done, and the file no longer has such a step"),
         ([goto("open", "other"), click("pay")], "`open`: it was changed, and `pay` after it is done"),
         ([click("pay")], "`open`: it is gone, and `pay` after it is done"),
         ([OPEN, goto("more", "more"), click("pay")], "`more`: it is new there, and `pay` after it is done"),
-        ([click("pay"), OPEN], "it stands in another place, and `pay` is done"),
+        ([click("pay"), OPEN], "it is in another place, and `pay` is done"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("happened", [True, False])
@@ -195,10 +195,10 @@ INNER = "{id: two, type: iterate, over: '{{ [one] }}', as: o, nodes: [" + made("
     [
         ([made("one", "1"), made("two", "1")], [made("one", "2"), made("two", "1")], "`one`: it was changed, and `two` after it"),
         ([made("one", "1"), made("two", "1")], [made("one", "1"), made("new", "1"), made("two", "1")], "`new`: it is new there, and `two` after it is done"),
-        ([made("one", "1"), made("two", "1")], [made("two", "1"), made("one", "1")], "it stands in another place"),
+        ([made("one", "1"), made("two", "1")], [made("two", "1"), made("one", "1")], "it is in another place"),
         ([made("one", "1"), INNER], [made("one", "2"), INNER], "`one`: it was changed, and `two[1]/inner` after it"),
         ([group("g", made("one", "1")), made("two", "{{ g }}")], [group("g", made("one", "2")), made("two", "{{ g }}")], "`g/one`: it was changed"),
-        ([group("g", made("one", "1")), made("two", "{{ g }}")], [group("g", made("one", "1"), more=", value: 7"), made("two", "{{ g }}")], "`g`: it yields something else, and `two` after it is done"),
+        ([group("g", made("one", "1")), made("two", "{{ g }}")], [group("g", made("one", "1"), more=", value: 7"), made("two", "{{ g }}")], "`g`: its value is another one, and `two` after it is done"),
         ([each(made("one", "{{ o }}"))], [each(made("one", "{{ o }}{{ o }}"))], "`each[#a]`, which it belongs to, is over"),
         ([each(made("one", "1")), made("two", "{{ each }}")], [each(made("one", "1"), more=", limit: 1"), made("two", "{{ each }}")], "`each`: it was changed, and `two`"),
         ([each(made("one", "1")), made("two", "{{ each }}")], [each(made("one", "1"), made("new", "1")), made("two", "{{ each }}")], "`each[#a]/new`: it is new, and `each[#a]`"),
@@ -254,7 +254,7 @@ async def test_what_a_checkpoint_holds_is_not_taken_back(tmp_path: Path) -> None
     rig.site.on_click = load
     await failed(rig)
     said = await refused(rig, flow(OPEN, submit % "b", GO))
-    assert "`submit`: what it did to the page cannot be taken back: the last checkpoint holds it" in said
+    assert "`submit`: it changed the page, which cannot be undone: the last checkpoint holds it" in said
 
 
 @pytest.mark.parametrize(("action", "accepted"), [(False, True), (True, False)])

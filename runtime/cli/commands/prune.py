@@ -52,7 +52,7 @@ def prune(
     wanted = retention.Selection(
         older_than=retention.span(older_than) if older_than is not None else None,
         keep_last=keep_last,
-        states=retention.states(state or ()),
+        states=retention.states(tuple(state or ())),
         sessions=sessions,
     )
     kept = host.load().files
