@@ -38,8 +38,6 @@ class Requester:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Amount:
-    """An amount that was spent, or may be."""
-
     calls: int = 0
     tokens: int = 0
     dollars: Decimal | None = Decimal(0)
@@ -64,8 +62,6 @@ class Amount:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Account:
-    """A budget and the amount spent of it."""
-
     budget: Budget
     spent: Amount
     path: str | None = None
@@ -155,7 +151,6 @@ def _written(part: BudgetPart, value: Decimal) -> str:
 
 
 def _larger(part: BudgetPart, amount: Decimal) -> Decimal | int:
-    """Return twice the amount, rounded up."""
     wanted = 2 * amount
     step = Decimal(1).scaleb(wanted.adjusted() - 1)
     wanted = (wanted / step).quantize(Decimal(1), rounding=ROUND_UP) * step
@@ -168,7 +163,6 @@ Price = Callable[[Usage, str], Decimal | None]
 
 
 def spent(rows: Iterable[Spent], price: Price) -> Amount:
-    """Return the total cost of these requests."""
     return sum((_of(row, price) for row in rows), Amount())
 
 
@@ -243,17 +237,14 @@ def accounts(
 
 
 def spent_in_all(ledger: Ledger, price: Price) -> Amount:
-    """Return all that a run has spent; or a session, with the runs that it followed."""
     return sum((amount(each) for _run, each in ledger.runs), spent_within(ledger, price))
 
 
 def amount(ran: entries.Ran) -> Amount:
-    """Return the amount that a run spent while a session followed it."""
     return Amount(ran.calls, ran.tokens, Decimal(ran.dollars) if ran.dollars is not None else None, ran.seconds)
 
 
 def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entries.Ran:
-    """Return the amount that a run has spent so far, less the amount ``before``."""
     now, totals = spent_within(ledger, price), ledger.totals()
     if before is not None:
         now -= amount(before)

@@ -66,12 +66,10 @@ class RunModels:
 
     @property
     def background(self) -> bool:
-        """True if the server works on requests in the background."""
         return self._chosen.model_background and self._server is not None and self._server.profile.background
 
     @property
     def store(self) -> bool:
-        """True if the server may store requests."""
         return self._chosen.model_store or self.background
 
     @property
@@ -86,7 +84,6 @@ class RunModels:
         return selection.model_for(role, self._chosen, named)
 
     def client(self) -> model_client.Client:
-        """Return the client, made at the first request."""
         if self._client is None:
             from runtime.models.client import client as model_client
 
@@ -112,7 +109,6 @@ class RunModels:
         self._learnt = max(0, len(ledger.rows) - 1)
 
     def context_window(self, model: str) -> int | None:
-        """Return the model's tokens for input and output together; None where unknown."""
         return prices.context_window(model, self._provider)
 
     def afford(self, ledger: Ledger, asked: budgets.Requester, request: Request, estimate: int) -> float:
@@ -130,7 +126,6 @@ class RunModels:
         return min((each.share_left for each in found), default=1.0)
 
     def price(self, usage: Usage, model: str) -> decimal.Decimal | None:
-        """Return the dollars that a usage of a model costs; None where unknown."""
         return prices.dollars(usage, model, self._chosen.prices, self._provider)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
@@ -154,7 +149,6 @@ class RunModels:
         return self.player.left_over(exchanges) if self.player is not None else None
 
     async def close(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             with contextlib.suppress(Exception):
                 await self._client.close()

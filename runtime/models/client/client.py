@@ -44,8 +44,6 @@ CANCEL_SECONDS = 5.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Options of one request."""
-
     store: bool = False
     """Ask the server to keep the response. Always sent, because the defaults of servers differ."""
     previous: str | None = None
@@ -126,11 +124,9 @@ class Client:
             return dict(sorted((_listed(text) or _nonsense(text)).items()))
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     def _body(self, request: Request, options: ClientOptions) -> dict[str, Any]:
-        """Return the request in the API's form."""
         items, instructions = list(request.items), request.instructions
         body: dict[str, Any] = {"model": request.model, "store": options.store, "max_output_tokens": request.max_output}
         if options.previous is not None:
@@ -279,8 +275,6 @@ class Client:
 
 @dataclasses.dataclass(slots=True)
 class _Heard:
-    """The text received of an answer."""
-
     text: str = ""
 
 
@@ -308,7 +302,6 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
 
 
 def _item(item: Item) -> dict[str, Json]:
-    """Return an item in the API's form."""
     match item:
         case Message():
             return {"role": item.role, "content": item.text}
@@ -319,7 +312,6 @@ def _item(item: Item) -> dict[str, Json]:
 
 
 def _tool(tool: Tool, strict: bool) -> dict[str, Json]:
-    """Return a tool in the API's form."""
     return {
         "type": "function",
         "name": tool.name,

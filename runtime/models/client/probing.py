@@ -100,7 +100,6 @@ def promised(profile: profiles.Profile, name: Name) -> str:
 
 
 def promised_rank(profile: profiles.Profile, name: Name) -> int:
-    """Return the assumed level as a number."""
     return LEVELS[name].index(promised(profile, name))
 
 
@@ -133,7 +132,6 @@ class Prober:
         """Every request to a model."""
 
     async def close(self) -> None:
-        """Close the connections."""
         for client in self._clients.values():
             await client.close()
 
@@ -150,7 +148,6 @@ class Prober:
         return answer.model
 
     async def probe(self, name: str) -> list[Found]:
-        """Return the server's capabilities for the model."""
         probes: dict[Name, Callable[[str], Awaitable[tuple[str, str]]]] = {
             "streaming": self._streaming,
             "schemas": self._schemas,
@@ -266,7 +263,6 @@ class Prober:
         raise AssertionError("the last try returns or raises")
 
     def _paid(self, usage: Usage | None) -> None:
-        """Record the cost of the last request."""
         row = self.spent[-1]
         if usage is not None:
             row.usage = entries.Usage(**dataclasses.asdict(usage))
@@ -283,7 +279,6 @@ def _request(name: str, said: str) -> Request:
 
 
 def _fits(text: str) -> bool:
-    """True if the text is an answer by ``COLOUR``."""
     try:
         value: Json = json.loads(text)
     except ValueError:
