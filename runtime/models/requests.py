@@ -182,7 +182,7 @@ class Exchanges:
         raw = await aside(size, functools.partial(estimates.tokens, request))
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(self._may_go_right),
-            wait=_wait,
+            wait=wait,
             stop=self._is_enough,
             before_sleep=self._again,
             sleep=asyncio.sleep,
@@ -413,7 +413,7 @@ async def aside(size: int, work: Callable[[], _Result]) -> _Result:
     return work() if size <= AT_ONCE else await asyncio.to_thread(work)
 
 
-def _wait(state: tenacity.RetryCallState) -> float:
+def wait(state: tenacity.RetryCallState) -> float:
     """Return the seconds before the next try: those that the server names, else random ones below a growing limit."""
     failed = state.outcome.exception() if state.outcome is not None else None
     if isinstance(failed, Failed) and failed.wait is not None:

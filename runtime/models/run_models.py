@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import decimal
+import functools
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,19 +113,23 @@ class RunModels:
     def context_window(self, model: str) -> int | None:
         return prices.context_window(model, self._provider)
 
+    def accounts(self, ledger: Ledger, asked: budgets.Requester) -> list[budgets.Account]:
+        """Return the budgets of run, session and step that a request falls under."""
+        return budgets.accounts(ledger, self._budget, asked, self.price, self._allowance)
+
     def afford(self, ledger: Ledger, asked: budgets.Requester, request: Request, estimate: int) -> float:
-        """Return the seconds that the budgets of run and step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
-        own = self._chosen.prices
-        return budgets.afford(ledger, self._budget, asked, request, estimate, own, self._provider, self._allowance)
+        """Return the seconds that all budgets leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
+        needed = budgets.need(request, estimate, self.price)
+        unknown = functools.partial(prices.unknown, request.model, self._provider)
+        return budgets.afford(self.accounts(ledger, asked), needed, unknown)
 
     def left_seconds(self, ledger: Ledger, asked: budgets.Requester) -> float:
-        """Return the seconds that the budgets of run and step leave to wait for an answer; infinite without a limit."""
-        return budgets.left_seconds(ledger, self._budget, asked, self._allowance)
+        """Return the seconds that all budgets leave to wait for an answer; infinite without a limit."""
+        return min((each.left_seconds for each in self.accounts(ledger, asked)), default=math.inf)
 
     def share_left(self, ledger: Ledger, asked: budgets.Requester) -> float:
-        """Return the smallest share left of any part of the budgets of run and step, from 0 to 1."""
-        found = budgets.accounts(ledger, self._budget, asked, self.price, self._allowance)
-        return min((each.share_left for each in found), default=1.0)
+        """Return the smallest share left of any part of the budgets, from 0 to 1."""
+        return min((each.share_left for each in self.accounts(ledger, asked)), default=1.0)
 
     def price(self, usage: Usage, model: str) -> decimal.Decimal | None:
         return prices.dollars(usage, model, self._chosen.prices, self._provider)
@@ -135,8 +141,7 @@ class RunModels:
         """
         if usage is None:
             return None
-        costs = (prices.dollars(usage, name, self._chosen.prices, self._provider) for name in names)
-        cost = next((each for each in costs if each is not None), None)
+        cost = next((each for name in names if (each := self.price(usage, name)) is not None), None)
         return plain(cost) if cost is not None else None
 
     def finish(self, exchanges: int) -> str | None:
