@@ -81,7 +81,6 @@ class Items:
 
     @property
     def size(self) -> int:
-        """The number of characters of the kept items."""
         left_out = len(self.lines) - self.kept
         return sum(map(len, self.lines[left_out:] if self.oldest_first else self.lines[: self.kept]))
 
@@ -157,8 +156,6 @@ def _share(left: float | None) -> str:
 
 
 class _Teller:
-    """Describes one step, at one moment."""
-
     def __init__(
         self, run: RunState, models: run_models.RunModels | None, node: Leaf, frame: scopes.Scope, path: str
     ) -> None:
@@ -172,7 +169,6 @@ class _Teller:
         """None where the file does not contain the step."""
 
     def parts(self) -> Iterator[str | Items]:
-        """Yield all parts, in order."""
         mask = self._run.writer.masker.text
         for each in itertools.chain(self._directive(), self._brief(), self._user_input()):
             if isinstance(each, Items):
@@ -228,7 +224,6 @@ class _Teller:
             yield f"Handling: {_code(error)}{of}"
 
     def _inputs(self) -> list[str]:
-        """List the references of the node, field by field, each name once."""
         lines: list[str] = []
         for placeholder in sorted(self._run.plan(self._node).placeholders, key=lambda each: each.field):
             read = dict.fromkeys(each.chain for each in self._compiled(placeholder.text).names)
@@ -237,7 +232,6 @@ class _Teller:
         return lines
 
     def _told(self, chain: Chain) -> str:
-        """Describe a value that the node reads."""
         if chain[0] == "secrets":
             return "is a secret"
         try:
@@ -256,7 +250,6 @@ class _Teller:
         return not self._frame.program.path
 
     def _before(self) -> list[str]:
-        """List the last steps before this one, the latest last."""
         steps: dict[str, attempts.Attempt] = {}
         for each in self._history.steps_backwards():
             counts = not (each.rolled_back or each.invalidated) and each.result is not None
@@ -287,7 +280,6 @@ class _Teller:
         return [*named[:AFTER], "…" if len(named) > AFTER else "the end"]
 
     def _last_error(self) -> str | None:
-        """Describe the error of the last failed attempt."""
         for each in reversed(self._history.attempts.get(self._path, ())):
             error = each.result.error if each.result is not None and not each.invalidated else None
             if error is not None:
@@ -420,7 +412,6 @@ def _kind_of_call(call: entries.Call) -> str:
 
 
 def _ended(attempt: attempts.Attempt) -> str:
-    """Describe how a step ended."""
     result = attempt.result
     assert result is not None
     if attempt.verdict == "skipped" or result.status == "skipped":
@@ -451,7 +442,6 @@ def _replayed(frame: scopes.Scope, chain: Chain) -> Json:
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """Yield every text in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):

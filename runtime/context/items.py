@@ -35,13 +35,11 @@ def _message(entry: log_entries.User, texts: Texts) -> WindowItem:
 
 
 def _composed(kind: Kind, line: int, text: str, role: Literal["user", "assistant"] = "user") -> WindowItem:
-    """Return a message whose text is in no entry."""
     size = size_of(text)
     return WindowItem(kind, line, size, size, lambda _pointers: (Message(role, text),))
 
 
 def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
-    """Return an answer with all its calls and their outputs."""
     answer = exchange.answer
     says = 1 if answer.text or answer.blob or not answer.calls else 0
     large = small = Size(answer.tokens, answer.chars, says + len(answer.calls or ()))
@@ -79,7 +77,6 @@ class Thread(window.Pieces):
     """The items of a thread after its last summary."""
 
     def __init__(self, thread: threads.Thread, texts: Texts) -> None:
-        """Take the thread; nothing is read yet."""
         self._thread, self._texts = thread, texts
         self._first = thread.first
 
@@ -129,7 +126,6 @@ class Thread(window.Pieces):
 
 
 def broke_off(error: log_entries.ModelError) -> str:
-    """Return the text about an answer that broke off."""
     return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
 
 
@@ -147,11 +143,9 @@ def is_shorter(one: Size, other: Size) -> bool:
 
 @functools.lru_cache(maxsize=1 << 12)
 def size_of(text: str) -> Size:
-    """Return the size of a message with this text."""
     return Size(estimates.of_text(text), len(text), 1)
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def output_size(asked: str, text: str) -> Size:
-    """Return the size of a call's output with this text."""
     return Size(estimates.of_item(ToolOutput(asked, text)), len(text), 1)

@@ -41,8 +41,6 @@ class Rung:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the window, with its size and share."""
-
     name: str
     tokens: int
     share: float | None = None
@@ -72,7 +70,6 @@ class Report:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole window."""
         return sum(each.tokens for each in self.sections)
 
     @property
@@ -89,11 +86,9 @@ class Report:
 
     @property
     def warns(self) -> bool:
-        """True if a person should be warned that the window fills up."""
         return 0 < self.warn_at <= self.wanted
 
     def as_json(self) -> dict[str, Json]:
-        """Return the report for programs."""
         return {
             "limit": self.limit,
             "tokens": self.tokens,

@@ -32,8 +32,6 @@ ROWS = 200
 
 
 class Frame(turn.Frame):
-    """Builds the requests of one thread."""
-
     def __init__(
         self,
         writer: LogWriter[Fold],

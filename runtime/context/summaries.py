@@ -89,8 +89,6 @@ class _Standing:
 
 
 class Summaries:
-    """Summarizes one thread."""
-
     def __init__(
         self,
         writer: LogWriter[Fold],
@@ -158,7 +156,6 @@ class Summaries:
         return _Standing(last, failures, failed_at, begun, answer)
 
     def _asked(self, number: int) -> list[threads.Saying]:
-        """Return the content of that summary's thread."""
         return self._writer.history.thread(entries.summary_thread(self._thread, number)).said
 
     def _last(self) -> int:
@@ -171,12 +168,10 @@ class Summaries:
         return self._tried
 
     def _said_since(self, line: int) -> bool:
-        """True if anything was said after that line."""
         said = self._writer.history.thread(self._thread).said
         return bool(said) and threads.line_of(said[-1]) > line
 
     def _answered_since(self, line: int) -> bool:
-        """True if a message after that line has an answer."""
         answered = False
         for each in reversed(self._writer.history.thread(self._thread).said):
             if threads.line_of(each) < line:
@@ -241,8 +236,6 @@ ALL = window.Limits(max_messages=None, max_chars=None, events=True, hard_limit=N
 
 
 class Older(window.Pieces):
-    """The items of a thread before one of them."""
-
     def __init__(self, thread: window_items.Thread, end: int, upto: int) -> None:
         """Take the items before ``end``, in the lines to ``upto``."""
         self._thread, self._end, self.upto = thread, end, upto
@@ -295,7 +288,6 @@ def _failed(why: str) -> report.Rung:
 
 
 def _newest_first(part: window.Pieces) -> Iterator[Item]:
-    """Yield the part to summarize, as the model saw it."""
     for number in range(len(part) - 1, -1, -1):
         yield from reversed(part[number].items(pointers=True))
     if part.summary is not None:
@@ -321,7 +313,6 @@ def names(items: Iterable[Item], ids: Collection[str] = ()) -> list[str]:
 
 
 def _values(arguments: str) -> Iterator[str]:
-    """Yield the texts in the arguments of a call."""
     try:
         waiting: list[Json] = [json.loads(arguments)]
     except (ValueError, RecursionError):
@@ -350,7 +341,6 @@ def checked(text: str, wanted: Iterable[str], bound: int) -> str:
 
 
 def _upto(text: str, lines: list[str], count: int) -> str:
-    """Return the text to the end of one of its lines or sentences."""
     if count == len(lines):
         return text
     at = 0
@@ -360,7 +350,6 @@ def _upto(text: str, lines: list[str], count: int) -> str:
 
 
 def _fitting(most: int, told: Callable[[int], str], bound: int) -> str:
-    """Return the text for the largest number that fits; empty where none does."""
     count = bisect.bisect_left(
         range(most),
         1,

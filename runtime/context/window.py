@@ -131,16 +131,12 @@ class Pieces(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """A text around the thread."""
-
     name: str
     text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestFrame:
-    """The parts around the thread, made anew for each request."""
-
     prefix: tuple[Part, ...]
     """Instructions before the thread, in order. Always whole."""
     tools: tuple[Tool, ...] = ()
@@ -153,8 +149,6 @@ class RequestFrame:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """The content of a request."""
-
     instructions: str
     items: tuple[Item, ...]
     tools: tuple[Tool, ...]
@@ -279,7 +273,6 @@ class _Builder:
         return kept
 
     def _made_whole(self, kept: Sequence[int], rest: Size) -> set[int]:
-        """Return the items whose outputs stay whole: the newest first, as far as the budget allows."""
         total = sum((self._items[number].small for number in kept), Size())
         whole: set[int] = set()
         for number in kept:
@@ -384,7 +377,6 @@ def _tokens(parts: Sequence[Part]) -> int:
 
 
 def _each_tokens(parts: Sequence[Part]) -> list[int]:
-    """Return the tokens that each part adds to those before it."""
     upto = [_tokens(parts[:end]) for end in range(len(parts) + 1)]
     return [upto[end + 1] - upto[end] for end in range(len(parts))]
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import ROUND_UP, Decimal
-from typing import assert_never
 
 from nodes import budgets
 from nodes.budgets import Budget, BudgetPart
-from nodes.errors import BudgetReached
+from nodes.errors import BudgetReached, RunOpsError
 from nodes.values import Json
 from runtime.log import entries
 from runtime.log.ledger import Ledger, Spent, less, plain
 from runtime.messages.messages import Request, Usage
-from runtime.settings import prices
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,8 +36,6 @@ class Requester:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Amount:
-    """An amount that was spent, or may be."""
-
     calls: int = 0
     tokens: int = 0
     dollars: Decimal | None = Decimal(0)
@@ -56,16 +52,12 @@ class Amount:
         )
 
     def __sub__(self, other: Amount) -> Amount:
-        known = other.dollars is not None
-        return self + Amount(
-            -other.calls, -other.tokens, -(other.dollars or Decimal(0)) if known else None, -other.seconds
-        )
+        dollars = -other.dollars if other.dollars is not None else None
+        return self + Amount(-other.calls, -other.tokens, dollars, -other.seconds)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Account:
-    """A budget and the amount spent of it."""
-
     budget: Budget
     spent: Amount
     path: str | None = None
@@ -84,28 +76,32 @@ class Account:
     @property
     def share_left(self) -> float:
         """The smallest share left of any part of the budget, from 0 to 1; 1 without a limit."""
-        parts = [(limit, spent) for _part, limit, spent, _needed in self._parts(Amount()) if limit is not None]
-        return min((float(max(Decimal(0), 1 - spent / limit)) if limit else 0.0 for limit, spent in parts), default=1.0)
+        parts = self._parts(Amount())
+        left = (float(max(Decimal(0), 1 - spent / limit)) if limit else 0.0 for _part, limit, spent, _need in parts)
+        return min(left, default=1.0)
 
     def check(self, need: Amount) -> None:
         """Raise BudgetReached where a request that may cost ``need`` does not fit."""
-        over: list[tuple[BudgetPart, Decimal, Decimal, Decimal]] = [
+        over = [
             (part, limit, spent, needed)
             for part, limit, spent, needed in self._parts(need)
-            if limit is not None and (spent + needed > limit or (part == "time" and spent >= limit))
+            if spent + needed > limit or (part == "time" and spent >= limit)
         ]
         if over:
             # Propose a budget that is enough in all parts at once.
             larger = {part: _larger(part, max(limit, spent + needed)) for part, limit, spent, needed in over}
             raise self._reached(*over[0], self.budget.model_copy(update=larger))
 
-    def _parts(self, need: Amount) -> Iterator[tuple[BudgetPart, Decimal | None, Decimal, Decimal]]:
+    def _parts(self, need: Amount) -> Iterator[tuple[BudgetPart, Decimal, Decimal, Decimal]]:
+        """Yield each part that is limited, with its limit, what was spent, and what is needed."""
         budget, spent = self.budget, self.spent
-        calls, tokens = (None if each is None else Decimal(each) for each in (budget.calls, budget.tokens))
-        yield "calls", calls, Decimal(spent.calls), Decimal(need.calls)
-        yield "tokens", tokens, Decimal(spent.tokens), Decimal(need.tokens)
-        yield "money", budget.money, spent.dollars or Decimal(0), need.dollars or Decimal(0)
-        yield "time", budget.time, Decimal(repr(round(spent.seconds, 3))), Decimal(0)
+        parts: list[tuple[BudgetPart, Decimal | int | None, Decimal, Decimal]] = [
+            ("calls", budget.calls, Decimal(spent.calls), Decimal(need.calls)),
+            ("tokens", budget.tokens, Decimal(spent.tokens), Decimal(need.tokens)),
+            ("money", budget.money, spent.dollars or Decimal(0), need.dollars or Decimal(0)),
+            ("time", budget.time, Decimal(repr(round(spent.seconds, 3))), Decimal(0)),
+        ]
+        yield from ((part, Decimal(limit), *rest) for part, limit, *rest in parts if limit is not None)
 
     def _reached(
         self, part: BudgetPart, limit: Decimal, spent: Decimal, needed: Decimal, larger: Budget
@@ -141,21 +137,18 @@ class Account:
 
 
 def _written(part: BudgetPart, value: Decimal) -> str:
-    match part:
-        case "money":
-            return budgets.money(value)
-        case "tokens":
-            return budgets.tokens(int(value))
-        case "calls":
-            return str(int(value))
-        case "time":
-            return budgets.time(value)
-        case _:
-            assert_never(part)
+    return FORMATS[part](value)
+
+
+FORMATS: dict[BudgetPart, Callable[[Decimal], str]] = {
+    "money": budgets.money,
+    "tokens": lambda value: budgets.tokens(int(value)),
+    "calls": lambda value: str(int(value)),
+    "time": budgets.time,
+}
 
 
 def _larger(part: BudgetPart, amount: Decimal) -> Decimal | int:
-    """Return twice the amount, rounded up."""
     wanted = 2 * amount
     step = Decimal(1).scaleb(wanted.adjusted() - 1)
     wanted = (wanted / step).quantize(Decimal(1), rounding=ROUND_UP) * step
@@ -168,7 +161,6 @@ Price = Callable[[Usage, str], Decimal | None]
 
 
 def spent(rows: Iterable[Spent], price: Price) -> Amount:
-    """Return the total cost of these requests."""
     return sum((_of(row, price) for row in rows), Amount())
 
 
@@ -226,7 +218,9 @@ def accounts(
     ledger: Ledger, run: Budget | None, asked: Requester, price: Price, allowance: Allowance | None = None
 ) -> list[Account]:
     """Return the budgets that a request of a step falls under, its own first; ``allowance`` comes from the session that follows the run."""
-    chain = list(_chain(asked))
+    chain = [asked]
+    while (more := chain[-1].within) is not None:
+        chain.append(more)
     # A requester without a step path exists only in a session: it is the session itself.
     session = None if chain[-1].path else "last"
     found = [
@@ -243,17 +237,14 @@ def accounts(
 
 
 def spent_in_all(ledger: Ledger, price: Price) -> Amount:
-    """Return all that a run has spent; or a session, with the runs that it followed."""
     return sum((amount(each) for _run, each in ledger.runs), spent_within(ledger, price))
 
 
 def amount(ran: entries.Ran) -> Amount:
-    """Return the amount that a run spent while a session followed it."""
     return Amount(ran.calls, ran.tokens, Decimal(ran.dollars) if ran.dollars is not None else None, ran.seconds)
 
 
 def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entries.Ran:
-    """Return the amount that a run has spent so far, less the amount ``before``."""
     now, totals = spent_within(ledger, price), ledger.totals()
     if before is not None:
         now -= amount(before)
@@ -267,41 +258,13 @@ def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entr
     )
 
 
-def _chain(asked: Requester | None) -> Iterator[Requester]:
-    while asked is not None:
-        yield asked
-        asked = asked.within
+def afford(found: Sequence[Account], needed: Amount, unknown: Callable[[], RunOpsError]) -> float:
+    """Return the seconds that these budgets leave for a request that may cost ``needed``; infinite without a limit.
 
-
-def left_seconds(ledger: Ledger, run: Budget | None, asked: Requester, allowance: Allowance | None = None) -> float:
-    """Return the seconds that the budgets of run and step leave to wait for models; infinite without a limit, never below 0."""
-    found = accounts(ledger, run, asked, lambda _usage, _model: None, allowance)
-    return min((each.left_seconds for each in found), default=math.inf)
-
-
-def afford(
-    ledger: Ledger,
-    run: Budget | None,
-    asked: Requester,
-    request: Request,
-    estimate: int,
-    own: prices.Table,
-    provider: str,
-    allowance: Allowance | None = None,
-) -> float:
-    """Return the seconds that all budgets of the run, the step and the session leave for a request; infinite without a limit.
-
-    ``estimate`` are the tokens of its input, ``own`` the project's prices, ``provider`` the name of the profile.
-    Raises BudgetReached where the request does not fit; UsageError ``price-unknown`` where money is limited and the price is unknown.
+    Raises BudgetReached where it does not fit; the error ``unknown`` where money is limited and a price is unknown.
     """
-
-    def price(usage: Usage, model: str) -> Decimal | None:
-        return prices.dollars(usage, model, own, provider)
-
-    found = accounts(ledger, run, asked, price, allowance)
-    needed = need(request, estimate, price)
     for each in found:
-        if each.budget.money is not None and (needed.dollars is None or each.spent.dollars is None):
-            raise prices.unknown(request.model, provider)
+        if each.budget.money is not None and None in (needed.dollars, each.spent.dollars):
+            raise unknown()
         each.check(needed)
     return min((each.left_seconds for each in found), default=math.inf)

@@ -23,7 +23,6 @@ class StepModel:
     """The model of one attempt of a step. Implements ``nodes.ports.Model``."""
 
     def __init__(self, models: run_models.RunModels, writer: LogWriter[Fold], requester: requests.RequestScope) -> None:
-        """Take a ``requester`` whose call is written already."""
         self._models, self._writer, self._requester = models, writer, requester
 
     async def answer(

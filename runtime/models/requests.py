@@ -182,7 +182,7 @@ class Exchanges:
         raw = await aside(size, functools.partial(estimates.tokens, request))
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(self._may_go_right),
-            wait=_wait,
+            wait=wait,
             stop=self._is_enough,
             before_sleep=self._again,
             sleep=asyncio.sleep,
@@ -199,7 +199,6 @@ class Exchanges:
         raise AssertionError("a request is answered or fails")
 
     async def _send(self, client: model_client.Client, request: Request, raw: int, key: str, tried: int) -> Answer:
-        """Announce the request, and send it. Raises BudgetReached before that, Failed after."""
         from runtime.models.client import client as model_client
 
         estimate = self._models.estimate(request, raw, self._writer.history.ledger)
@@ -237,7 +236,6 @@ class Exchanges:
     async def _heard(
         self, client: model_client.Client, request: Request, seconds: float, options: model_client.ClientOptions
     ) -> Answer:
-        """Receive the answer, and report each piece as it arrives. Raises Failed."""
         stream = masking.Stream(self._writer.masker, self._requester.hear)
         length = counted = 0
 
@@ -263,7 +261,6 @@ class Exchanges:
         return answer
 
     def _goes_on(self, request: Request) -> tuple[str | None, int]:
-        """Return the response that a storing server can continue, and how many items of the request it replaces."""
         if not self._models.chains:
             return None, 0
         return goes_on(self._writer.history.thread(self._thread).said, request, self._writer, self._lost)
@@ -287,7 +284,6 @@ class Exchanges:
         return self._told_whole(await self._take(answer, key, number, request))
 
     async def _polled(self, client: model_client.Client, response: str, affordable: float) -> Answer:
-        """Wait for the background response, as long as the attempt and the budgets allow. Raises Failed."""
         return await polling.polled(
             client,
             response,
@@ -297,11 +293,9 @@ class Exchanges:
         )
 
     def _afford(self, estimate: int, request: Request) -> float:
-        """Return the seconds that the budgets leave for the request. Raises BudgetReached."""
         return self._models.afford(self._writer.history.ledger, self._asked_by, request, estimate)
 
     def _affordable(self) -> float:
-        """Return the seconds that the budgets leave for an earlier request."""
         return self._models.left_seconds(self._writer.history.ledger, self._asked_by)
 
     # Handling of answers and failures.
@@ -334,7 +328,6 @@ class Exchanges:
         seconds: float | None = None,
         usage: entries.Usage | None = None,
     ) -> None:
-        """Write the whole exchange, and sync it."""
         writer = self._writer
         for thought in answer.reasoning:
             writer.said(entries.Reasoning(thread=self._thread, text=""), thought, self._path)
@@ -356,7 +349,6 @@ class Exchanges:
         crash_point(CrashPoint.EXCHANGE_SYNCED)
 
     def _seconds(self) -> float | None:
-        """Seconds spent waiting for the answer so far; None where none is awaited."""
         return round(time.monotonic() - self._begun, 4) if self._begun is not None else None
 
     def _may_go_right(self, error: BaseException) -> bool:
@@ -394,7 +386,6 @@ class Exchanges:
 
 
 def texts_of(request: Request) -> list[str]:
-    """Return every text of a request that is no schema."""
     texts = [request.instructions, request.brief, request.state]
     for item in request.items:
         texts += (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.text,)
@@ -422,7 +413,7 @@ async def aside(size: int, work: Callable[[], _Result]) -> _Result:
     return work() if size <= AT_ONCE else await asyncio.to_thread(work)
 
 
-def _wait(state: tenacity.RetryCallState) -> float:
+def wait(state: tenacity.RetryCallState) -> float:
     """Return the seconds before the next try: those that the server names, else random ones below a growing limit."""
     failed = state.outcome.exception() if state.outcome is not None else None
     if isinstance(failed, Failed) and failed.wait is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import decimal
+import functools
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,12 +68,10 @@ class RunModels:
 
     @property
     def background(self) -> bool:
-        """True if the server works on requests in the background."""
         return self._chosen.model_background and self._server is not None and self._server.profile.background
 
     @property
     def store(self) -> bool:
-        """True if the server may store requests."""
         return self._chosen.model_store or self.background
 
     @property
@@ -86,7 +86,6 @@ class RunModels:
         return selection.model_for(role, self._chosen, named)
 
     def client(self) -> model_client.Client:
-        """Return the client, made at the first request."""
         if self._client is None:
             from runtime.models.client import client as model_client
 
@@ -112,25 +111,27 @@ class RunModels:
         self._learnt = max(0, len(ledger.rows) - 1)
 
     def context_window(self, model: str) -> int | None:
-        """Return the model's tokens for input and output together; None where unknown."""
         return prices.context_window(model, self._provider)
 
+    def accounts(self, ledger: Ledger, asked: budgets.Requester) -> list[budgets.Account]:
+        """Return the budgets of run, session and step that a request falls under."""
+        return budgets.accounts(ledger, self._budget, asked, self.price, self._allowance)
+
     def afford(self, ledger: Ledger, asked: budgets.Requester, request: Request, estimate: int) -> float:
-        """Return the seconds that the budgets of run and step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
-        own = self._chosen.prices
-        return budgets.afford(ledger, self._budget, asked, request, estimate, own, self._provider, self._allowance)
+        """Return the seconds that all budgets leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
+        needed = budgets.need(request, estimate, self.price)
+        unknown = functools.partial(prices.unknown, request.model, self._provider)
+        return budgets.afford(self.accounts(ledger, asked), needed, unknown)
 
     def left_seconds(self, ledger: Ledger, asked: budgets.Requester) -> float:
-        """Return the seconds that the budgets of run and step leave to wait for an answer; infinite without a limit."""
-        return budgets.left_seconds(ledger, self._budget, asked, self._allowance)
+        """Return the seconds that all budgets leave to wait for an answer; infinite without a limit."""
+        return min((each.left_seconds for each in self.accounts(ledger, asked)), default=math.inf)
 
     def share_left(self, ledger: Ledger, asked: budgets.Requester) -> float:
-        """Return the smallest share left of any part of the budgets of run and step, from 0 to 1."""
-        found = budgets.accounts(ledger, self._budget, asked, self.price, self._allowance)
-        return min((each.share_left for each in found), default=1.0)
+        """Return the smallest share left of any part of the budgets, from 0 to 1."""
+        return min((each.share_left for each in self.accounts(ledger, asked)), default=1.0)
 
     def price(self, usage: Usage, model: str) -> decimal.Decimal | None:
-        """Return the dollars that a usage of a model costs; None where unknown."""
         return prices.dollars(usage, model, self._chosen.prices, self._provider)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
@@ -140,8 +141,7 @@ class RunModels:
         """
         if usage is None:
             return None
-        costs = (prices.dollars(usage, name, self._chosen.prices, self._provider) for name in names)
-        cost = next((each for each in costs if each is not None), None)
+        cost = next((each for name in names if (each := self.price(usage, name)) is not None), None)
         return plain(cost) if cost is not None else None
 
     def finish(self, exchanges: int) -> str | None:
@@ -154,7 +154,6 @@ class RunModels:
         return self.player.left_over(exchanges) if self.player is not None else None
 
     async def close(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             with contextlib.suppress(Exception):
                 await self._client.close()

@@ -37,8 +37,6 @@ NO_KEY = "none"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """Server that requests are sent to."""
-
     base_url: str
     profile: profiles.Profile
     key: str = dataclasses.field(repr=False)
@@ -54,18 +52,15 @@ class ModelUse:
 
     @property
     def model(self) -> str | None:
-        """The model that the node names itself."""
         return getattr(self.node, "model", None)
 
     @property
     def place(self) -> str:
-        """File, line and column of the node."""
         mark = self.file.mark(self.node.id)
         return f"{self.file.path}:{mark.line}:{mark.column}" if mark is not None else str(self.file.path)
 
 
 def asking(loaded: workflow.Loaded) -> Iterator[ModelUse]:
-    """Yield the nodes that ask a model, in a file and in those that it uses."""
     for file in loaded.files():
         for node in file.nodes():
             if node.asks is not None:
@@ -87,7 +82,6 @@ def refuse_frozen(loaded: workflow.Loaded, chosen: settings.Settings) -> None:
 
 
 def is_set(role: Role, chosen: settings.Settings) -> bool:
-    """True if the settings name a model for the role."""
     return (getattr(chosen, f"model_{role}") or chosen.model) is not None
 
 

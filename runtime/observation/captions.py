@@ -77,7 +77,6 @@ def _caption(node: Node, said: Node, earlier: Node | None) -> None:
 
 
 def _column(cell: Node, row: Node, heads: dict[int, Node | None]) -> str:
-    """Return the header above the cell; empty if there is none."""
     table = next((each for each in row.above() if each.role in ("table", "grid", "treegrid")), None)
     if table is None:
         return ""
@@ -121,7 +120,6 @@ def header(cell: Node) -> str:
 
 
 def _leaves(cell: Node) -> list[Node]:
-    """Return the texts of the cell, part by part."""
     found: list[Node] = []
     open_ = [cell]
     while open_:

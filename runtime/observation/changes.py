@@ -79,7 +79,6 @@ class _Told:
                 self.lines[key] = f"{line} in {row}" if row else line
 
     def take(self, node: Node) -> None:
-        """Leave out the line of a node that is already described."""
         if line := self._line(node):
             self.counts[_REF.sub("", line)] -= 1
 

@@ -20,8 +20,6 @@ _HOLDING = frozenset({"table", "grid", "treegrid", "list", "listitem", "article"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Element:
-    """Facts of an element in an observation."""
-
     ref: str
     role: str
     name: str
@@ -42,8 +40,6 @@ def plain(text: str) -> str:
 
 
 class Finder:
-    """Finds elements in one tree."""
-
     def __init__(self, root: Node) -> None:
         self._every = list(root.walk())
         self._nodes = [each for each in self._every if _found_at_all(each)]
@@ -66,7 +62,6 @@ class Finder:
         return "\n".join([*first, bounded([self._line(node) for node in found], left, rest), *last])
 
     def matches(self, role: str | None, name: str | None, row: str | None, text: str | None) -> list[Node]:
-        """Return the matching elements: the closest matches by name and row."""
         return self._matched(role, name, row, text)[0]
 
     def _matched(
@@ -93,7 +88,6 @@ class Finder:
         return self.row(node).replace("|", " ")
 
     def row(self, node: Node) -> str:
-        """Return the text of the node's row, else of its surroundings if it has no name."""
         if id(node) not in self._rows:
             self._rows[id(node)] = self._row(node)
         return self._rows[id(node)]
@@ -156,7 +150,6 @@ class Finder:
         return said if len(said) <= budget else f"{said[: budget - 1]}…"
 
     def element(self, node: Node) -> Element:
-        """Return the facts of a node with a ref."""
         assert node.ref is not None
         value = node.text if node.role in ("textbox", "searchbox", "spinbutton", "slider", "combobox") else ""
         return Element(
@@ -192,7 +185,6 @@ def _words(sought: str) -> re.Pattern[str]:
 
 
 def region_of(node: Node) -> str:
-    """Return role and name of the nearest part of the page around the node; empty if there is none."""
     for above in node.above():
         if above.role in _REGIONS and (above.name or above.role in LANDMARKS | URGENT):
             return f"{above.role} {quoted(above.name, 60)}" if above.name else above.role

@@ -22,12 +22,10 @@ _PLURALS = {"combobox": "comboboxes", "listbox": "listboxes", "checkbox": "check
 
 
 def kind_of(item: Item) -> str:
-    """Return the kind under which a line is counted."""
     return "text" if item.line.startswith('"') else item.line.split(" ", 1)[0]
 
 
 def many(number: int, kind: str) -> str:
-    """Return the number with its noun."""
     return f"{number:,} {kind if number == 1 else _PLURALS.get(kind, f'{kind}s')}"
 
 
@@ -172,7 +170,6 @@ def _flat(top: Item) -> list[Item]:
 
 
 def _way(item: Item) -> str:
-    """Return the call that shows what is folded here."""
     above: Item | None = item
     while above is not None:
         if above.node.ref is not None and above.line:

@@ -40,8 +40,6 @@ _REPEATED = ("link", "button", "checkbox", "radio", "option", "menuitem", "tab",
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Item:
-    """A line with the lines under it."""
-
     node: Node
     line: str
     children: list[Item] = dataclasses.field(default_factory=list)
@@ -54,7 +52,6 @@ class Item:
 
     @property
     def size(self) -> int:
-        """Characters of its line, with the margin and the line end."""
         return 2 * self.depth + len(self.line) + 1
 
 
@@ -159,7 +156,6 @@ def items(root: Node) -> Item:
 
 
 def _children(node: Node) -> list[Item]:
-    """Return the lines directly under a node."""
     if not node.children:
         return []
     made: list[Item] = []
@@ -262,7 +258,6 @@ def _alike(children: list[Node]) -> dict[int, str]:
 
 
 def _merged(made: list[Item]) -> list[Item]:
-    """Merge adjacent texts."""
     if len(made) < 2:
         return made
     merged: list[Item] = []
@@ -278,7 +273,6 @@ def _merged(made: list[Item]) -> list[Item]:
 
 
 def is_noise(text: str) -> bool:
-    """Return True if a text contains only punctuation."""
     return _PUNCTUATION.fullmatch(text) is not None
 
 
@@ -312,20 +306,17 @@ def labels(root: Node) -> set[int]:
 
 
 def _is_wrapper(node: Node) -> bool:
-    """Return True if the node has no line, so that its content appears beside its siblings."""
     if node.acting:
         return False
     return node.role in _PLAIN or (node.role in ("group", "figure", "img") and not (node.name or node.text))
 
 
 def _drop_name(item: Item) -> None:
-    """Remove a text that only repeats the name of the element around it."""
     name = name_of(item.node)
     item.children = [each for each in item.children if not (_is_text(each) and json.loads(each.line) == name)]
 
 
 def _drop_said(item: Item) -> None:
-    """Remove texts that are already in the name of an element."""
     name = name_of(item.node)
     item.children = [
         each
@@ -355,5 +346,4 @@ def _fold(children: list[Item], number: int) -> int:
 
 
 def is_region(item: Item) -> bool:
-    """Return True if the line represents a part of the page."""
     return item.node.role in _REGIONS

@@ -76,7 +76,6 @@ class Observation:
 
     @functools.cached_property
     def around(self) -> frozenset[str]:
-        """Texts of the parts of the page frame, without refs."""
         return page_frame.known(items(self._root))
 
     def subtree(self, ref: str, budget: int = DEFAULT_BUDGET) -> str:
@@ -124,11 +123,9 @@ class Observation:
         return "\n".join([tree.inner(self._root, 10**9, "\n"), *other, self.title, self.url])
 
     def has(self, ref: str) -> bool:
-        """Return True if an element of the page has this ref."""
         return ref in self._refs
 
     def element(self, ref: str) -> Element:
-        """Return the facts of an element. Raises KeyError for an unknown ref."""
         return self._finder.element(self._refs[ref])
 
     @property
@@ -151,12 +148,10 @@ class Observation:
 
 
 def _beside(node: Node) -> list[str]:
-    """Return every text of a node."""
     return [each for each in (node.name, node.text, node.placeholder, node.error, node.address) if each]
 
 
 def _place(url: str) -> str:
-    """Return the address without query and fragment."""
     return url.partition("#")[0].partition("?")[0]
 
 

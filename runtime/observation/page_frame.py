@@ -18,7 +18,6 @@ _REF = re.compile(r" \[ref=\w+\]")
 
 
 def known(top: Item) -> frozenset[str]:
-    """Return the texts of these parts, without refs."""
     return frozenset(_said(each) for each in _parts(top))
 
 
@@ -36,12 +35,10 @@ def told(part: str, lines: Collection[str]) -> bool:
 
 
 def bare(line: str) -> str:
-    """Return a line without its margin and its ref."""
     return _REF.sub("", line.strip())
 
 
 def _parts(top: Item) -> list[Item]:
-    """Return the outermost such parts."""
     found: list[Item] = []
     open_ = [top]
     while open_:

@@ -31,7 +31,6 @@ OPENED = "a tab opened, called "
 
 
 def fenced(text: str) -> str:
-    """Fence a text of the page as data."""
     inside = _FENCE.sub(lambda found: found[0].replace("[", "(").replace("]", ")"), text)
     return f"{BEGIN}\n{inside}\n{END}"
 
@@ -45,7 +44,6 @@ def known_by(role: str, name: str) -> tuple[str, str]:
 
 
 def refs_in(text: str) -> list[str]:
-    """Return the refs in a text of the page."""
     return re.findall(r"\b(?:f\d+)?[ex]\d+\b", text)
 
 
@@ -65,7 +63,6 @@ def left_on(told: str) -> str | None:
 
 
 def counted(number: int, of: int) -> str:
-    """Return the number of the turn."""
     left = of - number
     return f"turn {number} of {of}" + (", the last one" if left == 0 else "")
 
@@ -88,7 +85,6 @@ def page_now(
 
 
 def refused_words(error: OriginRefused) -> str:
-    """Describe the refused document and the allowed origins."""
     allowed: Any = error.evidence.get("allowed") or []
     kind = {"popup": "a new tab was to be led", "sub frame": "a part of the page was to be led"}
     said = kind.get(str(error.evidence.get("kind")), "the page was to be led")

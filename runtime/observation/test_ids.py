@@ -23,8 +23,6 @@ _SHOWN = frozenset({"definition", "table", "grid", "treegrid", "form", "dialog",
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    """An element with a test id."""
-
     refs: tuple[str | None, ...]
     """Its own ref, if any, then those of its ancestors, the nearest first."""
     test_id: str
@@ -50,7 +48,6 @@ def add(marks: Sequence[Mark], refs: Mapping[str, Node]) -> None:
 
 
 def target(test_id: str) -> str:
-    """Return the target in YAML."""
     plain = _PLAIN.fullmatch(test_id)
     return f"{{test_id: {test_id if plain else json.dumps(test_id, ensure_ascii=False)}}}"
 

@@ -58,7 +58,6 @@ class Node:
     parent: Node | None = None
 
     def walk(self) -> Iterator[Node]:
-        """Yield the node and everything in it, in the order of the page."""
         open_: list[Node] = [self]
         while open_:
             node = open_.pop()
@@ -109,7 +108,6 @@ _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 def folded(text: str) -> str:
-    """Fold the white space of a text."""
     return " ".join(text.split())
 
 

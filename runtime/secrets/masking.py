@@ -105,7 +105,6 @@ class Masker:
 
     @property
     def idle(self) -> bool:
-        """True if there is nothing to mask."""
         return not self._values
 
     @functools.cached_property
@@ -119,7 +118,6 @@ class Masker:
         return [name for name, secret in self._secrets.items() if is_word(secret) and secret in words]
 
     def named(self, value: Json) -> list[str]:
-        """Return the names of the secrets that ``value`` contains."""
         if self.json(value) == value:
             return []
         return [name for name, secret in self._secrets.items() if Masker({name: secret}).json(value) != value]
@@ -141,7 +139,6 @@ class Masker:
         return False
 
     def holds(self, text: str) -> bool:
-        """True if anything in ``text`` would be masked."""
         return self.text(text) != text
 
     def text(self, text: str) -> str:
@@ -226,12 +223,10 @@ class Stream:
     """Passes on a text that arrives in pieces, with every secret masked. A possible beginning of one is withheld until more arrives."""
 
     def __init__(self, masker: Masker, hear: Callable[[str], None]) -> None:
-        """``hear`` receives each piece that is not empty."""
         self._masker, self._hear = masker, hear
         self._held = ""
 
     def take(self, piece: str) -> None:
-        """Take the next piece."""
         shown, self._held = self._masker.split(self._held + piece)
         if shown:
             self._hear(shown)

@@ -23,16 +23,13 @@ class SecretSource(Protocol):
         """Return the value of each; empty if there is none. ``beside`` is the folder of the workflow that needs them."""
         ...
 
-    def how_to_set(self, name: str, beside: Path | None = None) -> str:
-        """Return the instruction for setting a secret that has no value."""
-        ...
+    def how_to_set(self, name: str, beside: Path | None = None) -> str: ...
 
 
 class Environment(SecretSource):
     """The variables of this process, else ``.env`` in the workflow's folder, else in the current one."""
 
     def __init__(self) -> None:
-        """Begin with nothing found."""
         self.seen: dict[str, str] = {}
         """Values found so far: no output of the process may contain them."""
 
@@ -51,8 +48,6 @@ class Environment(SecretSource):
 
 
 class Given(SecretSource):
-    """Exactly the given secrets, by name."""
-
     def __init__(self, values: Mapping[str, str]) -> None:
         """``values`` are read at each use."""
         self._values = values

@@ -33,8 +33,6 @@ _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 
 class Writing(NamedTuple):
-    """A text to search for."""
-
     text: str
     cased: bool = True
     """True if it is another text in other capitals."""
@@ -44,8 +42,6 @@ class Writing(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """A way of writing a character."""
-
     leads: str
     """Characters that may begin it."""
 
@@ -59,8 +55,6 @@ class _Way(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """Two patterns that find texts, each beginning with something that ``re`` finds fast."""
-
     escaped: str
     """Pattern of the texts whose first character is escaped."""
 
@@ -127,7 +121,6 @@ def _set(characters: Collection[str]) -> str:
 
 
 def in_any_case(character: str) -> set[str]:
-    """Return the texts that a character becomes in other capitals, and itself."""
     found, fresh = {character}, {character}
     for _time in range(3):
         fresh = {other for each in fresh for other in (each.lower(), each.upper(), each.title(), each.casefold())}

@@ -171,7 +171,6 @@ def safe_name(name: str) -> str:
 
 
 def type_of(name: str) -> str:
-    """Return the media type for the ending of a name."""
     return TYPES.get(PurePath(name).suffix.lower(), "application/octet-stream")
 
 

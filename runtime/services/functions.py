@@ -120,7 +120,6 @@ _CALLED: list[masking.Masker] = []
 
 
 def is_calling() -> bool:
-    """True if a function is being called now."""
     return bool(_CALLED)
 
 
@@ -205,7 +204,6 @@ def _failed(function: str, error: BaseException) -> AuthorError:
 
 
 def _evidence(error: BaseException) -> dict[str, Json]:
-    """Return the last line of Python's traceback, and the place."""
     frames = traceback.extract_tb(error.__traceback__)
     last = traceback.format_exception_only(error)[-1].strip()
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

@@ -15,7 +15,6 @@ Question = Mapping[str, Any]
 
 
 def pause(path: str, questions: Mapping[str, Question]) -> Paused:
-    """Return the pause that asks these questions."""
     asked = [each["question"] for each in questions.values()]
     return Paused(
         REASON,

@@ -36,8 +36,6 @@ Amount = Annotated[Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)]
 
 
 class Price(BaseModel):
-    """US dollars for a million tokens."""
-
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     input: Amount

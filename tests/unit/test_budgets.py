@@ -18,7 +18,7 @@ from nodes.part import Part
 from runtime.log import entries
 from runtime.log.ledger import Ledger, Spent
 from runtime.messages.messages import Message, Request, Usage
-from runtime.models import budgets
+from runtime.models import budgets, run_models
 from runtime.settings import prices, settings
 
 BUDGETS = st.builds(
@@ -200,15 +200,23 @@ def afford(
     made: Ledger, run: str | None, step: str, *, estimate: int = 10, limit: int = 100, path: str = "a", own: Any = OWN
 ) -> float:
     """Ask whether a request of the step at ``path`` fits."""
-    return budgets.afford(
-        made,
-        written.parse(run) if run else None,
-        budgets.Requester(path, written.parse(step)),
-        request(limit),
-        estimate,
-        own,
-        "compatible",
-    )
+    asked = budgets.Requester(path, written.parse(step))
+    return fits(made, written.parse(run) if run else None, asked, request(limit), estimate, own)
+
+
+def fits(
+    made: Ledger,
+    run: Budget | None,
+    asked: budgets.Requester,
+    sent: Request,
+    estimate: int,
+    own: Any = OWN,
+    allowance: budgets.Allowance | None = None,
+) -> float:
+    """Ask with the models of a run."""
+    chosen = settings.Settings(prices=own)
+    models = run_models.RunModels(chosen, None, run, Path("a.yaml"), Path("private"), {}, {}, allowance=allowance)
+    return models.afford(made, asked, sent, estimate)
 
 
 def reached(*args: Any, **more: Any) -> BudgetReached:
@@ -337,9 +345,7 @@ def test_a_run_spends_of_what_its_session_leaves_it() -> None:
 
     def left(budget: str, own: str | None = None) -> float:
         allowance = budgets.Allowance("S1", written.parse(budget), spent)
-        return budgets.afford(
-            run, written.parse(own) if own else None, asked, request(), 10, OWN, "compatible", allowance
-        )
+        return fits(run, written.parse(own) if own else None, asked, request(), 10, allowance=allowance)
 
     assert left("calls=4,tokens=510") == math.inf
     for over in ("calls=3", "tokens=509"):
@@ -399,7 +405,7 @@ def test_a_budget_holds(steps: list[Any], run: Budget, step: Budget) -> None:
     slack: dict[str, float] = dict.fromkeys(("a", "b", "all"), 0.0)
     for path, estimate, limit, actual, part, ends, seconds in steps:
         try:
-            left = budgets.afford(made, run, budgets.Requester(path, step), request(limit), estimate, OWN, "compatible")
+            left = fits(made, run, budgets.Requester(path, step), request(limit), estimate)
         except BudgetReached:
             continue
         assert left > 0

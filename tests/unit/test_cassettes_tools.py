@@ -98,9 +98,9 @@ def with_item(number: int, item: Callable[[Item], Item]) -> Callable[[Request], 
 
 
 MISSES: dict[str, tuple[Callable[[Request], Request], str, list[str]]] = {
-    "description": (described, "tool click.description", ['- "Click it."', '+ "Press it."']),
-    "schema": (typed, "tool look.parameters.properties.ref.description", ['- "Where."', '+ "What."']),
-    "one tool less": (lambda asked: dataclasses.replace(asked, tools=TOOLS[:1]), "tool click", ["+ (nothing)"]),
+    "description": (described, "tools.click.description", ['- "Click it."', '+ "Press it."']),
+    "schema": (typed, "tools.look.parameters.properties.ref.description", ['- "Where."', '+ "What."']),
+    "one tool less": (lambda asked: dataclasses.replace(asked, tools=TOOLS[:1]), "tools.click", ["+ (nothing)"]),
     "order of tools": (lambda asked: dataclasses.replace(asked, tools=TOOLS[::-1]), "tools", ["another order"]),
     "argument": (
         with_item(1, lambda item: dataclasses.replace(item, arguments='{"ref": null}')),

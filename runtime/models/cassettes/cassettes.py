@@ -34,8 +34,6 @@ class _Kept(BaseModel):
 
 
 class KeptUsage(_Kept):
-    """Tokens, as ``Usage``."""
-
     input: int
     cached: int
     output: int
@@ -43,58 +41,30 @@ class KeptUsage(_Kept):
 
 
 class KeptMessage(_Kept):
-    """A message of a request in normal form."""
-
     role: Literal["user", "assistant"]
     text: texts.Shown
 
 
 class KeptCall(_Kept):
-    """A tool call by the model."""
-
     call: str
     """``call 1``, ``call 2``: in the order of the thread."""
     tool: str
     arguments: texts.Shown
 
-    def undone(self, asked: normal_form.Normal) -> ToolCall:
-        """Return the call with the texts of the given request."""
-        return ToolCall(self.call.replace(" ", "_"), self.tool, asked.undo(texts.hidden(self.arguments)))
-
 
 class KeptOutput(_Kept):
-    """The output of a call, as the model received it."""
-
     output_of: str
     text: texts.Shown
 
 
 class KeptTool(_Kept):
-    """A tool that the model could call."""
-
     name: str
     description: str
     parameters: dict[str, Json]
 
 
-def _hidden(item: KeptMessage | KeptCall | KeptOutput) -> dict[str, Json]:
-    """Return an item of a thread in normal form, with its original texts."""
-    match item:
-        case KeptMessage():
-            return {"role": item.role, "text": texts.hidden(item.text)}
-        case KeptCall():
-            return {"call": item.call, "tool": item.tool, "arguments": texts.hidden(item.arguments)}
-        case KeptOutput():
-            return {"output_of": item.output_of, "text": texts.hidden(item.text)}
-
-
-def _shown(item: dict[str, Json]) -> dict[str, Json]:
-    """Return an item of a thread as a cassette shows it."""
-    return {name: texts.shown(said) if name in ("text", "arguments") else said for name, said in item.items()}
-
-
 class KeptRequest(_Kept):
-    """A request in normal form."""
+    """A request in normal form. Its dump, with aliases and without defaults, is ``Normal.request``."""
 
     model: str
     instructions: texts.Shown
@@ -118,79 +88,66 @@ class KeptAnswer(_Kept):
 
 
 class Exchange(_Kept):
-    """One exchange of a cassette."""
-
     step: str
     """Path of the step that asked."""
     request: KeptRequest
     answer: KeptAnswer
 
     def asked(self) -> dict[str, Json]:
-        """Return the request in normal form, with its original texts."""
-        request = self.request
-        asked: dict[str, Json] = {
-            "model": request.model,
-            "instructions": texts.hidden(request.instructions),
-            "messages": [_hidden(each) for each in request.messages],
-            "schema": request.schema_,
-            "max_output": request.max_output,
-            "strict": request.strict,
-        }
-        if request.tools:
-            asked["tools"] = [each.model_dump() for each in request.tools]
-        return asked
+        """Return the request in normal form."""
+        return self.request.model_dump(by_alias=True, exclude_defaults=True)
 
     def answered(self, asked: normal_form.Normal) -> Answer:
         """Return the answer with the texts of the given request."""
-        usage = Usage(**self.answer.usage.model_dump()) if self.answer.usage is not None else None
-        thoughts = tuple(asked.undo(texts.hidden(each)) for each in self.answer.reasoning)
-        calls = tuple(each.undone(asked) for each in self.answer.calls)
-        text = asked.undo(texts.hidden(self.answer.text))
-        return Answer(text, usage, self.answer.model, reasoning=thoughts, calls=calls)
+        kept = self.answer
+        return Answer(
+            asked.undo(kept.text),
+            Usage(**kept.usage.model_dump()) if kept.usage is not None else None,
+            kept.model,
+            reasoning=tuple(map(asked.undo, kept.reasoning)),
+            calls=tuple(
+                ToolCall(each.call.replace(" ", "_"), each.tool, asked.undo(each.arguments)) for each in kept.calls
+            ),
+        )
 
 
 EXCHANGES: TypeAdapter[list[Exchange]] = TypeAdapter(list[Exchange])
 
 
 def path_of(workflow: Path) -> Path:
-    """Return the path of a workflow file's cassette."""
     return workflow.parent / "cassettes" / f"{workflow.stem}.json"
 
 
 def how_to_record(workflow: Path) -> str:
-    """Return the command that records the cassette of a workflow file."""
     return f"runops run {workflow} --model-calls record"
 
 
 def exchange(step: str, asked: normal_form.Normal, answer: Answer) -> Json:
     """Return an exchange in the form of a cassette."""
-    request = asked.request
-    messages: list[dict[str, Json]] = request["messages"]
+    sound = [dataclasses.replace(each, arguments=normalise(each.arguments)) for each in answer.calls]
     found: dict[str, Json] = {
         "model": answer.model,
         "text": texts.shown(asked.apply(normalise(answer.text))),
+        "reasoning": [texts.shown(asked.apply(normalise(each))) for each in answer.reasoning],
+        "calls": [
+            {"call": name, "tool": each.name, "arguments": texts.shown(each.arguments)}
+            for name, each in asked.named(sound)
+        ],
+        "usage": dataclasses.asdict(answer.usage) if answer.usage is not None else None,
     }
-    if answer.reasoning:
-        found["reasoning"] = [texts.shown(asked.apply(normalise(each))) for each in answer.reasoning]
-    if answer.calls:
-        sound = [dataclasses.replace(each, arguments=normalise(each.arguments)) for each in answer.calls]
-        found["calls"] = [
-            _shown({"call": name, "tool": each.name, "arguments": each.arguments}) for name, each in asked.named(sound)
-        ]
-    found["usage"] = dataclasses.asdict(answer.usage) if answer.usage is not None else None
-    return {
-        "step": step,
-        "request": request
-        | {
-            "instructions": texts.shown(request["instructions"]),
-            "messages": [_shown(each) for each in messages],
-        },
-        "answer": found,
+    messages: list[dict[str, Json]] = asked.request["messages"]
+    shown = {
+        "instructions": texts.shown(asked.request["instructions"]),
+        "messages": [
+            {name: texts.shown(said) if name in ("text", "arguments") else said for name, said in each.items()}
+            for each in messages
+        ],
     }
+    answered = {name: value for name, value in found.items() if value != []}
+    return {"step": step, "request": asked.request | shown, "answer": answered}
 
 
 def written(exchanges: Sequence[Json]) -> bytes:
-    """Return the content of a cassette with these exchanges."""
     return (json.dumps({FORMAT: VERSION, "exchanges": exchanges}, ensure_ascii=False, indent=2) + "\n").encode()
 
 
@@ -294,8 +251,6 @@ class Recorder:
 
 
 class Player:
-    """Returns the answers of a cassette."""
-
     def __init__(
         self, workflow: Path, exchanges: Sequence[Exchange], known: Mapping[str, str], origins: Sequence[str]
     ) -> None:

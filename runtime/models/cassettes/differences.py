@@ -26,7 +26,6 @@ class Difference:
 
     @property
     def summary(self) -> str:
-        """The difference in one line."""
         if self.parts == ("end",):
             return self.text
         verb = "differs" if len(self.parts) == 1 else "differ"
@@ -50,29 +49,19 @@ def _parts(
         if kept[part] != asked[part]:
             yield told, _lines(kept[part], asked[part])
     yield from _messages(kept["messages"], asked["messages"])
-    yield from _tools(kept.get("tools") or [], asked.get("tools") or [])
-    schemas = {
-        path: _lines(_json(old), _json(new)) for path, old, new in _values(kept["schema"], asked["schema"], "schema")
-    }
-    if not schemas and not normal_form.same(kept["schema"], asked["schema"]):
-        schemas = {"schema": ["its parts stand in another order"]}
-    yield from schemas.items()
+    old, new = ({str(tool["name"]): tool for tool in each.get("tools") or []} for each in (kept, asked))
+    yield from _json_parts(old, new, "tools")
+    yield from _json_parts(kept["schema"], asked["schema"], "schema")
     for part in ("max_output", "strict"):
         if kept[part] != asked[part]:
             yield part, _lines(_json(kept[part]), _json(asked[part]))
 
 
-def _tools(kept: list[dict[str, Json]], asked: list[dict[str, Json]]) -> Iterator[tuple[str, list[str]]]:
-    before, after = ({str(each["name"]): each for each in tools} for tools in (kept, asked))
-    for name in dict.fromkeys([*before, *after]):
-        old, new = before.get(name, ABSENT), after.get(name, ABSENT)
-        differing = list(_values(old, new, f"tool {name}"))
-        for path, one, other in differing:
-            yield path, _lines(_json(one), _json(other))
-        if not differing and not normal_form.same(old, new):
-            yield f"tool {name}", ["its parts stand in another order"]
-    if before == after and [*before] != [*after]:
-        yield "tools", ["they stand in another order"]
+def _json_parts(old: Json, new: Json, path: str) -> Iterator[tuple[str, list[str]]]:
+    found = [(where, _lines(_json(one), _json(other))) for where, one, other in _values(old, new, path)]
+    if not found and not normal_form.same(old, new):
+        found = [(path, ["its parts are in another order"])]
+    yield from found
 
 
 def _messages(kept: list[dict[str, str]], asked: list[dict[str, str]]) -> Iterator[tuple[str, list[str]]]:
@@ -117,7 +106,6 @@ def _json(value: Json) -> str:
 
 
 def _lines(old: str, new: str) -> list[str]:
-    """Return the lines that differ."""
     compared = list(difflib.unified_diff(old.split("\n"), new.split("\n"), lineterm="", n=0))[2:]
     lines = [each for each in compared if not each.startswith("@@")]
     if len(lines) == 2:
@@ -126,7 +114,6 @@ def _lines(old: str, new: str) -> list[str]:
 
 
 def _pair(lines: list[str]) -> tuple[str, str]:
-    """Cut two lines to the place where they begin to differ."""
     old, new = lines[0][1:], lines[1][1:]
     same = next((index for index, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
     start = max(0, (min(len(old), len(new)) if same is None else same) - WIDTH // 4)

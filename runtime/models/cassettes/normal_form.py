@@ -53,8 +53,6 @@ ORIGIN = "origin "
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Normal:
-    """A request in normal form, and the original texts of its placeholders."""
-
     request: dict[str, Json]
     texts: Mapping[str, str]
     """The original text of each placeholder, except secrets."""
@@ -149,7 +147,6 @@ class _Placeholders:
         self._maskers = {name: masking.Masker({name: secrets[name]}) for _length, name in longest_first}
 
     def text(self, text: str) -> str:
-        """Return a text in normal form."""
         parts: list[str] = []
         end = 0
         # A secret ends the match before it, so that no half of it remains.
@@ -162,7 +159,6 @@ class _Placeholders:
         return "".join(parts) + self._meaningless.sub(self._placeholder, text[end:])
 
     def _named(self, written: str) -> str:
-        """Return the name of the secret in this text."""
         return next(name for name, masker in self._maskers.items() if masker.text(written) == masking.MASK)
 
     def _placeholder(self, found: re.Match[str]) -> str:
@@ -178,7 +174,6 @@ class _Placeholders:
         return f"{before}{self.known[text]}"
 
     def json(self, value: Any) -> Json:
-        """Return a value with its texts and keys in normal form."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):

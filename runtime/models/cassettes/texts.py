@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import BeforeValidator
 
 from nodes.values import Json
 
@@ -27,12 +27,18 @@ def shown(text: str) -> Json:
     return text.split("\n") if "\n" in text else text
 
 
-def hidden(form: Json) -> str:
-    """Return the text of a cassette's form."""
-    if isinstance(form, dict):
-        [(style, value)] = form.items()
-        return _written(value, style)
-    return "\n".join(form) if isinstance(form, list) else form
+def hidden(form: Any) -> str:
+    """Return the text of a cassette's form. Raises ValueError where it is no such form."""
+    match form:
+        case str():
+            return form
+        case list() if len(form) > 1 and all(isinstance(each, str) for each in form):
+            return "\n".join(form)
+        case dict() if len(form) == 1 and next(iter(form)) in STYLES:
+            [(style, value)] = form.items()
+            return _written(value, style)
+        case _:
+            raise ValueError(f"a text is a text, a list of lines, or one of {', '.join(STYLES)} with a value")
 
 
 def all_of(value: Any) -> Iterator[str]:
@@ -67,13 +73,5 @@ def _written(value: Json, style: str) -> str:
     return json.dumps(value, ensure_ascii=False, **STYLES[style])
 
 
-def _checked(form: Any) -> Json:
-    lines = isinstance(form, list) and len(form) > 1 and all(isinstance(each, str) for each in form)
-    value = isinstance(form, dict) and len(form) == 1 and next(iter(form)) in STYLES
-    if not (isinstance(form, str) or lines or value):
-        raise ValueError(f"a text is a text, a list of lines, or one of {', '.join(STYLES)} with a value")
-    return form
-
-
-Shown = Annotated[Any, AfterValidator(_checked)]
-"""A text in its cassette form."""
+Shown = Annotated[str, BeforeValidator(hidden)]
+"""A text, validated from its form in a cassette."""

@@ -44,8 +44,6 @@ CANCEL_SECONDS = 5.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Options of one request."""
-
     store: bool = False
     """Ask the server to keep the response. Always sent, because the defaults of servers differ."""
     previous: str | None = None
@@ -126,11 +124,9 @@ class Client:
             return dict(sorted((_listed(text) or _nonsense(text)).items()))
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     def _body(self, request: Request, options: ClientOptions) -> dict[str, Any]:
-        """Return the request in the API's form."""
         items, instructions = list(request.items), request.instructions
         body: dict[str, Any] = {"model": request.model, "store": options.store, "max_output_tokens": request.max_output}
         if options.previous is not None:
@@ -175,16 +171,9 @@ class Client:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise Failed(
-                ModelError(
-                    "model-timeout",
-                    f"the model did not answer within {seconds:.3g} s",
-                    fix="give it more time: `model_timeout` for one request, the node's `timeout` for all of them",
-                    evidence=self._where(),
-                ),
-                again=True,
-                partial=heard.text,
-            ) from None
+            fix = "give it more time: `model_timeout` for one request, the node's `timeout` for all of them"
+            message = f"the model did not answer within {seconds:.3g} s"
+            raise self._failed(ModelError, "model-timeout", message, fix, again=True, partial=heard.text) from None
         except openai.APIStatusError as error:
             raise self._refused(error, heard) from None
         except openai.APIConnectionError as error:
@@ -202,86 +191,81 @@ class Client:
         except parsing.ODD as error:
             raise parsing.odd(error, heard.text) from None
 
+    def _failed(self, of: type[RunOpsError], code: str, message: str, fix: str, **more: Any) -> Failed:
+        """Build the failure; ``more`` are further fields of ``Failed``, and ``evidence`` beside the address."""
+        evidence: dict[str, Json] = {"server": self.base_url, **more.pop("evidence", {})}
+        return Failed(of(code, message, fix=fix, evidence=evidence), **more)
+
     def _unusable(self, message: str) -> Failed:
-        error = SetupError(
+        return self._failed(
+            SetupError,
             "model-key-refused",
             f"the client cannot be used: {message}",
-            fix="look at RUNOPS_MODEL_KEY and `model_base_url`",
-            evidence=self._where(),
+            "look at RUNOPS_MODEL_KEY and `model_base_url`",
+            sent=False,
         )
-        return Failed(error, sent=False)
 
     def _unreached(self, error: openai.APIConnectionError, heard: _Heard) -> Failed:
         cause = self._plain(str(error.__cause__ or error) or type(error.__cause__ or error).__name__)
         if heard.text:
             return _broken(f"the connection broke in the middle of the answer: {cause}", heard)
-        return Failed(
-            ModelError(
-                "model-unreachable",
-                f"{self.base_url} does not answer: {cause}",
-                fix="look at `model_base_url`, and whether the server runs; `runops doctor --model` asks it",
-                evidence=self._where(),
-            ),
+        return self._failed(
+            ModelError,
+            "model-unreachable",
+            f"{self.base_url} does not answer: {cause}",
+            "look at `model_base_url`, and whether the server runs; `runops doctor --model` asks it",
             again=True,
         )
 
     def _refused(self, error: openai.APIStatusError, heard: _Heard) -> Failed:
         """Translate an error status for the person who must act."""
         status, code, kind = error.status_code, parsing.word(error.code), parsing.word(error.type)
-        message = self._plain(error.message)
         headers: Mapping[str, str] = error.response.headers
-        evidence: dict[str, Json] = {**self._where(), "status": status, **({"code": code} if code else {})}
+        evidence: dict[str, Json] = {"status": status, **({"code": code} if code else {})}
+        later = {"again": True, "wait": retry_after(headers), "partial": heard.text}
 
-        def because(of: type[RunOpsError], name: str, said: str, fix: str) -> RunOpsError:
-            return of(name, f"{said}: {message}", fix=fix, evidence=evidence)
+        def refused(
+            of: type[RunOpsError], name: str, said: str, fix: str, *, sent: bool = False, **more: Any
+        ) -> Failed:
+            message = f"{said}: {self._plain(error.message)}"
+            return self._failed(of, name, message, fix, evidence=evidence, sent=sent, **more)
 
         match status:
             case 401 | 403:
                 fix = "look at RUNOPS_MODEL_KEY (or OPENAI_API_KEY), and at what the key is allowed to do"
-                return Failed(because(SetupError, "model-key-refused", "the server refuses the key", fix), sent=False)
+                return refused(SetupError, "model-key-refused", "the server refuses the key", fix)
             case 400 | 404 if code == "previous_response_not_found":
                 fix = "the whole conversation is sent again; nothing is to be done"
-                return Failed(
-                    because(ModelError, "model-chain-lost", "the server has lost the response", fix), sent=False
-                )
+                return refused(ModelError, "model-chain-lost", "the server has lost the response", fix)
             case _ if status == 404 or code == "model_not_found":
                 fix = "set `model` to one that the server has; `runops doctor --model` lists them"
                 fix += "" if code == "model_not_found" else ". Or fix `model_base_url`: it usually ends with /v1"
-                return Failed(
-                    because(SetupError, "model-unknown", "the server does not know the model, or the address", fix),
-                    sent=False,
-                )
+                return refused(SetupError, "model-unknown", "the server does not know the model, or the address", fix)
             case 429 if code in parsing.QUOTA_CODES or kind in parsing.QUOTA_CODES:
                 fix = "look at the account's plan and bills: waiting does not fix this"
-                return Failed(because(ModelError, "model-quota", "the account has no quota left", fix), sent=False)
+                return refused(ModelError, "model-quota", "the account has no quota left", fix)
             case 429:
                 fix = "wait, ask for less at once, or for a higher limit"
-                limited = because(ModelError, "model-rate-limited", "the server has had too many requests", fix)
-                return Failed(limited, again=True, wait=retry_after(headers), partial=heard.text, sent=False)
+                return refused(ModelError, "model-rate-limited", "the server has had too many requests", fix, **later)
             case _ if status in (408, 409, 425) or status >= 500:
                 fix = "try again later; the provider's status page may say more"
-                broken = because(ModelError, "model-failed", f"the server failed with {status}", fix)
-                return Failed(broken, again=True, wait=retry_after(headers), partial=heard.text)
+                return refused(ModelError, "model-failed", f"the server failed with {status}", fix, sent=True, **later)
             case _:
                 fix = "the message says what the server does not take; `runops doctor --model` finds out what it can"
-                return Failed(
-                    because(ModelError, "model-request-refused", f"the server refuses the request with {status}", fix),
-                    sent=False,
-                )
-
-    def _where(self) -> dict[str, Json]:
-        return {"server": self.base_url}
+                said = f"the server refuses the request with {status}"
+                return refused(ModelError, "model-request-refused", said, fix)
 
     def _plain(self, message: str) -> str:
         """Return a server's message in one line, without the key in any form."""
         return self._masker.text(" ".join(self._masker.text(message).split()))
 
 
-@dataclasses.dataclass(slots=True)
-class _Heard:
-    """The text received of an answer."""
+class _Heard(list[str]):
+    """The pieces received of an answer."""
 
-    text: str = ""
+    @property
+    def text(self) -> str:
+        return "".join(self)
 
 
 async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | None) -> Any:
@@ -298,7 +282,7 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
             case "response.output_text.delta":
                 # Only shown during the wait: the response at the end counts.
                 piece = event.delta if isinstance(event.delta, str) else ""
-                heard.text += piece
+                heard.append(piece)
                 if progress is not None:
                     progress(piece)
             case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "error":
@@ -308,7 +292,6 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
 
 
 def _item(item: Item) -> dict[str, Json]:
-    """Return an item in the API's form."""
     match item:
         case Message():
             return {"role": item.role, "content": item.text}
@@ -319,7 +302,6 @@ def _item(item: Item) -> dict[str, Json]:
 
 
 def _tool(tool: Tool, strict: bool) -> dict[str, Json]:
-    """Return a tool in the API's form."""
     return {
         "type": "function",
         "name": tool.name,

@@ -38,7 +38,6 @@ class Failed(Exception):
         return self.error.evidence.get("code") == "cancelled"
 
     def __str__(self) -> str:
-        """Return the error's message."""
         return self.error.message
 
 

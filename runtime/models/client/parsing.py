@@ -81,12 +81,10 @@ def failed(code: object, message: object, partial: str, used: Usage | None) -> F
 
 
 def word(code: object) -> str | None:
-    """Convert a code of any type to text; None where there is none."""
     return None if code is None else str(code)[:LONGEST]
 
 
 def name(response: Any) -> str:
-    """Return the response's id; empty where there is none."""
     found: object = getattr(response, "id", None)
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
 

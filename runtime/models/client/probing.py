@@ -6,13 +6,15 @@ response that could still be cancelled. A strict schema is proved by an answer t
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
+
+import tenacity
 
 from nodes.budgets import Budget
 from nodes.errors import BudgetReached, ModelError
@@ -20,8 +22,8 @@ from nodes.values import Json
 from runtime.log import entries, ledger
 from runtime.messages import estimates
 from runtime.messages.messages import Answer, Message, Request, Usage
-from runtime.models import budgets
-from runtime.models.client import profiles
+from runtime.models import budgets, requests
+from runtime.models.client import polling, profiles
 from runtime.models.client.errors import Failed
 from runtime.settings import prices
 
@@ -51,8 +53,6 @@ TRIES = 3
 
 LONGEST_WAIT = 20.0
 """Maximum seconds before a retry, whatever the server asks for."""
-
-POLL_SECONDS = 0.5
 
 PLAIN = profiles.Profile("plain", False, False, False, "none")
 """A question and its answer, without any capability."""
@@ -100,7 +100,6 @@ def promised(profile: profiles.Profile, name: Name) -> str:
 
 
 def promised_rank(profile: profiles.Profile, name: Name) -> int:
-    """Return the assumed level as a number."""
     return LEVELS[name].index(promised(profile, name))
 
 
@@ -133,7 +132,6 @@ class Prober:
         """Every request to a model."""
 
     async def close(self) -> None:
-        """Close the connections."""
         for client in self._clients.values():
             await client.close()
 
@@ -150,7 +148,6 @@ class Prober:
         return answer.model
 
     async def probe(self, name: str) -> list[Found]:
-        """Return the server's capabilities for the model."""
         probes: dict[Name, Callable[[str], Awaitable[tuple[str, str]]]] = {
             "streaming": self._streaming,
             "schemas": self._schemas,
@@ -192,10 +189,10 @@ class Prober:
         told = await self._ask(PLAIN, _request(name, f"Remember this word: {nonce}. Answer with ok."), store=True)
         answer = await self._ask(PLAIN, _request(name, RECALL), store=True, previous=told.id)
         if nonce in answer.text:
-            return "yes", "a word that was told in one request was known in the next"
+            return "yes", "a word from one request was known in the next"
         return (
             "no",
-            "it takes `previous_response_id` and ignores it: a word told in one request was not known in the next",
+            "it takes `previous_response_id` and ignores it: a word from one request was not known in the next",
         )
 
     async def _background(self, name: str) -> tuple[str, str]:
@@ -237,36 +234,35 @@ class Prober:
 
     async def _done(self, response: str) -> None:
         """Wait until the background response is finished. Raises Failed."""
-        client, delay, until = self._client(PLAIN), POLL_SECONDS, time.monotonic() + self._seconds
-        while (answer := await client.fetch(response, self._seconds)) is None:
-            if time.monotonic() > until:
-                await client.cancel(response)
-                message = f"a response in the background was not done within {self._seconds:g} s"
-                raise Failed(ModelError("model-timeout", message))
-            await asyncio.sleep(delay)
-            delay = min(delay * 1.5, 5.0)
+        until = time.monotonic() + self._seconds
+        answer = await polling.polled(
+            self._client(PLAIN), response, self._seconds, lambda: until - time.monotonic(), lambda: math.inf
+        )
         self._paid(answer.usage)
 
     async def _tried(self, request: Request, send: Callable[[], Awaitable[T]]) -> T:
         """Return the result of ``send``, retried after temporary errors. Raises Failed, BudgetReached."""
-        for number in range(1, TRIES + 1):
-            estimate = estimates.tokens(request)
-            account = budgets.Account(BUDGET, budgets.spent(self.spent, self._price))
-            account.check(budgets.need(request, estimate, self._price))
-            self.spent.append(ledger.Spent(0, "", "", "", request.model, estimate, request.max_output))
-            try:
-                return await send()
-            except Failed as failed:
-                self.spent[-1].free = not failed.sent
-                self._paid(failed.usage)
-                if not failed.again or number == TRIES:
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, Failed) and error.again),
+            wait=lambda state: min(requests.wait(state), LONGEST_WAIT),
+            stop=tenacity.stop_after_attempt(TRIES),
+            reraise=True,
+        )
+        async for attempt in retrying:
+            with attempt:
+                estimate = estimates.tokens(request)
+                account = budgets.Account(BUDGET, budgets.spent(self.spent, self._price))
+                account.check(budgets.need(request, estimate, self._price))
+                self.spent.append(ledger.Spent(0, "", "", "", request.model, estimate, request.max_output))
+                try:
+                    return await send()
+                except Failed as failed:
+                    self.spent[-1].free = not failed.sent
+                    self._paid(failed.usage)
                     raise
-                wait = failed.wait if failed.wait is not None else 2.0 ** (number - 1)
-            await asyncio.sleep(min(wait, LONGEST_WAIT))
         raise AssertionError("the last try returns or raises")
 
     def _paid(self, usage: Usage | None) -> None:
-        """Record the cost of the last request."""
         row = self.spent[-1]
         if usage is not None:
             row.usage = entries.Usage(**dataclasses.asdict(usage))
@@ -283,7 +279,6 @@ def _request(name: str, said: str) -> Request:
 
 
 def _fits(text: str) -> bool:
-    """True if the text is an answer by ``COLOUR``."""
     try:
         value: Json = json.loads(text)
     except ValueError:

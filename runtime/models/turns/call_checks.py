@@ -42,7 +42,6 @@ def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> Model
 
 
 def over(why: str) -> ModelError:
-    """Return the error of a call that is skipped after another one of the same answer."""
     return ModelError(
         OVER,
         f"not done: an earlier call of the same answer {why}",
@@ -51,7 +50,6 @@ def over(why: str) -> ModelError:
 
 
 def told(error: Mapping[str, Json]) -> str:
-    """Render an error for the model."""
     return f"{error['message']} ({error['code']}). {error.get('fix') or ''}".rstrip()
 
 
@@ -66,7 +64,6 @@ def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
 
 
 def read(text: str) -> Json:
-    """Parse arguments; text where they are no JSON."""
     try:
         return normalise(json.loads(text))
     except (ValueError, RecursionError):
@@ -83,7 +80,6 @@ def _may_be_null(field: Json) -> bool:
 
 
 def _problems(tool: Tool, given: Json) -> Iterator[str]:
-    """Yield the mismatches with the tool's schema."""
     if not isinstance(given, dict):
         yield "they are no JSON object"
         return
@@ -104,7 +100,6 @@ class Failures:
         self._failures = Counter[str]()
 
     def forget(self) -> None:
-        """Start over, because a person has sent a message."""
         self._failures.clear()
 
     def too_many(self, asked: ToolCall, error: dict[str, Json] | None) -> bool:
@@ -118,7 +113,6 @@ class Failures:
 
 
 def stuck(asked: ToolCall, error: dict[str, Json]) -> ModelError:
-    """Return the error that ends a conversation after repeated failures of this call."""
     return ModelError(
         "agent-stuck",
         f"the model asked {EQUAL_FAILURES} times for the same `{asked.name}`, and each time it failed: {error.get('message')}",

@@ -35,8 +35,6 @@ NOT_DONE = "This waited for a person, and was not done."
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """Place of a conversation with a model in the log."""
-
     path: str
     """Path of the step, or of a delegate of a session; empty for the session itself."""
     thread: str
@@ -56,8 +54,6 @@ class Frame(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """Position of a call in the thread."""
-
     number: int
     """Counted from 1, over all answers of the thread."""
     path: str
@@ -69,8 +65,6 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a call."""
-
     told: str
     """The text that the model is shown. The caller masks secrets."""
     value: Json = None
@@ -81,8 +75,6 @@ class Outcome:
 
 
 class Tools(Protocol):
-    """The tools that a model may call."""
-
     @property
     def offered(self) -> Sequence[Tool]:
         """The tools in every request. They are the same throughout a thread."""
@@ -117,8 +109,6 @@ class Tools(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """A call that was answered."""
-
     asked: ToolCall
     told: str
     value: Json
@@ -133,7 +123,6 @@ class Turn:
     done: tuple[Done, ...]
 
     def final(self, tools: Tools) -> Done | None:
-        """Return the call that ended the work."""
         return next((each for each in self.done if each.error is None and each.asked.name in tools.final), None)
 
 
@@ -191,7 +180,6 @@ class Turns:
 
     @property
     def begun(self) -> bool:
-        """True if the model has received any message."""
         return bool(self._say or self._writer.history.thread(self._options.thread).said)
 
     @property
@@ -251,7 +239,6 @@ class Turns:
         self._counted()
 
     def _take_up(self) -> None:
-        """Load the thread from the log."""
         for each in self._writer.history.thread(self._options.thread).said:
             if isinstance(each, entries.User):
                 self._pass_over()
@@ -391,7 +378,6 @@ class Turns:
         error: dict[str, Json] | None = None,
         seconds: float | None = None,
     ) -> None:
-        """Write a finished call, with its result."""
         call = entries.Call(
             thread=self._options.thread,
             path=place.path,
@@ -443,7 +429,6 @@ class Turns:
         return self._known(asked, state)
 
     def _known(self, asked: ToolCall, state: threads.Done) -> Done:
-        """Return a call as the log has it."""
         told, result = state.told, state.result
         assert told is not None, "a call that is done is told of"
         assert result is not None, "a call that is told of has its result"
@@ -454,7 +439,6 @@ class Turns:
 
 
 def _error_of(result: entries.Result | None) -> dict[str, Json] | None:
-    """Return the error of a call, as ``Done`` has it."""
     if result is None:
         return {"code": "open"}
     return result.error or (None if result.status == "ok" else {"code": result.status})
