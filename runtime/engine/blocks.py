@@ -1,21 +1,37 @@
-"""View of the engine for container nodes: runs blocks, keeps decisions, opens the items of a loop."""
+"""View of the engine for container nodes: runs blocks, keeps decisions, opens the items of a loop, ends the blocks of a ``handle``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from nodes.base import Container, Node
-from nodes.errors import AuthorError, ModelError, RunOpsError, SetupError, SiteError, can_be_passed
+from nodes.errors import (
+    AssertFailed,
+    AuthorError,
+    CassetteMiss,
+    ModelError,
+    OriginRefused,
+    RunOpsError,
+    SetupError,
+    SiteError,
+    can_be_passed,
+)
 from nodes.part import Part
 from nodes.ports import Ended, Item, Iteration, escaped
 from nodes.values import Json
 from runtime import events
-from runtime.engine import block_runs, dry_pass, rendering, scopes
+from runtime.engine import policies, rendering, scopes
 from runtime.engine.run_state import RunBlock, RunState
-from runtime.log import attempts
+from runtime.log import attempts, entries
 
 GO_ON, STOP = "go on", "stop"
 """Decision of a loop's condition."""
+
+CAUGHT: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError, ModelError)
+"""Errors that a ``handle`` catches."""
+
+UNCAUGHT: dict[str, type[RunOpsError]] = {"origin-refused": OriginRefused, "cassette-miss": CassetteMiss}
+"""Errors with a separate class that nothing may catch, by code."""
 
 
 class Blocks:
@@ -197,24 +213,24 @@ class Blocks:
         caught: RunOpsError | None = None,
     ) -> Ended:
         """Run a block in a separate scope. One that ended with a kept error does not run again."""
-        run, path = self._run, block_runs.part_path(self._path, name, number)
+        run, path = self._run, _part_path(self._path, name, number)
         frame = scopes.Scope(self._frame)
         if caught is not None:
-            frame.bind("error", block_runs.as_bound(run.writer.error(caught), caught.path))
+            frame.bind("error", as_bound(run.writer.error(caught), caught.path))
         run.forget(nodes, self._frame)
         state = run.history.scopes.get(path)
         try:
             if state is not None and state.failed is not None:
-                await dry_pass.replay(run, self._run_block(nodes, frame, path, unit=True))
+                await run.replay(self._run_block(nodes, frame, path, unit=True))
                 await run.recorder.passed(state)
-                error = block_runs.rebuilt(state.failed.error or {})
+                error = rebuilt(state.failed.error or {})
                 return Ended(error=error, again=again is not None and again(error) and not self._in_the_way(number))
             value = await self._opened(nodes, frame, path, name)
         except (AuthorError, SiteError, ModelError) as raised:
-            error = raised.located(path)
+            error: RunOpsError = raised.located(path)
             may = again is not None and again(error)
             if may and (actions := self._in_the_way(number)):
-                error, may = block_runs.not_tried_again(error, actions), False
+                error, may = not_tried_again(error, actions), False
             if not keep(error, may):
                 raise error from None
             recorded = {**run.writer.error(error), "step": error.path}
@@ -230,11 +246,11 @@ class Blocks:
 
     async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
         """Run a block at the end, and record with it the outcome of this retry."""
-        run, path = self._run, block_runs.part_path(self._path, name, number)
+        run, path = self._run, _part_path(self._path, name, number)
         run.forget(nodes, self._frame)
         state = run.history.scopes.get(path)
         if state is not None and state.failed is not None:
-            await dry_pass.replay(run, self._run_block(nodes, self._frame, path, unit=True))
+            await run.replay(self._run_block(nodes, self._frame, path, unit=True))
             await run.recorder.passed(state)
             return run.history.failed_at > state.failed.seq
         try:
@@ -242,7 +258,7 @@ class Blocks:
         except (AuthorError, SiteError, ModelError) as error:
             if outcome is None:
                 raise
-            first = block_runs.as_bound(outcome.as_json(), outcome.path)
+            first = as_bound(outcome.as_json(), outcome.path)
             raise error.replaced(evidence={**error.evidence, "first": first}) from None
         if outcome is not None:
             recorded = {**run.writer.error(outcome), "step": outcome.path}
@@ -258,7 +274,13 @@ class Blocks:
             return await self._run_block(nodes, frame, path, unit=True)
 
     def _in_the_way(self, number: int) -> list[attempts.Attempt]:
-        return block_runs.in_the_way(self._run, self._path, number)
+        """Return the side effects of the tries up to ``number`` that have no policy for running ``try`` again."""
+        return [
+            effect
+            for each in range(1, number + 1)
+            for effect in self._run.history.effects_within(f"{self._path}/try", each)
+            if effect.call.thread == entries.RUN_THREAD and policies.redo_policy(self._run, effect) == "ask"
+        ]
 
     def note_taken(self, branch: str | None) -> None:
         self._frame.program.facts["taken"][self._node.id] = branch
@@ -283,3 +305,33 @@ class Blocks:
 
 def kept(value: Json) -> dict[str, Json]:
     return {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}
+
+
+def _part_path(handle: str, name: str, number: int) -> str:
+    """Return the path of a block of a handle, in its ``number``-th run."""
+    return f"{handle}/{name}" if number == 1 else f"{handle}/{name}[{number}]"
+
+
+def as_bound(error: dict[str, Json], step: str | None) -> dict[str, Json]:
+    """Return the error as nodes read it in ``error``."""
+    fields = {name: error.get(name) for name in ("code", "message", "phase", "who")}
+    return {**fields, "step": step, "evidence": error.get("evidence") or {}}
+
+
+def rebuilt(error: dict[str, Json]) -> RunOpsError:
+    """Return the error that the log holds."""
+    kind = UNCAUGHT.get(error["code"]) or next(each for each in CAUGHT if each.who == error["who"])
+    made = kind(
+        error["code"], error["message"], fix=error.get("fix"), phase=error["phase"], evidence=error.get("evidence")
+    )
+    step: str | None = error.get("step")
+    return made.located(step) if step is not None else made
+
+
+def not_tried_again(error: RunOpsError, actions: list[attempts.Attempt]) -> RunOpsError:
+    """Return the error, listing the side effects that kept ``try`` from running again."""
+    fix = "to let `try` run again after an action, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
+    return error.replaced(
+        evidence={**error.evidence, "not_tried_again": [action.call.path for action in actions]},
+        fix=f"{error.fix}; {fix}" if error.fix else fix,
+    )

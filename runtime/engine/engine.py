@@ -14,8 +14,8 @@ from nodes.base import Container, Leaf, Node
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
-from runtime.engine import blocks, dry_pass, recorders, scopes, steps
-from runtime.engine.run_state import RunState, Signal, StepReached
+from runtime.engine import blocks, recorders, scopes, steps
+from runtime.engine.run_state import Recorder, RunState, Signal, StepReached
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class ExecutionEngine:
 
     async def steps_so_far(self, line: int) -> Sequence[StepReached]:
         """List every step that the run ever reached, in the order of the workflow; those within items and files only if these ended after ``line``."""
-        position = await self._position(dry_pass.Recall(line))
+        position = await self._position(recorders.Recall(line))
         return [*position.passed, *([position.step] if position.step is not None else [])]
 
     async def find_open_step(self) -> Position:
         """Replay what is recorded, without acting, up to the first step without a value, or to an error that will come again."""
-        return await self._position(dry_pass.Dry())
+        return await self._position(Recorder())
 
-    async def _position(self, dry: dry_pass.Dry) -> Position:
+    async def _position(self, recorder: Recorder) -> Position:
         self.state.begin()
-        with dry_pass.within(self.state, dry) as recorder:
+        with self.state.dry(recorder):
             try:
                 await self.block(self.state.loaded.workflow.nodes, self.state.root, "", unit=False)
             except StepReached as reached:
@@ -91,7 +91,7 @@ class ExecutionEngine:
             state = self.state.history.scopes.get(path)
             if state is not None and state.failed is not None:
                 if isinstance(node, Container):
-                    await dry_pass.replay(self.state, self._container(node, frame, path, unit=unit))
+                    await self.state.replay(self._container(node, frame, path, unit=unit))
                     await self.state.recorder.passed(state)
                 return self._tolerated(node, frame, state.failed.error or {})
             if node.when is not None and not self._wanted(node, frame, path):

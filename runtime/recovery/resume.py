@@ -47,10 +47,10 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
         # The page is as the crash left it: only now can `verify` prove that the action happened.
         if (
             reached is not None
-            and reached.before is not None
-            and reached.before.may_have_happened
-            and not reached.before.rolled_back
-            and not steps.goes_on(run, reached.node, reached.before)
+            and in_hand is not None
+            and in_hand.must_be_reconciled
+            and not in_hand.rolled_back
+            and not steps.continues(run, reached)
         ):
             await reconcile.reconcile_before_retry(run, reached)
     _close_open_calls(run)

@@ -59,7 +59,7 @@ class Excerpt:
     """File of a captured state that a fresh browser restores first; None where the browser is used as it is."""
     watch: run_state.Watch | None = None
     held: dict[str, Json] | None = None
-    """The prepared action, once one was withheld (``attempt.EffectWithheld.as_value``), secrets masked."""
+    """The prepared action, once one was withheld (``attempt.EffectWithheld.value``), secrets masked."""
 
     @property
     def header(self) -> dict[str, Json]:
@@ -85,7 +85,7 @@ class Excerpt:
             for each in self.segments:
                 value = await self._piece(engine, each if isinstance(each, Segment) else each(root), value)
         except attempt.EffectWithheld as held:
-            self.held = engine.state.writer.masker.json(held.as_value())
+            self.held = engine.state.writer.masker.json(held.value)
             raise
         finally:
             engine.state.watch = None

@@ -169,7 +169,7 @@ class Trial:
         try:
             value = await engine.block([node], engine.state.root, "", unit=False)
         except attempt.EffectWithheld as held:
-            value = engine.state.writer.masker.json(held.as_value())
+            value = engine.state.writer.masker.json(held.value)
         engine.state.writer.scope("", "committed", "run", value=value)
         return value
 
