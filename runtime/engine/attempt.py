@@ -82,7 +82,6 @@ class Step(leaf_context.LeafContext):
         thread: str = entries.RUN_THREAD,
         asked: AskedBy | None = None,
     ) -> None:
-        """Attempt ``number`` of ``node``, in ``thread``. If a model ``asked`` for it, it holds values only: nothing in it is a reference."""
         super().__init__(run, node, frame, path)
         self._number = number
         self._thread = thread
@@ -94,11 +93,9 @@ class Step(leaf_context.LeafContext):
         self._verified = False
         self._verifying = False
         self.again = False
-        """True if attempts are left after this one."""
         self.not_done = False
         """True if the site said that an action of this attempt did not happen."""
         self.goes_on_from: entries.Call | None = None
-        """Call of the attempt that a crash ended and whose conversation this one continues."""
 
     # What the node does.
 

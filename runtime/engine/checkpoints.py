@@ -50,7 +50,6 @@ class Checkpoints:
         self._writing: asyncio.Task[None] | None = None
 
     def opened(self, browser: port.Browser, *, due: bool = False) -> None:
-        """Count from this browser's present state. ``due``: it is unknown what happened since the last checkpoint."""
         self._documents = -1 if due else browser.facts().documents
         self._effect = False
 

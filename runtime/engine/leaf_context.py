@@ -25,7 +25,6 @@ class LeafContext:
     """All of ``nodes.ports.LeafContext`` for one attempt of a leaf, except the action itself."""
 
     def __init__(self, run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> None:
-        """Attempt of ``node`` at ``path``, which sees the names of ``frame``. Starts the time of the attempt."""
         self._run = run
         self.node = node
         self.frame = frame
@@ -87,7 +86,6 @@ class LeafContext:
 
     @property
     def sessions(self) -> Sessions:
-        """The signed-in states of the project."""
         return self._services.sessions
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
@@ -99,12 +97,10 @@ class LeafContext:
         return max(0.0, self.node.seconds - (time.monotonic() - self._begun))
 
     def holds_secret(self, text: str) -> bool:
-        """True if ``text`` contains a secret of the run."""
         masker = self._run.writer.masker
         return masker.text(text) != text
 
     def masked(self, text: str) -> str:
-        """Return ``text`` with every secret of the run masked."""
         return self._run.writer.masker.text(text)
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:

@@ -58,7 +58,6 @@ class Plan:
     node: Leaf
     placeholders: tuple[Placeholder, ...]
     args: dict[str, Json]
-    """Arguments of the node as they are in the file."""
 
 
 def plan(node: Leaf) -> Plan:
@@ -122,7 +121,6 @@ def render_deep(value: Json, templates: Mapping[str, Compiled], values: Mapping[
 
 
 def coerce_field(part: Part, field: str, value: Json) -> Json:
-    """Return ``value`` coerced to a field. Raises AuthorError ``value-mismatch``."""
     ref = _ref_of(type(part), field)
     return fit(value, ref.coerce if ref else to_json, field.removesuffix("_"))
 

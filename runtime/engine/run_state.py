@@ -61,7 +61,6 @@ class StepReached(Signal):
         self.frame = frame
         self.path = path
         self.before = before
-        """Attempt that decides its state."""
 
     @property
     def last(self) -> attempts.Attempt:
@@ -247,7 +246,6 @@ class RunState:
         return rendering.coerce_field(part, field, value)
 
     def plan(self, node: Leaf) -> rendering.Plan:
-        """Return the node's plan, made once."""
         if id(node) not in self._plans:
             self._plans[id(node)] = rendering.plan(node)
         return self._plans[id(node)]
@@ -263,7 +261,6 @@ class RunState:
         return self.browser
 
     async def let_go_of_browser(self) -> None:
-        """Close the run's browser. The next step that needs one gets a fresh one."""
         if self.browser is not None:
             browser, self.browser = self.browser, None
             await browser.close()

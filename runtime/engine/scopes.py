@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 class Program:
     loaded: workflow.Loaded
     run: str
-    """Id of the run."""
     secrets: Mapping[str, str]
     """Secrets that the file may read."""
     path: str = ""
@@ -27,16 +26,13 @@ class Program:
     origins: Sequence[str] | None = None
     """Origins whose documents may load while it runs; None for all that the browser was opened with."""
     variables: dict[str, Json] = dataclasses.field(default_factory=dict)
-    """Variables that its ``context`` nodes set."""
     facts: dict[str, Json] = dataclasses.field(init=False)
     """Value of ``run`` in its references."""
 
     def __post_init__(self) -> None:
-        """Begin with no facts."""
         self.facts = {"id": self.run, "errors": {}, "taken": {}, "failures": {}}
 
     def scope(self, inputs: Mapping[str, Json]) -> Scope:
-        """Return its outermost scope, with these inputs."""
         names: dict[str, Json] = {"inputs": dict(inputs), "vars": self.variables, "run": self.facts}
         return Scope(names=names, program=self)
 
@@ -92,7 +88,6 @@ class Scope(Mapping[str, Json]):
         names: dict[str, Json] | None = None,
         program: Program | None = None,
     ) -> None:
-        """Scope within ``outer``, with ``names`` bound; or the outermost scope of ``program``."""
         self.outer = outer
         self._program = outer._program if outer is not None else program
         self.names: dict[str, Json] = {} if names is None else names

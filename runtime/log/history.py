@@ -53,9 +53,7 @@ class History:
         self.evidence: list[dict[str, Json]] = []
         """Evidence of failed steps, in order, as ``runtime.engine.evidence`` kept it; each has the ``path`` of its step."""
         self.ledger = ledger.Ledger()
-        """Requests of the run to models, with their cost."""
         self.budget: str | None = None
-        """Budget for models of all the run's steps together, as last set."""
         self._threads: dict[str, threads.Thread] = {}
         self._by_call: dict[str, log_attempts.Attempt] = {}
         self._setters: list[log_attempts.Attempt] = []

@@ -20,14 +20,12 @@ class Spent:
     """Line of the log that announced it; for an answer from a cassette the line of the answer."""
     at: str
     path: str
-    """Step that asked."""
     thread: str
     model: str
     """Model as requested; as the server names it once it has answered."""
     estimate: int
     """Input tokens, as estimated before it was sent."""
     limit: int
-    """Maximum number of tokens of the answer."""
     status: str = "open"
     """``ok``; ``error``; ``open`` while it has no outcome, also if its process died."""
     source: entries.Source = "model"
@@ -38,7 +36,6 @@ class Spent:
     """True if the server did not work on it."""
     error: str | None = None
     response: str | None = None
-    """Id of the response, once it is known."""
     key: str = ""
     asked: str = ""
     raw: int = 0
@@ -46,11 +43,9 @@ class Spent:
     waited: float = 0.0
     """Seconds for which an earlier process waited for the same response in the background; part of ``seconds``."""
     allowed: float = 0.0
-    """Time limit in seconds."""
 
     @property
     def paid(self) -> bool:
-        """True if it costs anything, as far as is known."""
         return self.source == "model" and not self.free
 
     @property
@@ -94,7 +89,6 @@ class Ledger:
         self.exchanges = 0
         """Number of answers from models and from the cassette; one that was used again counts once."""
         self.answered = False
-        """True if the process that now has the run received one of them."""
         self.runs: list[tuple[str, entries.Ran]] = []
         """Spending of runs that a session followed, in order; their requests are not in ``rows``."""
 
@@ -203,7 +197,6 @@ class Ledger:
         return (row for row in self.rows if path in (row.path, *step_paths.around(row.path)))
 
     def totals(self) -> dict[str, Json] | None:
-        """Return the totals of all requests; None if no model was asked."""
         return totals(self.rows) if self.rows else None
 
     def totals_by_run(self) -> dict[str, dict[str, Json]]:

@@ -24,17 +24,13 @@ class Question:
     question: str
     choices: Sequence[str]
     free: bool
-    """True if free text is an answer, too."""
     place: str
-    """Path of the call that asks."""
     answer: str | None = None
     lapsed: bool = False
     """True if the person has since sent another message: the answer is no longer awaited."""
 
 
 class Session(Fold):
-    """The fold. ``add`` takes entries in order; everything else reads."""
-
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
         self.header: log_entries.SessionHeader | None = None
         self.started = ""
@@ -42,10 +38,8 @@ class Session(Fold):
         self.last_seq = 0
         self.epoch = 0
         self.budget: str | None = None
-        """Budget, as last set."""
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
-        """Run that it is about now."""
         self.following: log_entries.Note | None = None
         """Last note of a run that began or resumed and whose end the session does not know."""
         self.open_runs: dict[str, log_entries.Note] = {}
@@ -58,7 +52,6 @@ class Session(Fold):
         """Number of the person's messages and the model's answers, without those of delegates and summaries."""
         self.ledger = ledger.Ledger()
         self.actions: dict[str, SideEffect] = {}
-        """Every call, by its id, in order."""
         self._versions: dict[tuple[str, str], list[log_entries.Version]] = {}
         self._threads: dict[str, threads.Thread] = {}
         for entry in entries:
@@ -121,7 +114,6 @@ class Session(Fold):
         found.answer = data.get("answer", found.answer)
 
     def asked(self, question: str, place: str) -> Question | None:
-        """Return the question as it was asked at that place before; None if it was not."""
         every = (each for each in self.questions if (each.question, each.place) == (question, place))
         return next(every, None)
 

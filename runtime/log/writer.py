@@ -72,8 +72,6 @@ Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, cov
 
 
 class LogWriter(Texts, Generic[Folded_co]):
-    """Writes a conversation and keeps its fold: a run's, unless another one is given."""
-
     def __init__(
         self,
         conversation: store.Conversation,
@@ -141,7 +139,6 @@ class LogWriter(Texts, Generic[Folded_co]):
     def checkpoint(
         self, file: str, urls: list[str], after: int, sha256: str, verified: dict[str, Json] | None = None
     ) -> entries.Checkpoint:
-        """Write that a checkpoint was taken. ``after``: last line whose consequences it holds. ``sha256``: hash of its file's bytes."""
         shown = self._masked(urls)
         if self.masker.json(verified) != verified:
             # A rule with a mask in it never holds.
@@ -213,7 +210,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         return {"name": kept.name, "path": kept.place, "size": kept.size, "sha256": kept.sha256}
 
     async def barrier(self) -> None:
-        """Wait until everything written is synced."""
         written = self.history.last_seq
         await self.conversation.barrier()
         self.synced = max(self.synced, written)

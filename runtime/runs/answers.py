@@ -119,10 +119,6 @@ def masker_of(past: history.History, source: sources.SecretSource) -> masking.Ma
 
 
 async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> LogWriter:
-    """Write the answers into the run's log; return the closed writer.
-
-    Raises UsageError ``secret-in-answer``, or ``nothing-to-answer`` if late.
-    """
     past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
     masker = masker_of(past, given.secrets)
     for name, value in answers.items():

@@ -62,7 +62,6 @@ def _load(file: Path) -> Found:
 
 
 def _of_folder(file: Path | OSError) -> Found | None:
-    """Load a file of a folder; None where it is no workflow."""
     if isinstance(file, OSError):
         error = UsageError("file-not-read", f"{file.filename} cannot be read: {file.strerror}")
         return Found(Path(str(file.filename)), None, error)

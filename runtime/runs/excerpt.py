@@ -34,7 +34,6 @@ class Segment:
 
     @property
     def parent(self) -> str:
-        """The path of the block that contains it."""
         return self.path.rpartition("/")[0]
 
 
@@ -52,7 +51,6 @@ class Excerpt:
     values: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Values by name, as earlier nodes would have given them."""
     variables: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The content of ``vars``."""
     facts: Mapping[str, Mapping[str, Json]] = dataclasses.field(default_factory=dict[str, Mapping[str, Json]])
     """The content of ``run``: ``errors``, ``taken``, ``failures``, each by the id of a node."""
     state: Path | None = None

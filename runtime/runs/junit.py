@@ -37,7 +37,6 @@ class Report:
             raise self._not_written(error) from None
 
     def write(self, outcomes: Sequence[Outcome], masker: masking.Masker) -> None:
-        """Replace the file with a report of ``outcomes``. Raises UsageError ``report-not-written``."""
         data = document(outcomes, masker)
         try:
             handle, beside = tempfile.mkstemp(prefix=f".{self.file.name}.", dir=self.file.parent)

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 class Plan:
     chosen: settings.Settings
     asks: bool
-    """True if any node asks a model."""
     budget: node_budgets.Budget | None
-    """The models' common budget."""
     server: selection.Server | None
     """None where no model is asked, or only a cassette."""
     file: Path
-    """The workflow's file."""
     allowance: budgets.Allowance | None = None
     """The parent session's allowance for this run."""
 
@@ -37,7 +34,6 @@ class Plan:
 
     @property
     def masked(self) -> Mapping[str, str]:
-        """The API key, which must be masked everywhere."""
         key = self.server.key if self.server is not None else ""
         return {selection.KEY: key} if len(key) >= selection.MASKED_KEY else {}
 

@@ -150,7 +150,6 @@ class Run:
                 await self.engine.state.browser.close(keep=self._keep_browser or await self._is_replaced())
 
     async def _evident(self, work: Awaitable[Json]) -> Json:
-        """Await ``work``; on an error, keep the page's content as evidence."""
         try:
             return await work
         except RunOpsError as error:
@@ -162,7 +161,6 @@ class Run:
             self.engine.state.emit(events.Said(text))
 
     async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
-        """Write the last entries, and sync them."""
         writer, ended = self._writer, self._ended(output, failure, seconds)
         if isinstance(failure, LogError | Replaced):
             return ended

@@ -38,7 +38,6 @@ class Run:
     """One execution of a run in this process: from a start or a resume to its end."""
 
     def __init__(self, runtime: Runtime, run_id: str | None, listener: events.Listener | None) -> None:
-        """Called by ``Runtime``. ``run_id`` is None for a run that is yet to begin."""
         self._runtime = runtime
         self._id = run_id
         self._listener = listener
@@ -48,7 +47,6 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The run's id in the store."""
         assert self._id is not None
         return self._id
 
@@ -147,7 +145,6 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End everything, as ``aclose``."""
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -184,8 +181,6 @@ class Runtime:
         options: start_run.Options = start_run.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Begin a prepared run, as ``start`` does."""
-
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
             if key is None:
                 return start_run.begin(prepared, self._host, heard, options=options)

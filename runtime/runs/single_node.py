@@ -28,7 +28,6 @@ from runtime.secrets import masking, sources
 from runtime.services import signed_in
 
 INCOMING_SECONDS = 30.0
-"""Time that opening the first page may take."""
 
 FACTS = frozenset({"errors", "taken", "failures"})
 """Fields of ``run`` that can be pinned, each by the id of a node."""
@@ -40,12 +39,10 @@ ARRIVALS = frozenset({"goto", "open_tab", "load_session"})
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
     loaded: workflow.Loaded
-    """The file that contains the node."""
     node: Node
     pins: Mapping[str, Json]
     """Values by name: ids of other nodes, items, ``loop``, ``vars``, ``run``."""
     url: str | None = None
-    """The page to load first."""
     session: str | None = None
     """Name of a signed-in state to load before the page."""
     hidden: Sequence[str] = ()
@@ -55,7 +52,6 @@ class Trial:
 
     @property
     def actions(self) -> list[Leaf]:
-        """The leaves of class *effect* in it."""
         return [leaf for leaf in leaves(self.node) if leaf.effect_class == "effect"]
 
     def prepare(self, inputs: Mapping[str, Json], source: sources.SecretSource) -> language_prepare.Prepared:

@@ -97,14 +97,12 @@ class Files(InFolder):
     """Conversations as files in ``.runops/``, for callers that may block."""
 
     opens: type[OpenFile]
-    """Class of an open log."""
 
     def __init__(self, home: Path) -> None:
         """``home`` is created with the first conversation, for its owner only, and ignored by git. Readers create nothing."""
         self.home = home
         self._made = False
         self.coming: dict[str, bytes] = {}
-        """Blobs that are not yet on disk, by hash."""
         self._known: tuple[str, bytes, list[log_entries.AnyEntry]] = ("", b"", [])
         """The log that was read last: its id, its whole lines, its entries. A caller that reads a run and then claims it parses it once."""
 
@@ -344,7 +342,6 @@ class OpenFile(store.Conversation):
         self._failed: OSError | None = None
         self._unsynced = False
         self._kept: set[str] = set()
-        """Hashes of the blobs whose names are known to be synced."""
         self._thread: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
         self._behind = 0

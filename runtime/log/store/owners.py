@@ -34,7 +34,6 @@ class Holder:
     host: str
     epoch: int
     since: str
-    """Time of its claim: ISO 8601 UTC."""
 
     @property
     def here(self) -> bool:
@@ -56,7 +55,6 @@ class Holder:
 
 
 def me() -> dict[str, Json]:
-    """Return the identity of this process: its id, its start, the machine's boot, and the machine."""
     pid = os.getpid()
     return {"pid": pid, "started": processes.started(pid), "boot": processes.boot(), "host": socket.gethostname()}
 
@@ -79,7 +77,6 @@ def noun(entries: Entries) -> str:
 
 
 GOES_ON = {"run": "resume", "session": "chat --resume", "build": "build --resume"}
-"""Commands that continue a conversation, by its kind."""
 
 
 def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None = None) -> RunHeld:
