@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import decimal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from nodes.values import Json
 from runtime.log import entries, step_paths
@@ -129,10 +130,9 @@ class Ledger:
                 pass
 
     def _requested(self, entry: entries.Note, path: str) -> None:
-        data = entry.data
-        model, estimate, limit = str(data["model"]), int(data["estimate"]), int(data["limit"])
-        row = Spent(entry.seq, entry.at, path, entry.thread, model, estimate, limit)
-        row.key, row.asked, row.raw, row.allowed = str(data["key"]), model, int(data["raw"]), float(data["seconds"])
+        data: dict[str, Any] = entry.data
+        row = Spent(entry.seq, entry.at, path, entry.thread, data["model"], data["estimate"], data["limit"])
+        row.key, row.asked, row.raw, row.allowed = data["key"], data["model"], data["raw"], float(data["seconds"])
         self.rows.append(row)
         if (lost := self._open.pop(entry.thread, None)) is not None:
             self.settle(lost)
@@ -187,11 +187,11 @@ class Ledger:
         return (row for row in self._open.values() if path is None or path in (row.path, *step_paths.around(row.path)))
 
     def answer(self, threads: Iterable[str], key: str) -> entries.Assistant | None:
-        return next((found for each in threads if (found := self._answers.get(each, {}).get(key)) is not None), None)
+        return _first(self._answers, threads, key)
 
     def waiting(self, threads: Iterable[str], key: str) -> str | None:
         """Return the id of a background response to the request of that key that one of these threads asked for and never received."""
-        return next((found for each in threads if (found := self._waiting.get(each, {}).get(key)) is not None), None)
+        return _first(self._waiting, threads, key)
 
     def within(self, path: str) -> Iterator[Spent]:
         return (row for row in self.rows if path in (row.path, *step_paths.around(row.path)))
@@ -211,6 +211,13 @@ class Ledger:
         for row in self.rows:
             steps.setdefault(row.path, []).append(row)
         return {path: totals(rows) for path, rows in steps.items()}
+
+
+Found = TypeVar("Found")
+
+
+def _first(known: Mapping[str, Mapping[str, Found]], threads: Iterable[str], key: str) -> Found | None:
+    return next((found for each in threads if (found := known.get(each, {}).get(key)) is not None), None)
 
 
 def totals(rows: Sequence[Spent]) -> dict[str, Json]:

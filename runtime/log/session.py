@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from typing_extensions import override
 
-from nodes.values import Json
 from runtime.log import entries as log_entries
 from runtime.log import ledger, threads
 from runtime.log.writer import Fold
@@ -98,7 +97,14 @@ class Session(Fold):
                 self._ended(str(entry.data["run"]))
                 self.ledger.add(entry, "")
             case "paused" | "answered":
-                self._asked(entry.data)
+                data = entry.data
+                found = self.asked(str(data["question"]), str(data["place"]))
+                if found is None:
+                    found = Question(
+                        str(data["question"]), list(data["choices"]), bool(data["free"]), str(data["place"])
+                    )
+                    self.questions.append(found)
+                found.answer = data.get("answer", found.answer)
             case "claimed":
                 self.epoch = int(entry.data["epoch"])
                 self.budget = entry.data.get("budget", self.budget)
@@ -106,16 +112,8 @@ class Session(Fold):
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
 
-    def _asked(self, data: dict[str, Json]) -> None:
-        found = self.asked(str(data["question"]), str(data["place"]))
-        if found is None:
-            found = Question(str(data["question"]), list(data["choices"]), bool(data["free"]), str(data["place"]))
-            self.questions.append(found)
-        found.answer = data.get("answer", found.answer)
-
     def asked(self, question: str, place: str) -> Question | None:
-        every = (each for each in self.questions if (each.question, each.place) == (question, place))
-        return next(every, None)
+        return next((each for each in self.questions if (each.question, each.place) == (question, place)), None)
 
     @property
     def waits_for(self) -> Question | None:

@@ -53,7 +53,12 @@ class Thread:
                 self.newest_word = len(self.said)
                 self._say(entry, entry.tokens)
             case entries.Event():
-                self._happened(entry)
+                last = self.said[-1] if self.said else None
+                if isinstance(last, Happened):
+                    last.events.append(entry)
+                    self._ends[-1] += entry.tokens
+                else:
+                    self._say(Happened([entry]), entry.tokens)
             case entries.ModelError(again=None, pending=None):
                 self._say(entry, entry.tokens)
             case entries.Summary():
@@ -79,14 +84,6 @@ class Thread:
     def _say(self, saying: Saying, tokens: int) -> None:
         self.said.append(saying)
         self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
-
-    def _happened(self, event: entries.Event) -> None:
-        last = self.said[-1] if self.said else None
-        if isinstance(last, Happened):
-            last.events.append(event)
-            self._ends[-1] += event.tokens
-        else:
-            self._say(Happened([event]), event.tokens)
 
     @property
     def ids(self) -> Collection[str]:
