@@ -173,10 +173,7 @@ class History:
                 if judged.verdict == "not-done" and entry.data["how"] != log_entries.PERSON:
                     self._seen_not_done.append(judged)
             case "paused":
-                self.question, self.answer = entry, None
-                evidence: dict[str, Json] = entry.data.get("evidence") or {}
-                if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
-                    attempt.asked = evidence
+                self._paused(entry)
             case "decided":
                 self._decided(entry)
             case "answered":
@@ -197,6 +194,12 @@ class History:
         for attempt in self._seen_not_done:
             attempt.verdict = None
         self._seen_not_done.clear()
+
+    def _paused(self, entry: log_entries.Note) -> None:
+        self.question, self.answer = entry, None
+        evidence: dict[str, Json] = entry.data.get("evidence") or {}
+        if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
+            attempt.asked = evidence
 
     def _ended(self, entry: log_entries.Note) -> None:
         self.ending = log_attempts.Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)

@@ -134,18 +134,14 @@ def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
         )
     if wanted is None:
         return listed[0]
-    named = next(
-        (each for each in listed if each.key is not None and wanted in (str(each.key), escaped(each.key))), None
+    named = [each for each in listed if each.key is not None and wanted in (str(each.key), escaped(each.key))]
+    if found := named or [each for each in listed if str(each.index) == wanted]:
+        return found[0]
+    raise UsageError(
+        "item-unknown",
+        f"`{loop.id}` has no item of that key or number",
+        fix=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
     )
-    if named is None and wanted.isdecimal():
-        named = next((each for each in listed if each.index == int(wanted)), None)
-    if named is None:
-        raise UsageError(
-            "item-unknown",
-            f"`{loop.id}` has no item of that key or number",
-            fix=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
-        )
-    return named
 
 
 def _state(file: Path) -> bytes:

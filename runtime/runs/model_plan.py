@@ -83,20 +83,10 @@ def plan(
     elif nodes:
         models = selection.models_of(nodes, chosen)
         server = selection.server(chosen, given.secrets)
-        limits = [budget, allowance.budget if allowance is not None else None]
-        _refuse_unknown_prices(models, limits, chosen, server.profile.name)
+        for model, asking in models.items():
+            limits = [budget, allowance.budget if allowance is not None else None, asking.node.allowance]
+            if any(each is not None and each.money is not None for each in limits):
+                from runtime.settings import prices
+
+                prices.require([model], chosen.prices, server.profile.name)
     return Plan(chosen, bool(nodes), budget, server, loaded.path, allowance)
-
-
-def _refuse_unknown_prices(
-    models: Mapping[str, selection.ModelUse],
-    budgets_of_all: Sequence[node_budgets.Budget | None],
-    chosen: settings.Settings,
-    provider: str,
-) -> None:
-    from runtime.settings import prices
-
-    for model, asking in models.items():
-        limits = [each for each in (*budgets_of_all, asking.node.allowance) if each is not None]
-        if any(each.money is not None for each in limits):
-            prices.require([model], chosen.prices, provider)
