@@ -59,10 +59,10 @@ class Blocks:
     def decide(self, evaluate: Callable[[], Json]) -> Json:
         """Return the recorded decision, or make it now. One that held a secret is made again: a mask is never used as a value."""
         run = self._run
-        state = run.history.scopes.get(self._path)
-        if state is not None and state.decided is not None and not state.decided.masked:
+        state = run.history.scope(self._path)
+        if state.decided is not None and not state.decided.masked:
             return run.writer.value_of(state.decided)
-        if state is not None and state.stale is not None and not state.stale.masked:
+        if state.stale is not None and not state.stale.masked:
             old = run.writer.value_of(state.stale)
             decision = self._edited(old, evaluate) if any(key is not None for key in old["keys"]) else old
         else:
@@ -110,13 +110,12 @@ class Blocks:
         """Run a block for one item. A finished item yields its recorded outcome."""
         run, path = self._run, self._path_of(item)
         run.emit(events.LoopItem(self._path, item.index, item.length, item.key))
-        state = run.history.scopes.get(path)
-        over = state is not None and (state.committed is not None or state.failed is not None)
-        if state is not None and over and not run.recorder.enters(state):
+        state = run.history.scope(path)
+        if state.is_over and not run.recorder.enters(state):
             await run.turns.over()
             await run.recorder.passed(state)
             return self._finished(state, item)
-        if state is None:
+        if path not in run.history.scopes:
             run.recorder.scope(path, "opened", "item")
         frame = scopes.Scope(self._frame, item.bound)
         run.forget(nodes, frame)
@@ -159,15 +158,12 @@ class Blocks:
             return Iteration(given_up=True, go_on=state.failed.value != STOP)
         assert state.committed is not None
         go_on = state.decided is None or state.decided.value != STOP
-        if state.committed.masked:
-            self.lost = True
-            return Iteration(go_on=go_on)
-        return Iteration(run.writer.value_of(state.committed), go_on=go_on)
+        self.lost = self.lost or bool(state.committed.masked)
+        return Iteration(None if state.committed.masked else run.writer.value_of(state.committed), go_on=go_on)
 
     async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Iteration:
         """Record that the item failed and the loop continues. The decision of its condition is in the same entry: both hold or neither."""
-        run = self._run
-        recorded = {**run.writer.error(error), "step": error.path}
+        run, recorded = self._run, self._as_recorded(error)
         self._note_failure(item, recorded)
         run.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
         run.emit(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
@@ -193,9 +189,8 @@ class Blocks:
 
     def _said(self, condition: str, frame: scopes.Scope, path: str, node: str, *, keep: bool = True) -> bool:
         run = self._run
-        state = run.history.scopes.get(path)
-        if state is not None and state.decided is not None:
-            return state.decided.value == GO_ON
+        if (decided := run.history.scope(path).decided) is not None:
+            return decided.value == GO_ON
         clock = rendering.RecordedClock(run.history.recorded(path))
         go_on = bool(run.render(self._node, condition, frame, path, clock=clock)) != (condition == "until")
         if keep:
@@ -218,9 +213,9 @@ class Blocks:
         if caught is not None:
             frame.bind("error", as_bound(run.writer.error(caught), caught.path))
         run.forget(nodes, self._frame)
-        state = run.history.scopes.get(path)
+        state = run.history.scope(path)
         try:
-            if state is not None and state.failed is not None:
+            if state.failed is not None:
                 await run.replay(self._run_block(nodes, frame, path, unit=True))
                 await run.recorder.passed(state)
                 error = rebuilt(state.failed.error or {})
@@ -233,14 +228,13 @@ class Blocks:
                 error, may = not_tried_again(error, actions), False
             if not keep(error, may):
                 raise error from None
-            recorded = {**run.writer.error(error), "step": error.path}
-            run.recorder.scope(path, "failed", name, error=recorded)
+            run.recorder.scope(path, "failed", name, error=self._as_recorded(error))
             await run.recorder.commit_point()
             return Ended(error=error, again=may)
         finally:
             # The values of a block are visible after it, and in the blocks that follow.
             self._frame.names.update({name: known for name, known in frame.names.items() if name != "error"})
-        if not run.history.is_committed(path):
+        if state.committed is None:
             run.recorder.scope(path, "committed", name, **kept(value))
         return Ended(value)
 
@@ -248,8 +242,8 @@ class Blocks:
         """Run a block at the end, and record with it the outcome of this retry."""
         run, path = self._run, _part_path(self._path, name, number)
         run.forget(nodes, self._frame)
-        state = run.history.scopes.get(path)
-        if state is not None and state.failed is not None:
+        state = run.history.scope(path)
+        if state.failed is not None:
             await run.replay(self._run_block(nodes, self._frame, path, unit=True))
             await run.recorder.passed(state)
             return run.history.failed_at > state.failed.seq
@@ -261,11 +255,13 @@ class Blocks:
             first = as_bound(outcome.as_json(), outcome.path)
             raise error.replaced(evidence={**error.evidence, "first": first}) from None
         if outcome is not None:
-            recorded = {**run.writer.error(outcome), "step": outcome.path}
-            run.recorder.scope(path, "failed", name, error=recorded)
-        elif not run.history.is_committed(path):
+            run.recorder.scope(path, "failed", name, error=self._as_recorded(outcome))
+        elif state.committed is None:
             run.recorder.scope(path, "committed", name)
         return False
+
+    def _as_recorded(self, error: RunOpsError) -> dict[str, Json]:
+        return {**self._run.writer.error(error), "step": error.path}
 
     async def _opened(self, nodes: Sequence[Node], frame: scopes.Scope, path: str, name: str) -> Json:
         if path not in self._run.history.scopes:
@@ -288,13 +284,13 @@ class Blocks:
     async def callee(self, part: Part, inputs: str, secrets: Sequence[str]) -> Json:
         """Run the file that the container uses. If it is done, return its recorded output."""
         run, node, path = self._run, self._node, self._path
-        state = run.history.scopes.get(path)
-        if state is not None and state.committed is not None and not run.recorder.enters(state):
+        state = run.history.scope(path)
+        if state.committed is not None and not run.recorder.enters(state):
             await run.recorder.passed(state)
             # Only the output of a used file is visible outside, so there is nothing to replay.
             return scopes.UnreadableValue(path) if state.committed.masked else run.writer.value_of(state.committed)
         given = self._frame.program.inputs_of(node.id, self.render(part, inputs) or {})
-        known = run.writer.value_of(state.decided) if state is not None and state.decided is not None else None
+        known = run.writer.value_of(state.decided) if state.decided is not None else None
         if known != given:
             run.recorder.scope(path, "decided", node.type, value=given, recorded=self._clock.given or None)
         program = self._frame.program.callee(node.id, path, given, secrets)

@@ -88,8 +88,8 @@ class ExecutionEngine:
 
     async def _node(self, node: Node, frame: scopes.Scope, path: str, *, unit: bool) -> tuple[bool, Json]:
         try:
-            state = self.state.history.scopes.get(path)
-            if state is not None and state.failed is not None:
+            state = self.state.history.scope(path)
+            if state.failed is not None:
                 if isinstance(node, Container):
                     await self.state.replay(self._container(node, frame, path, unit=unit))
                     await self.state.recorder.passed(state)
@@ -130,7 +130,7 @@ class ExecutionEngine:
             value = await self._run_container(node, view)
             lost = isinstance(value, scopes.UnreadableValue) or view.lost
             value = scopes.UnreadableValue(path) if lost else self.state.normal(value)
-            if not self.state.history.is_committed(path):
+            if self.state.history.scope(path).committed is None:
                 self.state.recorder.scope(path, "committed", node.type, **blocks.kept(value))
         return value
 
@@ -147,12 +147,12 @@ class ExecutionEngine:
 
     def _wanted(self, node: Node, frame: scopes.Scope, path: str) -> bool:
         """True if ``when`` lets the node run. A decision in the log stays."""
-        state = self.state.history.scopes.get(path)
-        decided = state.decided if state is not None else None
+        past = self.state.history
+        decided = past.scope(path).decided
         if decided is not None and decided.node == "when":
             return False
         # A node that was begun once was wanted: what it did is reconciled, whatever the page shows now.
-        if path not in self.state.history.anew and (state is not None or self.state.history.begun(path)):
+        if path not in past.anew and (path in past.scopes or past.begun(path)):
             return True
         wanted = self.state.render(node, "when", frame, path)
         if not wanted:

@@ -47,14 +47,11 @@ class LeafContext:
         assert self._page is not None, "the node type lacks `touches_page = True`"
         # A node that names no tab works in the current one, and may have switched to another.
         if not self._fresh and (self.node.works_in is None or self._page.closed):
-            self._page = self._tabs().get(None)
+            self._page = self.tabs.get(None)
         return self._page
 
     @property
     def tabs(self) -> Tabs:
-        return self._tabs()
-
-    def _tabs(self) -> Tabs:
         assert self._run.browser is not None, "the node does not say that it touches the page"
         return self._run.browser.tabs
 
@@ -97,8 +94,7 @@ class LeafContext:
         return max(0.0, self.node.seconds - (time.monotonic() - self._begun))
 
     def holds_secret(self, text: str) -> bool:
-        masker = self._run.writer.masker
-        return masker.text(text) != text
+        return self.masked(text) != text
 
     def masked(self, text: str) -> str:
         return self._run.writer.masker.text(text)

@@ -75,7 +75,7 @@ async def reconcile_before_retry(run: RunState, step: StepReached) -> None:
     Closes the call if it is open. If the outcome is unknown, raises Paused and leaves it open.
     """
     rolled_back = step.last.rolled_back
-    verdict = await _find_out(run, step, policies.what_then(run, step.node, step.last))
+    verdict = await _find_out(run, step, policies.row(run, step.node, step.last, step.last.state))
     if verdict.found == "unknown":
         raise unknown(step, verdict)
     say_verdict(run, step.path, step.last.call, verdict)
@@ -326,13 +326,16 @@ def ask_before_redo(run: RunState, actions: list[attempts.Attempt]) -> None:
     """Decide how to treat each action after the restored state. Raises Paused if a person must decide first."""
     if not actions:
         return
-    with_confirm = {each.call.path for each in actions if policies.node_of(run, each).confirm is not None}
-    default = "confirm" if len(with_confirm) == len(actions) else "ask"
-    said = {each.call.path: policies.on_redo(run, each) or default for each in actions}
+
+    def cannot_tell(action: attempts.Attempt) -> bool:
+        return policies.node_of(run, action).confirm is None
+
+    default = "ask" if any(map(cannot_tell, actions)) else "confirm"
+    policy_of = {each.call.path: policies.on_redo(run, each) or default for each in actions}
     asked = [
         each
         for each in actions
-        if said[each.call.path] == "ask" or (said[each.call.path] == "confirm" and each.call.path not in with_confirm)
+        if policy_of[each.call.path] == "ask" or (policy_of[each.call.path] == "confirm" and cannot_tell(each))
     ]
     if asked:
         names = ", ".join(each.call.path for each in actions)

@@ -100,32 +100,26 @@ class Scope(Mapping[str, Json]):
     def bind(self, name: str, value: Json) -> None:
         self.names[name] = value
 
-    def __getitem__(self, name: str) -> Json:
+    def _outwards(self) -> Iterator[Scope]:
         frame: Scope | None = self
         while frame is not None:
+            yield frame
+            frame = frame.outer
+
+    def __getitem__(self, name: str) -> Json:
+        for frame in self._outwards():
             if name in frame.names:
                 value = frame.names[name]
                 if value.__class__ is UnreadableValue:
                     raise _unreadable(name, value)
                 return value
-            frame = frame.outer
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        frame: Scope | None = self
-        while frame is not None:
-            if name in frame.names:
-                return True
-            frame = frame.outer
-        return False
+        return any(name in frame.names for frame in self._outwards())
 
     def __iter__(self) -> Iterator[str]:
-        seen: set[str] = set()
-        frame: Scope | None = self
-        while frame is not None:
-            yield from frame.names.keys() - seen
-            seen |= frame.names.keys()
-            frame = frame.outer
+        return iter({name for frame in self._outwards() for name in frame.names})
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

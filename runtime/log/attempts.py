@@ -174,13 +174,17 @@ ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
 @dataclasses.dataclass(slots=True)
 class ScopeState:
     path: str
-    node: str
-    opened: int
+    node: str = ""
+    opened: int = 0
     decided: entries.Scope | None = None
     stale: entries.Scope | None = None
     """List of a loop that the last restore undid."""
     committed: entries.Scope | None = None
     failed: entries.Scope | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.committed is not None or self.failed is not None
 
     @property
     def stays_failed(self) -> bool:

@@ -402,8 +402,9 @@ class History:
         failures = [scope.failed for scope in self.scopes.values()]
         return sum(1 for each in (*results, *failures) if each is not None and each.tolerated)
 
-    def is_committed(self, path: str) -> bool:
-        return path in self.scopes and self.scopes[path].committed is not None
+    def scope(self, path: str) -> log_attempts.ScopeState:
+        """Return the state of a scope; an empty one if it was never opened."""
+        return self.scopes.get(path) or log_attempts.ScopeState(path)
 
     @property
     def steps_done(self) -> int:
