@@ -65,12 +65,12 @@ class Life:
             header = entries.SessionHeader(
                 purpose="build", versions=version.versions(), budget=self.budget, build=goal.as_logged()
             )
-            self.writer = now(open_session.begin(file_store.FileStore.over(self.kept), header, masking.Masker({})))
+            self.writer = now(open_session.begin(file_store.FileStore(self.kept), header, masking.Masker({})))
             self.session = self.writer.conversation.id
         else:
             self.writer = now(
                 open_session.reopen(
-                    file_store.FileStore.over(self.kept), self.session, masking.Masker({}), budget=self.budget
+                    file_store.FileStore(self.kept), self.session, masking.Masker({}), budget=self.budget
                 )
             )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")

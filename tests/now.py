@@ -25,4 +25,4 @@ def let_go(conversation: store.Conversation) -> None:
 
 def keeper(kept: file_store.Files | store.Store) -> store.Store:
     """The store of what is kept, for who writes into it."""
-    return file_store.FileStore.over(kept) if isinstance(kept, file_store.Files) else kept
+    return file_store.FileStore(kept) if isinstance(kept, file_store.Files) else kept

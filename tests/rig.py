@@ -73,7 +73,7 @@ class Rig:
     @property
     def keeper(self) -> store.Store:
         """Where it is kept."""
-        return self.elsewhere or file_store.FileStore.over(self.store)
+        return self.elsewhere or file_store.FileStore(self.store)
 
     async def open(self) -> port.Browser:
         """A fresh browser on the site."""

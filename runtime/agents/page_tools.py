@@ -34,7 +34,7 @@ from runtime import events
 from runtime.agents import actions, secret_checks, tool_schemas
 from runtime.browser import origins
 from runtime.browser.elements.facts import Facts
-from runtime.engine import attempt, leaf_context, reconcile, scopes
+from runtime.engine import attempt, leaf_context, reconcile, run_state, scopes
 from runtime.log import entries
 from runtime.messages.messages import Tool, ToolCall
 from runtime.models.turns import turn
@@ -405,9 +405,10 @@ class PageTools:
         action = run.history.attempt_of(call)
         if self._place.closing or node.confirm is None or not action.acted:
             return None
-        said = await reconcile.ask_once_answered(run, node, self._place.frame, call.path, call)
+        step = run_state.StepReached(node, self._place.frame, call.path, action)
+        said = await reconcile.ask_once_answered(run, step)
         if said.found == "unknown":
-            raise reconcile.unknown(node, action, said)
+            raise reconcile.unknown(step, said)
         if said.found == "done":
             return None
         fix = "look at what the page says, and do it, or end with `done` false"

@@ -7,9 +7,9 @@ before the action begins. An attempt that fails earlier has changed nothing.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from nodes import plugins
 from nodes.base import Leaf
@@ -51,7 +51,7 @@ class EffectWithheld(Paused):
 
     def __init__(self, path: str, node: Leaf, args: Json, matched: Sequence[str], url: str | None) -> None:
         super().__init__("held", f"the {getattr(node, 'action', node.type)} is ready, and was not done")
-        self._value: dict[str, Json] = {
+        self.value: dict[str, Json] = {
             "held": path,
             "effect": node.effect_class,
             "args": args,
@@ -59,23 +59,16 @@ class EffectWithheld(Paused):
             "page": url,
         }
 
-    def as_value(self) -> dict[str, Json]:
-        """Return what was ready: step, effect class, arguments, chosen targets, address of the page."""
-        return self._value
-
 
 class ValuePending(Exception):
     """The action is known to have happened, and the step still has to yield its value."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class AskedBy:
-    """The model's call for which a step is done that is in no file."""
+class AskedBy(NamedTuple):
+    """The model's call for which a step is done that is in no file, and the fingerprint of the node whose model it is."""
 
     id: str
-    """Id of the model's call."""
     fingerprint: str
-    """Fingerprint of the node whose model it is."""
 
 
 class Step(leaf_context.LeafContext):
@@ -89,7 +82,6 @@ class Step(leaf_context.LeafContext):
         thread: str = entries.RUN_THREAD,
         asked: AskedBy | None = None,
     ) -> None:
-        """Attempt ``number`` of ``node``, in ``thread``. If a model ``asked`` for it, it holds values only: nothing in it is a reference."""
         super().__init__(run, node, frame, path)
         self._number = number
         self._thread = thread
@@ -101,11 +93,9 @@ class Step(leaf_context.LeafContext):
         self._verified = False
         self._verifying = False
         self.again = False
-        """True if attempts are left after this one."""
-        self.not_done: bool = False
+        self.not_done = False
         """True if the site said that an action of this attempt did not happen."""
         self.goes_on_from: entries.Call | None = None
-        """Call of the attempt that a crash ended and whose conversation this one continues."""
 
     # What the node does.
 
@@ -144,7 +134,7 @@ class Step(leaf_context.LeafContext):
             if rule.kind == "expr":
                 leaf_context.demand_expr(rule)
             else:
-                self._waiting(f"verify {rule}")
+                self._say_waiting(f"verify {rule}")
                 try:
                     await self._wait_for(rule)
                 except SiteError as error:
@@ -159,12 +149,12 @@ class Step(leaf_context.LeafContext):
                 # The action leads to a separate page, and has reached it.
                 self._run.aftermath = None
 
-    def _waiting(self, what: str) -> None:
+    def _say_waiting(self, what: str) -> None:
         self._run.emit(events.StepWaiting(self.path, what))
 
     def holding(self) -> skipped_steps.Verified:
-        """Return the rules that hold on the page once the step is over, and the seconds that the page has to meet them."""
-        on_page = [rule for rule in self._resolve().postconditions if rule.kind != "expr"]
+        """Return the rules that hold on the page once the step is over."""
+        on_page = [rule for rule in self.rules() if rule.kind != "expr"]
         return skipped_steps.Verified(on_page, self.node.page_seconds)
 
     async def _wait_for(self, rule: Rule) -> None:
@@ -177,7 +167,7 @@ class Step(leaf_context.LeafContext):
             # The action closed its own tab while the rule was checked.
             await self.page.wait_for(rule)
 
-    # What the engine does with the attempt.
+    # The engine's side of the attempt.
 
     def summary(self) -> str:
         """Return the step as one line, references filled in where possible, secrets masked."""
@@ -248,7 +238,7 @@ class Step(leaf_context.LeafContext):
             reads = self.node.asks == "agent" or not self.node.moves_page
             loads = getattr(self.node, "action", None) == "goto"
             run.aftermath = None
-            run.aftermath = await aftermath.arrive(browser, page, self._waiting, loads=loads, reads=reads)
+            run.aftermath = await aftermath.arrive(browser, page, self._say_waiting, loads=loads, reads=reads)
             self.frame.program.confine(browser)
             browser.bound(self.node.page_seconds)
             self._begun = time.monotonic()
@@ -302,7 +292,7 @@ class Step(leaf_context.LeafContext):
         return refused if self.node.asks != "agent" else None
 
     def _placed(self, error: RunOpsError) -> RunOpsError:
-        """Return the error, stating if it came before or after the action where that is known."""
+        """Return the error with its phase, where that is known."""
         if isinstance(error, Replaced):
             # The process that now has the run reconciles the action, and may be asking the site already.
             return error
@@ -369,17 +359,17 @@ class Step(leaf_context.LeafContext):
 
     async def pass_over(self, action: attempts.Attempt, verdict: Verdict) -> Json:
         """Skip the step, because an earlier run of the block did it. Writes the entries that say so, and returns the value of ``action``."""
-        run, status = self._run, "recovered" if verdict.found == "done" else "skipped"
+        run, done = self._run, verdict.found == "done"
         self._resolve()
         await leaf_context.drop_input(run, self.node)
-        value: Json = leaf_context.value_of_done(run, self.node) if status == "recovered" else None
+        value: Json = leaf_context.value_of_done(run, self.node) if done else None
         masked = None
         if action.result is not None and action.result.status == "ok":
             masked = action.result.masked
             value = None if masked else run.writer.value_of(action.result)
         call = run.writer.call(self._describe(None))
-        run.writer.result(call, status, value=value, **({"masked": True} if masked else {}))
-        if status == "recovered" and run.browser is not None:
+        run.writer.result(call, "recovered" if done else "skipped", value=value, **({"masked": True} if masked else {}))
+        if done and run.browser is not None:
             run.checkpoints.effect_finished(run.browser)
         run.emit(events.StepFinished(self.path, "recovered", 0.0, container=False))
         return scopes.UnreadableValue(self.path) if masked else value
@@ -402,8 +392,7 @@ class Step(leaf_context.LeafContext):
         recorded = run.writer.error(error)
         if not isinstance(error, (*STOPS, Replaced)):
             call = self.call or run.writer.call(self._describe(None))
-            fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
-            run.writer.result(call, "error", **fields)
+            run.writer.result(call, "error", error=recorded, tolerated=tolerated or None, **self._trace())
             if self.not_done:
                 run.writer.note("reconciled", call=call.call, verdict="not-done", how="confirm")
         if not self._fresh:
@@ -424,8 +413,8 @@ class Step(leaf_context.LeafContext):
             held = f"`verify` held already before the {does}, so it does not show that the {does} did anything"
             self.flag(VERIFY_HELD_BEFORE, held, {"rules": [str(rule) for rule in self.rules()]})
         run.writer.result(call, status, value=value, error=error, **self._trace())
-        shown = "recovered" if status == "recovered" else "ok"
         if self._thread == entries.RUN_THREAD:
+            shown = "recovered" if status == "recovered" else "ok"
             run.emit(events.StepFinished(self.path, shown, time.monotonic() - self._begun, container=False))
         return value
 
@@ -449,34 +438,29 @@ class Step(leaf_context.LeafContext):
         """Return the node with values in place of references, made once. In the call's arguments a secret stays a reference."""
         if self._resolved is not None:
             return self._resolved
-        program, frame = self.frame.program, self.frame
-        secrets: Mapping[str, Json] | None = None
+        program = self.frame.program
+        with_secrets = scopes.Scope(self.frame, {"secrets": program.secrets})
         resolved: Leaf = self.node
         args: Json = self._plan.args
         for placeholder in self._plan.placeholders:
-            values: Mapping[str, Json] = frame
-            if placeholder.secret and "secrets" in placeholder.text:
-                secrets = secrets or scopes.Scope(frame, {"secrets": program.secrets})
-                values = secrets
-            value = rendering.fit(
-                program.loaded.templates[placeholder.text].render(values, self._clock),
-                placeholder.coerce,
-                placeholder.field,
-            )
+            secret = placeholder.secret and "secrets" in placeholder.text
+            values = with_secrets if secret else self.frame
+            rendered = program.loaded.templates[placeholder.text].render(values, self._clock)
+            value = rendering.fit(rendered, placeholder.coerce, placeholder.field)
             resolved = rendering.put(resolved, placeholder.place, value)
-            if values is frame:
+            if not secret:
                 args = rendering.put(args, placeholder.named, value)
         self._resolved, self._args = resolved, args
         return resolved
 
     def _describe(self, held_before: bool | None) -> entries.Call:
-        node = self.node
+        node, asked = self.node, self._asked
         return entries.Call(
             thread=self._thread,
             path=self.path,
             node=node.type,
             action=getattr(node, "action", None) or getattr(node, "query", None),
-            again=(self.goes_on_from.again or self.goes_on_from.call) if self.goes_on_from is not None else None,
+            again=self.goes_on_from and (self.goes_on_from.again or self.goes_on_from.call),
             attempt=self._number,
             effect=(self._resolved or node).effect_class,
             args=self._args,
@@ -484,10 +468,8 @@ class Step(leaf_context.LeafContext):
             url=self._address(),
             matched=self._matched or None,
             recorded=self._clock.given or None,
-            asked=self._asked.id if self._asked is not None else None,
-            fingerprint=self._asked.fingerprint
-            if self._asked is not None
-            else self.frame.program.loaded.fingerprints[node.id],
+            asked=asked.id if asked else None,
+            fingerprint=asked.fingerprint if asked else self.frame.program.loaded.fingerprints[node.id],
         )
 
     def _address(self) -> str | None:
@@ -507,7 +489,7 @@ def _too_long(node: Leaf) -> RunOpsError:
 
 def _unanswered(missing: MissingAnswer, evidence: dict[str, Json]) -> SiteError:
     """Return the error for a side effect whose request was not answered, or was answered with a server error."""
-    unknown = "so nobody knows from here whether it was carried out"
+    unknown = "so it is unknown whether it was carried out"
     code, said = {
         "lost": ("answer-lost", f"the answer to {missing.request} was lost, {unknown}"),
         "late": ("timeout", f"the site did not answer {missing.request} in time, {unknown}"),

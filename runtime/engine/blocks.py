@@ -1,21 +1,37 @@
-"""View of the engine for container nodes: runs blocks, keeps decisions, opens the items of a loop."""
+"""View of the engine for container nodes: runs blocks, keeps decisions, opens the items of a loop, ends the blocks of a ``handle``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from nodes.base import Container, Node
-from nodes.errors import AuthorError, ModelError, RunOpsError, SetupError, SiteError, can_be_passed
+from nodes.errors import (
+    AssertFailed,
+    AuthorError,
+    CassetteMiss,
+    ModelError,
+    OriginRefused,
+    RunOpsError,
+    SetupError,
+    SiteError,
+    can_be_passed,
+)
 from nodes.part import Part
 from nodes.ports import Ended, Item, Iteration, escaped
 from nodes.values import Json
 from runtime import events
-from runtime.engine import block_runs, dry_pass, rendering, scopes
+from runtime.engine import policies, rendering, scopes
 from runtime.engine.run_state import RunBlock, RunState
-from runtime.log import attempts
+from runtime.log import attempts, entries
 
 GO_ON, STOP = "go on", "stop"
 """Decision of a loop's condition."""
+
+CAUGHT: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError, ModelError)
+"""Errors that a ``handle`` catches."""
+
+UNCAUGHT: dict[str, type[RunOpsError]] = {"origin-refused": OriginRefused, "cassette-miss": CassetteMiss}
+"""Errors with a separate class that nothing may catch, by code."""
 
 
 class Blocks:
@@ -43,10 +59,10 @@ class Blocks:
     def decide(self, evaluate: Callable[[], Json]) -> Json:
         """Return the recorded decision, or make it now. One that held a secret is made again: a mask is never used as a value."""
         run = self._run
-        state = run.history.scopes.get(self._path)
-        if state is not None and state.decided is not None and not state.decided.masked:
+        state = run.history.scope(self._path)
+        if state.decided is not None and not state.decided.masked:
             return run.writer.value_of(state.decided)
-        if state is not None and state.stale is not None and not state.stale.masked:
+        if state.stale is not None and not state.stale.masked:
             old = run.writer.value_of(state.stale)
             decision = self._edited(old, evaluate) if any(key is not None for key in old["keys"]) else old
         else:
@@ -94,13 +110,12 @@ class Blocks:
         """Run a block for one item. A finished item yields its recorded outcome."""
         run, path = self._run, self._path_of(item)
         run.emit(events.LoopItem(self._path, item.index, item.length, item.key))
-        state = run.history.scopes.get(path)
-        over = state is not None and (state.committed is not None or state.failed is not None)
-        if state is not None and over and not run.recorder.enters(state):
+        state = run.history.scope(path)
+        if state.is_over and not run.recorder.enters(state):
             await run.turns.over()
             await run.recorder.passed(state)
             return self._finished(state, item)
-        if state is None:
+        if path not in run.history.scopes:
             run.recorder.scope(path, "opened", "item")
         frame = scopes.Scope(self._frame, item.bound)
         run.forget(nodes, frame)
@@ -143,15 +158,12 @@ class Blocks:
             return Iteration(given_up=True, go_on=state.failed.value != STOP)
         assert state.committed is not None
         go_on = state.decided is None or state.decided.value != STOP
-        if state.committed.masked:
-            self.lost = True
-            return Iteration(go_on=go_on)
-        return Iteration(run.writer.value_of(state.committed), go_on=go_on)
+        self.lost = self.lost or bool(state.committed.masked)
+        return Iteration(None if state.committed.masked else run.writer.value_of(state.committed), go_on=go_on)
 
     async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Iteration:
         """Record that the item failed and the loop continues. The decision of its condition is in the same entry: both hold or neither."""
-        run = self._run
-        recorded = {**run.writer.error(error), "step": error.path}
+        run, recorded = self._run, self._as_recorded(error)
         self._note_failure(item, recorded)
         run.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
         run.emit(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
@@ -177,9 +189,8 @@ class Blocks:
 
     def _said(self, condition: str, frame: scopes.Scope, path: str, node: str, *, keep: bool = True) -> bool:
         run = self._run
-        state = run.history.scopes.get(path)
-        if state is not None and state.decided is not None:
-            return state.decided.value == GO_ON
+        if (decided := run.history.scope(path).decided) is not None:
+            return decided.value == GO_ON
         clock = rendering.RecordedClock(run.history.recorded(path))
         go_on = bool(run.render(self._node, condition, frame, path, clock=clock)) != (condition == "until")
         if keep:
@@ -197,44 +208,43 @@ class Blocks:
         caught: RunOpsError | None = None,
     ) -> Ended:
         """Run a block in a separate scope. One that ended with a kept error does not run again."""
-        run, path = self._run, block_runs.part_path(self._path, name, number)
+        run, path = self._run, _part_path(self._path, name, number)
         frame = scopes.Scope(self._frame)
         if caught is not None:
-            frame.bind("error", block_runs.as_bound(run.writer.error(caught), caught.path))
+            frame.bind("error", as_bound(run.writer.error(caught), caught.path))
         run.forget(nodes, self._frame)
-        state = run.history.scopes.get(path)
+        state = run.history.scope(path)
         try:
-            if state is not None and state.failed is not None:
-                await dry_pass.replay(run, self._run_block(nodes, frame, path, unit=True))
+            if state.failed is not None:
+                await run.replay(self._run_block(nodes, frame, path, unit=True))
                 await run.recorder.passed(state)
-                error = block_runs.rebuilt(state.failed.error or {})
+                error = rebuilt(state.failed.error or {})
                 return Ended(error=error, again=again is not None and again(error) and not self._in_the_way(number))
             value = await self._opened(nodes, frame, path, name)
         except (AuthorError, SiteError, ModelError) as raised:
-            error = raised.located(path)
+            error: RunOpsError = raised.located(path)
             may = again is not None and again(error)
             if may and (actions := self._in_the_way(number)):
-                error, may = block_runs.not_tried_again(error, actions), False
+                error, may = not_tried_again(error, actions), False
             if not keep(error, may):
                 raise error from None
-            recorded = {**run.writer.error(error), "step": error.path}
-            run.recorder.scope(path, "failed", name, error=recorded)
+            run.recorder.scope(path, "failed", name, error=self._as_recorded(error))
             await run.recorder.commit_point()
             return Ended(error=error, again=may)
         finally:
             # The values of a block are visible after it, and in the blocks that follow.
             self._frame.names.update({name: known for name, known in frame.names.items() if name != "error"})
-        if not run.history.is_committed(path):
+        if state.committed is None:
             run.recorder.scope(path, "committed", name, **kept(value))
         return Ended(value)
 
     async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
         """Run a block at the end, and record with it the outcome of this retry."""
-        run, path = self._run, block_runs.part_path(self._path, name, number)
+        run, path = self._run, _part_path(self._path, name, number)
         run.forget(nodes, self._frame)
-        state = run.history.scopes.get(path)
-        if state is not None and state.failed is not None:
-            await dry_pass.replay(run, self._run_block(nodes, self._frame, path, unit=True))
+        state = run.history.scope(path)
+        if state.failed is not None:
+            await run.replay(self._run_block(nodes, self._frame, path, unit=True))
             await run.recorder.passed(state)
             return run.history.failed_at > state.failed.seq
         try:
@@ -242,14 +252,16 @@ class Blocks:
         except (AuthorError, SiteError, ModelError) as error:
             if outcome is None:
                 raise
-            first = block_runs.as_bound(outcome.as_json(), outcome.path)
+            first = as_bound(outcome.as_json(), outcome.path)
             raise error.replaced(evidence={**error.evidence, "first": first}) from None
         if outcome is not None:
-            recorded = {**run.writer.error(outcome), "step": outcome.path}
-            run.recorder.scope(path, "failed", name, error=recorded)
-        elif not run.history.is_committed(path):
+            run.recorder.scope(path, "failed", name, error=self._as_recorded(outcome))
+        elif state.committed is None:
             run.recorder.scope(path, "committed", name)
         return False
+
+    def _as_recorded(self, error: RunOpsError) -> dict[str, Json]:
+        return {**self._run.writer.error(error), "step": error.path}
 
     async def _opened(self, nodes: Sequence[Node], frame: scopes.Scope, path: str, name: str) -> Json:
         if path not in self._run.history.scopes:
@@ -258,7 +270,13 @@ class Blocks:
             return await self._run_block(nodes, frame, path, unit=True)
 
     def _in_the_way(self, number: int) -> list[attempts.Attempt]:
-        return block_runs.in_the_way(self._run, self._path, number)
+        """Return the side effects of the tries up to ``number`` that have no policy for running ``try`` again."""
+        return [
+            effect
+            for each in range(1, number + 1)
+            for effect in self._run.history.effects_within(f"{self._path}/try", each)
+            if effect.call.thread == entries.RUN_THREAD and policies.redo_policy(self._run, effect) == "ask"
+        ]
 
     def note_taken(self, branch: str | None) -> None:
         self._frame.program.facts["taken"][self._node.id] = branch
@@ -266,13 +284,13 @@ class Blocks:
     async def callee(self, part: Part, inputs: str, secrets: Sequence[str]) -> Json:
         """Run the file that the container uses. If it is done, return its recorded output."""
         run, node, path = self._run, self._node, self._path
-        state = run.history.scopes.get(path)
-        if state is not None and state.committed is not None and not run.recorder.enters(state):
+        state = run.history.scope(path)
+        if state.committed is not None and not run.recorder.enters(state):
             await run.recorder.passed(state)
             # Only the output of a used file is visible outside, so there is nothing to replay.
             return scopes.UnreadableValue(path) if state.committed.masked else run.writer.value_of(state.committed)
         given = self._frame.program.inputs_of(node.id, self.render(part, inputs) or {})
-        known = run.writer.value_of(state.decided) if state is not None and state.decided is not None else None
+        known = run.writer.value_of(state.decided) if state.decided is not None else None
         if known != given:
             run.recorder.scope(path, "decided", node.type, value=given, recorded=self._clock.given or None)
         program = self._frame.program.callee(node.id, path, given, secrets)
@@ -283,3 +301,33 @@ class Blocks:
 
 def kept(value: Json) -> dict[str, Json]:
     return {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}
+
+
+def _part_path(handle: str, name: str, number: int) -> str:
+    """Return the path of a block of a handle, in its ``number``-th run."""
+    return f"{handle}/{name}" if number == 1 else f"{handle}/{name}[{number}]"
+
+
+def as_bound(error: dict[str, Json], step: str | None) -> dict[str, Json]:
+    """Return the error as nodes read it in ``error``."""
+    fields = {name: error.get(name) for name in ("code", "message", "phase", "who")}
+    return {**fields, "step": step, "evidence": error.get("evidence") or {}}
+
+
+def rebuilt(error: dict[str, Json]) -> RunOpsError:
+    """Return the error that the log holds."""
+    kind = UNCAUGHT.get(error["code"]) or next(each for each in CAUGHT if each.who == error["who"])
+    made = kind(
+        error["code"], error["message"], fix=error.get("fix"), phase=error["phase"], evidence=error.get("evidence")
+    )
+    step: str | None = error.get("step")
+    return made.located(step) if step is not None else made
+
+
+def not_tried_again(error: RunOpsError, actions: list[attempts.Attempt]) -> RunOpsError:
+    """Return the error, listing the side effects that kept ``try`` from running again."""
+    fix = "to let `try` run again after an action, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
+    return error.replaced(
+        evidence={**error.evidence, "not_tried_again": [action.call.path for action in actions]},
+        fix=f"{error.fix}; {fix}" if error.fix else fix,
+    )

@@ -50,7 +50,6 @@ class Checkpoints:
         self._writing: asyncio.Task[None] | None = None
 
     def opened(self, browser: port.Browser, *, due: bool = False) -> None:
-        """Count from this browser's present state. ``due``: it is unknown what happened since the last checkpoint."""
         self._documents = -1 if due else browser.facts().documents
         self._effect = False
 
@@ -97,11 +96,8 @@ class Checkpoints:
         self._writer.checkpoint(name, captured.urls, after, kept.sha256, verified.as_json())
         # After a power cut the log may end before this entry, so the last checkpoint that is known to be synced keeps its file.
         if before is not None and before.seq <= self._writer.synced:
-            for older in self._older(name, before.file):
-                # A file that stays does no harm.
-                with contextlib.suppress(OSError):
-                    await conversation.drop_file(older, private=True)
-
-    def _older(self, *those: str) -> list[str]:
-        names = self._writer.kept.file_names(self._writer.conversation.id, private=True)
-        return [each for each in names if each.startswith("checkpoint-") and each not in those]
+            for file in self._writer.kept.file_names(conversation.id, private=True):
+                if file.startswith("checkpoint-") and file not in (name, before.file):
+                    # A file that stays does no harm.
+                    with contextlib.suppress(OSError):
+                        await conversation.drop_file(file, private=True)

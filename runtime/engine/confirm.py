@@ -6,8 +6,7 @@ would say *not done* about the content of that page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
@@ -19,9 +18,6 @@ from nodes.values import Json
 from runtime.engine import attempt, blocks, scopes
 from runtime.engine.run_state import RunState
 from runtime.log import entries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class ConfirmCheck:

@@ -14,8 +14,8 @@ from nodes.base import Container, Leaf, Node
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
-from runtime.engine import blocks, dry_pass, recorders, scopes, steps
-from runtime.engine.run_state import RunState, Signal, StepReached
+from runtime.engine import blocks, recorders, scopes, steps
+from runtime.engine.run_state import Recorder, RunState, Signal, StepReached
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class ExecutionEngine:
 
     async def steps_so_far(self, line: int) -> Sequence[StepReached]:
         """List every step that the run ever reached, in the order of the workflow; those within items and files only if these ended after ``line``."""
-        position = await self._position(dry_pass.Recall(line))
+        position = await self._position(recorders.Recall(line))
         return [*position.passed, *([position.step] if position.step is not None else [])]
 
     async def find_open_step(self) -> Position:
         """Replay what is recorded, without acting, up to the first step without a value, or to an error that will come again."""
-        return await self._position(dry_pass.Dry())
+        return await self._position(Recorder())
 
-    async def _position(self, dry: dry_pass.Dry) -> Position:
+    async def _position(self, recorder: Recorder) -> Position:
         self.state.begin()
-        with dry_pass.within(self.state, dry) as recorder:
+        with self.state.dry(recorder):
             try:
                 await self.block(self.state.loaded.workflow.nodes, self.state.root, "", unit=False)
             except StepReached as reached:
@@ -88,10 +88,10 @@ class ExecutionEngine:
 
     async def _node(self, node: Node, frame: scopes.Scope, path: str, *, unit: bool) -> tuple[bool, Json]:
         try:
-            state = self.state.history.scopes.get(path)
-            if state is not None and state.failed is not None:
+            state = self.state.history.scope(path)
+            if state.failed is not None:
                 if isinstance(node, Container):
-                    await dry_pass.replay(self.state, self._container(node, frame, path, unit=unit))
+                    await self.state.replay(self._container(node, frame, path, unit=unit))
                     await self.state.recorder.passed(state)
                 return self._tolerated(node, frame, state.failed.error or {})
             if node.when is not None and not self._wanted(node, frame, path):
@@ -130,7 +130,7 @@ class ExecutionEngine:
             value = await self._run_container(node, view)
             lost = isinstance(value, scopes.UnreadableValue) or view.lost
             value = scopes.UnreadableValue(path) if lost else self.state.normal(value)
-            if not self.state.history.is_committed(path):
+            if self.state.history.scope(path).committed is None:
                 self.state.recorder.scope(path, "committed", node.type, **blocks.kept(value))
         return value
 
@@ -147,12 +147,12 @@ class ExecutionEngine:
 
     def _wanted(self, node: Node, frame: scopes.Scope, path: str) -> bool:
         """True if ``when`` lets the node run. A decision in the log stays."""
-        state = self.state.history.scopes.get(path)
-        decided = state.decided if state is not None else None
+        past = self.state.history
+        decided = past.scope(path).decided
         if decided is not None and decided.node == "when":
             return False
         # A node that was begun once was wanted: what it did is reconciled, whatever the page shows now.
-        if path not in self.state.history.anew and (state is not None or self.state.history.begun(path)):
+        if path not in past.anew and (path in past.scopes or past.begun(path)):
             return True
         wanted = self.state.render(node, "when", frame, path)
         if not wanted:

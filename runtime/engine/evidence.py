@@ -55,22 +55,18 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
     if page.dialog is not None:
         data["dialog"] = page.dialog
     else:
+        mask = run.writer.masker.text
         view = await found.part(page.look)
         if view is not None:
             data["title"] = getattr(view, "title", "")
-            mask = run.writer.masker.text
             # Texts that are side by side are shown as one, and may be a secret only then.
-            told = sound(mask(view.masked(mask).render(OBSERVATION)))
-            data["observation"] = await found.file("txt", error.path, told.encode())
+            text = sound(mask(view.masked(mask).render(OBSERVATION)))
+            data["observation"] = await found.file("txt", error.path, text.encode())
         data["signs"] = await found.part(page.signs)
-        shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(run, text)))
+        shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: mask(text) != text))
         data["screenshot"] = await found.file("png", error.path, shot) if shot is not None else None
         data["no_screenshot"] = found.refused
     run.writer.note("evidence", **{name: value for name, value in data.items() if value is not None})
-
-
-def _hidden(run: RunState, text: str) -> bool:
-    return run.writer.masker.text(text) != text
 
 
 def _page(run: RunState, path: str | None) -> Page | None:
@@ -104,8 +100,11 @@ class Gathering:
 
     async def file(self, ending: str, path: str | None, data: bytes) -> Json:
         """Keep ``data`` among the files of the run. Returns its description for the log; None if it cannot be written."""
+        # The id of the failed call, or else the number of the log's last line.
+        last = self._writer.history.last(path) if path else None
+        number = last.call.call if last is not None else str(self._writer.history.last_seq)
         try:
-            return await self._writer.put_file(self._free(f"failed-{self._number(path)}", ending), data)
+            return await self._writer.put_file(self._free(f"failed-{number}", ending), data)
         except OSError:
             return None
 
@@ -119,13 +118,7 @@ class Gathering:
             name, number = f"{stem}-{number}.{ending}", number + 1
         return name
 
-    def _number(self, path: str | None) -> str:
-        """Return the id of the failed call, or else the number of the log's last line."""
-        last = self._writer.history.last(path) if path else None
-        return last.call.call if last is not None else str(self._writer.history.last_seq)
-
 
 def of(past: history.History, path: str | None = None) -> dict[str, Json] | None:
     """Return what was last kept of the step at ``path``, or of the last failed step; None if there is nothing."""
-    kept = [each for each in past.evidence if path is None or each.get("path") == path]
-    return kept[-1] if kept else None
+    return next((each for each in reversed(past.evidence) if path is None or each.get("path") == path), None)

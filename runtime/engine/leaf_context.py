@@ -25,7 +25,6 @@ class LeafContext:
     """All of ``nodes.ports.LeafContext`` for one attempt of a leaf, except the action itself."""
 
     def __init__(self, run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> None:
-        """Attempt of ``node`` at ``path``, which sees the names of ``frame``. Starts the time of the attempt."""
         self._run = run
         self.node = node
         self.frame = frame
@@ -48,14 +47,11 @@ class LeafContext:
         assert self._page is not None, "the node type lacks `touches_page = True`"
         # A node that names no tab works in the current one, and may have switched to another.
         if not self._fresh and (self.node.works_in is None or self._page.closed):
-            self._page = self._tabs().get(None)
+            self._page = self.tabs.get(None)
         return self._page
 
     @property
     def tabs(self) -> Tabs:
-        return self._tabs()
-
-    def _tabs(self) -> Tabs:
         assert self._run.browser is not None, "the node does not say that it touches the page"
         return self._run.browser.tabs
 
@@ -87,7 +83,6 @@ class LeafContext:
 
     @property
     def sessions(self) -> Sessions:
-        """The signed-in states of the project."""
         return self._services.sessions
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
@@ -99,12 +94,9 @@ class LeafContext:
         return max(0.0, self.node.seconds - (time.monotonic() - self._begun))
 
     def holds_secret(self, text: str) -> bool:
-        """True if ``text`` contains a secret of the run."""
-        masker = self._run.writer.masker
-        return masker.text(text) != text
+        return self.masked(text) != text
 
     def masked(self, text: str) -> str:
-        """Return ``text`` with every secret of the run masked."""
         return self._run.writer.masker.text(text)
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:

@@ -10,12 +10,8 @@ from runtime.log import attempts, step_states
 from runtime.log.step_states import Then
 
 
-def what_then(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[Then, ...]:
-    """Return the row of the table in ``runtime.log.step_states`` for a step whose last attempt is ``before``."""
-    return row(run, node, before, before.state)
-
-
 def row(run: RunState, node: Leaf, before: attempts.Attempt, state: step_states.State) -> tuple[Then, ...]:
+    """Return the row of the table in ``runtime.log.step_states`` for a step whose last attempt is ``before``."""
     if before.effect_class != "effect":
         return step_states.TABLE[state, before.effect_class, step_states.Configured.NOTHING]
     said = on_redo(run, before) if state is step_states.State.UNDONE else None

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
-from nodes.base import Leaf
 from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
 from nodes.values import Json
 from runtime import events
@@ -39,82 +37,79 @@ async def attempt_step(run: RunState, step: attempt.Step) -> Json:
         if not step.may_have_acted(raised):
             raise
         error = await step.with_lost_answer(raised)
-        match await _reconcile_after_error(run, step, error):
-            case "done":
-                return step.recovered(error)
-            case "not-done":
-                raise step.did_not_happen(error) from raised.__cause__
-            case "failed":
-                raise error from raised.__cause__
+        verdict = await _verdict_after_error(run, step, error)
+        if verdict is None:
+            raise error from raised.__cause__
+        if verdict.found == "not-done":
+            raise step.did_not_happen(error) from raised.__cause__
+        return step.recovered(error)
 
 
-async def _reconcile_after_error(
-    run: RunState, step: attempt.Step, error: RunOpsError
-) -> Literal["done", "not-done", "failed"]:
-    """Reconcile a side effect that ended with ``error``. ``failed``: the site answered, and not as the author wants.
+async def _verdict_after_error(run: RunState, step: attempt.Step, error: RunOpsError) -> Verdict | None:
+    """Return the verdict on a side effect that ended with ``error``; None if the site has answered, and not as the author wants.
 
-    If attempts are left, the author's ``retry.on`` may ask to try again without a check.
+    Also None if attempts are left and the author's ``retry.on`` has them made without a check.
     """
-    node, frame, path, call, again = step.node, step.frame, step.path, step.call, step.again
+    node, call = step.node, step.call
     assert call is not None
-    word = step_states.configured(
-        step_states.State.FAILED_AFTER, confirm=node.confirm is not None, after_crash=node.after_crash, on_redo=None
-    )
-    then = step_states.TABLE[step_states.State.FAILED_AFTER, "effect", word]
+    reached = StepReached(node, step.frame, step.path, run.history.attempt_of(call))
+    then = policies.row(run, node, reached.last, step_states.State.FAILED_AFTER)
     if error.code not in step_states.LOST:
         # The site has answered: only the site itself can say more, and `after_crash` is for what is unknown.
         if Then.CONFIRM not in then:
-            return "failed"
+            return None
         then = (Then.CONFIRM, Then.ASK)
-    if again and node.retry is not None and error.code in (node.retry.on or ()):
-        return "failed"
-    reached = StepReached(node, frame, path, run.history.attempt_of(call))
+    if step.again and node.retry is not None and error.code in (node.retry.on or ()):
+        return None
     verdict = await _find_out(run, reached, then, here=True, unanswered=error.code == "timeout")
     if verdict.found == "unknown":
-        raise unknown(node, run.history.attempt_of(call), verdict, error)
+        raise unknown(reached, verdict, error)
     if verdict.found == "skipped":
-        run.emit(events.Said(f"{path}: passed over, as `after_crash: skip` asks"))
-    return "not-done" if verdict.found == "not-done" else "done"
+        run.emit(events.Said(f"{step.path}: skipped, as `after_crash: skip` asks"))
+    return verdict
 
 
-async def reconcile_before_retry(run: RunState, reached: StepReached) -> None:
+async def reconcile_before_retry(run: RunState, step: StepReached) -> None:
     """Reconcile an action that may have happened before it is attempted again, and log the verdict.
 
     Closes the call if it is open. If the outcome is unknown, raises Paused and leaves it open.
     """
-    before = reached.before
-    assert before is not None
-    call, rolled_back = before.call, before.rolled_back
-    verdict = await _find_out(run, reached, policies.what_then(run, reached.node, before))
+    rolled_back = step.last.rolled_back
+    verdict = await _find_out(run, step, policies.row(run, step.node, step.last, step.last.state))
     if verdict.found == "unknown":
-        raise unknown(reached.node, before, verdict)
-    say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[verdict.found]
-    run.emit(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({verdict.how})"))
-    settle(run, reached, verdict)
+        raise unknown(step, verdict)
+    say_verdict(run, step.path, step.last.call, verdict)
+    settle(run, step, verdict)
     if run.browser is None or verdict.found == "not-done":
         return
     if rolled_back:
-        await leaf_context.drop_input(run, reached.node)
+        await leaf_context.drop_input(run, step.node)
     if verdict.found == "done":
         run.checkpoints.effect_finished(run.browser)
 
 
+def say_verdict(run: RunState, path: str, call: entries.Call, verdict: Verdict) -> None:
+    said = {"done": "had happened", "not-done": "had not happened", "skipped": "is skipped"}[verdict.found]
+    run.emit(events.Said(f"{path}: the {call.action or call.node} {said} ({verdict.how})"))
+
+
 def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
     """Log the verdict on a side effect. If the step is skipped, the next step must first reach its page."""
-    before, found = step.before, verdict.found
-    assert before is not None
+    before, found = step.last, verdict.found
     call, value = before.call, None
     if found != "not-done":
         leave(run, step, sure=found == "done")
         value = leaf_context.value_of_done(run, step.node, before) if found == "done" else None
-    if before.result is not None:
-        fields: dict[str, Json] = {"value": value} if value is not None and before.result.status != "ok" else {}
-        run.writer.note("reconciled", call=call.call, verdict=found, how=verdict.how, **fields)
-    elif found == "not-done" or (found == "done" and step.node.value_pending):
-        run.writer.result(call, "interrupted")
-        run.writer.note("reconciled", call=call.call, verdict=found, how=verdict.how)
-    else:
+    pending = found == "not-done" or (found == "done" and step.node.value_pending)
+    if before.result is None and not pending:
         run.writer.result(call, "recovered" if found == "done" else "skipped", value=value)
+        return
+    fields: dict[str, Json] = {}
+    if before.result is None:
+        run.writer.result(call, "interrupted")
+    elif value is not None and before.status != "ok":
+        fields = {"value": value}
+    run.writer.note("reconciled", call=call.call, verdict=found, how=verdict.how, **fields)
 
 
 def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
@@ -122,8 +117,7 @@ def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
 
     ``sure``: the action is known to have happened, so the run may not continue on another page.
     """
-    before, node = step.before, step.node
-    assert before is not None
+    before, node = step.last, step.node
     if not node.moves_page:
         return
     try:
@@ -168,17 +162,18 @@ async def known_done(run: RunState, steps: Sequence[StepReached], line: int) -> 
     A *not done* of the site proves nothing here: its answer may depend on a step that must be done again first, such as a sign-in. So the
     site is asked even if the log has the side effect as done. Without `confirm` there is only the log.
     """
-    asked = [(each, each.before) for each in steps if each.before is not None and can_ask_first(run, each, line)]
-    for step, before in sorted(asked, key=lambda each: each[1].last_line, reverse=True):
-        if before.past_recall and (step.node.confirm is None or await _said_done(run, step)):
-            leave(run, step, sure=not before.passed_by)
-            return step
+    may_be_done = [each for each in steps if can_ask_first(run, each, line)]
+    for step in sorted(may_be_done, key=lambda each: each.last.last_line, reverse=True):
+        before = step.last
         if before.past_recall:
+            if step.node.confirm is None or await _said_done(run, step):
+                leave(run, step, sure=not before.passed_by)
+                return step
             run.unseen.add(step.path)
         elif await _said_done(run, step):
-            what = before.call.action or before.call.node
-            run.emit(events.Said(f"{step.path}: the {what} had happened (`confirm` says so)"))
-            settle(run, step, Verdict("done", "`confirm` says so"))
+            verdict = Verdict("done", "`confirm` says so")
+            say_verdict(run, step.path, before.call, verdict)
+            settle(run, step, verdict)
             return step
     return None
 
@@ -198,51 +193,44 @@ def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
 
 
 async def _said_done(run: RunState, step: StepReached) -> bool:
-    assert step.before is not None
     run.emit(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
     try:
-        return await _look(run, step.node, step.frame, step.path, step.before.call)
+        return await _look(run, step)
     except (SiteError, AuthorError, SetupError):
         return False
 
 
-async def _surviving(run: RunState, reached: StepReached, call: entries.Call) -> Verdict | None:
-    """Return *done* if ``verify`` holds on the page as the crash left it, else None."""
+async def _holds_on_surviving_page(run: RunState, step: StepReached) -> bool:
     # After a change of the node, other rules were checked before the action.
-    if call.held_before is not False or run.browser is None or (reached.before is not None and reached.before.edited):
-        return None
-    run.browser.bound(reached.node.seconds)
-    reached.frame.program.confine(run.browser)
-    step = attempt.Step(run, reached.node, reached.frame, reached.path, call.attempt)
+    if step.last.call.held_before is not False or run.browser is None or step.last.edited:
+        return False
+    run.browser.bound(step.node.seconds)
+    step.frame.program.confine(run.browser)
     try:
-        if await leaf_context.all_hold(step.rules(), run.browser.tabs.get(reached.node.works_in)):
-            return Verdict("done", "`verify` holds on the surviving page")
+        rules = attempt.Step(run, step.node, step.frame, step.path, step.last.call.attempt).rules()
+        return await leaf_context.all_hold(rules, run.browser.tabs.get(step.node.works_in))
     except (SiteError, AuthorError):
-        return None
-    return None
+        return False
 
 
 async def _find_out(
-    run: RunState, reached: StepReached, then: Sequence[Then], *, here: bool = False, unanswered: bool = False
+    run: RunState, step: StepReached, then: Sequence[Then], *, here: bool = False, unanswered: bool = False
 ) -> Verdict:
     """Follow a row of the table until it gives a verdict on the side effect.
 
     ``here``: this process did it, and knows what is on its way. ``unanswered``: something is, as far as is known without a check.
     """
-    node, before = reached.node, reached.before
-    assert before is not None
-    word = "on_redo: redo" if before.state is step_states.State.UNDONE else f"after_crash: {node.after_crash}"
+    node, before = step.node, step.last
+    policy = "on_redo: redo" if before.state is step_states.State.UNDONE else f"after_crash: {node.after_crash}"
     unanswered = unanswered or before.unanswered
     how = "the node has no `confirm`" if node.confirm is None else "`after_crash: ask` asks no `confirm`"
     for each in then:
         match each:
             case Then.VERIFY:
-                attached = run.attached and not before.rolled_back
-                if attached and (seen := await _surviving(run, reached, before.call)) is not None:
-                    return seen
+                if run.attached and not before.rolled_back and await _holds_on_surviving_page(run, step):
+                    return Verdict("done", "`verify` holds on the surviving page")
             case Then.CONFIRM:
-                ask = ask_once_answered if here else ask_the_site
-                said = await ask(run, node, reached.frame, reached.path, before.call)
+                said = await (ask_once_answered if here else ask_the_site)(run, step)
                 unanswered = said.unanswered if here else unanswered
                 if said.found == "not-done" and unanswered:
                     said = STILL_UNANSWERED
@@ -250,67 +238,71 @@ async def _find_out(
                     return said
                 how = said.how
             case Then.ACT:
-                return Verdict("not-done", f"`{word}` says to do it again")
+                return Verdict("not-done", f"`{policy}` says to do it again")
             case Then.SKIP:
-                return Verdict("skipped", f"`{word}` says to continue without it")
+                return Verdict("skipped", f"`{policy}` says to continue without it")
             case Then.ASK | Then.TAKE:
                 break
     return Verdict("unknown", how, unanswered)
 
 
-async def ask_once_answered(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> Verdict:
+async def ask_once_answered(run: RunState, step: StepReached) -> Verdict:
     """Ask the site once it has answered all that the action sent (all actions of an `agent`). Before that, *not done* proves nothing.
 
     Waits for the answers as long as the step may take.
     """
-    browser, agent = await run.need_browser(), node.asks == "agent"
-    browser.bound(ANSWER_SECONDS if agent else node.seconds)
+    browser, agent = await run.need_browser(), step.node.asks == "agent"
+    browser.bound(ANSWER_SECONDS if agent else step.node.seconds)
     answered = await browser.at_rest(earlier=agent)
-    said = await ask_the_site(run, node, frame, path, call)
+    said = await ask_the_site(run, step)
     if said.found == "done" or answered:
         return said
     return STILL_UNANSWERED if said.found == "not-done" else dataclasses.replace(said, unanswered=True)
 
 
-async def ask_the_site(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> Verdict:
-    """Return the verdict of the node's ``confirm`` on an action: done, not done, or unknown."""
-    confirm = node.confirm
+async def ask_the_site(run: RunState, step: StepReached) -> Verdict:
+    """Return the verdict of the node's ``confirm`` on the action of ``step.last``: done, not done, or unknown."""
+    confirm = step.node.confirm
     assert confirm is not None
-    run.emit(events.StepWaiting(path, "confirm: asking the site whether it happened"))
+    run.emit(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
     try:
-        if await _look(run, node, frame, path, call):
+        if await _look(run, step):
             return Verdict("done", "`confirm` says so")
-        run.emit(events.StepWaiting(path, f"confirm: asking again in {confirm.settle:g} s, in case the site is slow"))
+        again = f"confirm: asking again in {confirm.settle:g} s, in case the site is slow"
+        run.emit(events.StepWaiting(step.path, again))
         await asyncio.sleep(confirm.settle)
-        if await _look(run, node, frame, path, call):
+        if await _look(run, step):
             return Verdict("done", "`confirm` says so, at the second look")
     except (SiteError, AuthorError, SetupError) as error:
         return Verdict("unknown", f"`confirm` failed: {error.message}")
     return Verdict("not-done", f"`confirm` says so, twice in {confirm.settle:g} s")
 
 
-async def _look(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> bool:
+async def _look(run: RunState, step: StepReached) -> bool:
     """Run the whole block once, in a fresh tab and a separate thread."""
-    assert node.confirm is not None
-    inner = scopes.Scope(frame)
-    run.forget(node.confirm.nodes, inner)
+    asking = step.node.confirm
+    assert asking is not None
+    inner = scopes.Scope(step.frame)
+    run.forget(asking.nodes, inner)
     browser = await run.need_browser()
     async with browser.fresh_page() as page:
-        await confirm.ConfirmCheck(run, path, call, page).block(node.confirm.nodes, inner, f"{path}/confirm")
-        return run.render(node.confirm, "done", inner, path)
+        check = confirm.ConfirmCheck(run, step.path, step.last.call, page)
+        await check.block(asking.nodes, inner, f"{step.path}/confirm")
+        return run.render(asking, "done", inner, step.path)
 
 
-def unknown(node: Leaf, action: attempts.Attempt, verdict: Verdict, error: RunOpsError | None = None) -> Paused:
+def unknown(step: StepReached, verdict: Verdict, error: RunOpsError | None = None) -> Paused:
     """Return the pause that asks a person if the side effect happened; for an `agent`, if all of it is done.
 
     ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: even then, *not done* proves nothing.
     """
+    node, action = step.node, step.last
     call = action.call
     failed = error.as_json() if error else action.result.error if action.result else None
     known = failed or action.asked.get("error")
     cut_off = action.state is step_states.State.OPEN and known is None
     ended = "the run ended while it was on its way, and " if cut_off else ""
-    said = f"nobody knows whether the {call.action or call.node} happened: {ended}{verdict.how}"
+    said = f"it is unknown whether the {call.action or call.node} happened: {ended}{verdict.how}"
     evidence: dict[str, Json] = {
         "page": leaf_context.led_to(action),
         "call": call.call,
@@ -319,9 +311,9 @@ def unknown(node: Leaf, action: attempts.Attempt, verdict: Verdict, error: RunOp
     }
     if actions := [each for each in action.actions if each.may_have_happened]:
         how_many = "1 action" if len(actions) == 1 else f"{len(actions)} actions"
-        open_one = ", and nobody knows of the last one whether it happened" if action.unclear else ""
+        open_one = ", and it is unknown whether the last one happened" if action.unclear else ""
         said = (
-            f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {verdict.how}"
+            f"the agent was ended after {how_many}{open_one}; it is unknown whether its goal is reached: {verdict.how}"
         )
         evidence["actions"] = [{"action": each.call.action, "args": each.call.args} for each in actions]
     fix = "look at the site, and say `done`, `not-done` or `skip`"
@@ -338,13 +330,16 @@ def ask_before_redo(run: RunState, actions: list[attempts.Attempt]) -> None:
     """Decide how to treat each action after the restored state. Raises Paused if a person must decide first."""
     if not actions:
         return
-    with_confirm = {each.call.path for each in actions if policies.node_of(run, each).confirm is not None}
-    default = "confirm" if len(with_confirm) == len(actions) else "ask"
-    said = {each.call.path: policies.on_redo(run, each) or default for each in actions}
+
+    def cannot_tell(action: attempts.Attempt) -> bool:
+        return policies.node_of(run, action).confirm is None
+
+    default = "ask" if any(map(cannot_tell, actions)) else "confirm"
+    policy_of = {each.call.path: policies.on_redo(run, each) or default for each in actions}
     asked = [
         each
         for each in actions
-        if said[each.call.path] == "ask" or (said[each.call.path] == "confirm" and each.call.path not in with_confirm)
+        if policy_of[each.call.path] == "ask" or (policy_of[each.call.path] == "confirm" and cannot_tell(each))
     ]
     if asked:
         names = ", ".join(each.call.path for each in actions)

@@ -1,4 +1,7 @@
-"""A pass over the workflow that acts: it writes, emits events and takes checkpoints."""
+"""Two passes over the workflow: one that acts, and one that recalls what every step ever yielded.
+
+The pass that only looks for the next step is ``runtime.engine.run_state.Recorder``.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,10 @@ class Live(Recorder):
     acts = True
 
     def __init__(self, run: RunState, listener: events.Listener | None) -> None:
+        super().__init__()
         self._run = run
         self._listener = listener
-        self._told = 0
+        self._count = 0
 
     @override
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
@@ -40,8 +44,8 @@ class Live(Recorder):
             event = dataclasses.replace(event, what=writer.masker.text(event.what))
         elif isinstance(event, events.Said):
             event = dataclasses.replace(event, text=writer.masker.text(event.text))
-        self._told += 1
-        event = dataclasses.replace(event, run=writer.conversation.id, seq=self._told)
+        self._count += 1
+        event = dataclasses.replace(event, run=writer.conversation.id, seq=self._count)
         logger.log(event)
         if self._listener is None:
             return
@@ -50,6 +54,10 @@ class Live(Recorder):
         except Exception:
             # A display that fails must not end the run.
             logger.LOGGER.exception("the listener of run %s raised on %s", writer.conversation.id, type(event).__name__)
+
+    @override
+    def reach(self, step: StepReached) -> None:
+        pass
 
     @override
     async def took(self, step: StepReached) -> None:
@@ -68,3 +76,19 @@ class Live(Recorder):
     @override
     async def passed(self, state: attempts.ScopeState) -> None:
         await reconcile.skip_committed(self._run, state)
+
+
+class Recall(Recorder):
+    """Also accepts values that a restored state undid, and enters scopes that finished after a line."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self._line = line
+
+    @override
+    def enters(self, state: attempts.ScopeState) -> bool:
+        return state.committed is not None and state.committed.seq > self._line
+
+    @override
+    def recalls(self, before: attempts.Attempt) -> bool:
+        return before.settled

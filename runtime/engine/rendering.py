@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import typing
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +59,6 @@ class Plan:
     node: Leaf
     placeholders: tuple[Placeholder, ...]
     args: dict[str, Json]
-    """Arguments of the node as they are in the file."""
 
 
 def plan(node: Leaf) -> Plan:
@@ -92,15 +92,10 @@ def _placeholders_in(value: Any, place: Place, named: Place, ref: Ref | None) ->
             yield from _placeholders_in(item, (*place, key), (*named, key), within)
 
 
-_REFS: dict[tuple[type[BaseModel], str], Ref | None] = {}
-
-
+@functools.cache
 def _ref_of(model: type[BaseModel], name: str) -> Ref | None:
-    key = (model, name)
-    if key not in _REFS:
-        field = model.model_fields[name]
-        _REFS[key] = next((each for each in field.metadata if isinstance(each, Ref)), None) or _ref_in(field.annotation)
-    return _REFS[key]
+    field = model.model_fields[name]
+    return next((each for each in field.metadata if isinstance(each, Ref)), None) or _ref_in(field.annotation)
 
 
 def _ref_in(annotation: Any) -> Ref | None:
@@ -122,7 +117,6 @@ def render_deep(value: Json, templates: Mapping[str, Compiled], values: Mapping[
 
 
 def coerce_field(part: Part, field: str, value: Json) -> Json:
-    """Return ``value`` coerced to a field. Raises AuthorError ``value-mismatch``."""
     ref = _ref_of(type(part), field)
     return fit(value, ref.coerce if ref else to_json, field.removesuffix("_"))
 

@@ -35,7 +35,6 @@ Withholds = Callable[[Leaf, str], bool]
 
 
 def withholds_nothing(_node: Leaf, _path: str) -> bool:
-    """Withhold no action."""
     return False
 
 
@@ -63,13 +62,18 @@ class StepReached(Signal):
         self.path = path
         self.before = before
 
+    @property
+    def last(self) -> attempts.Attempt:
+        assert self.before is not None, f"{self.path} was never begun"
+        return self.before
+
 
 Outcome = Literal["done", "not-done", "skipped", "unknown"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """Verdict on a side effect, and how it is known."""
+    """Verdict on a side effect; ``how`` it is known is a text for people."""
 
     found: Outcome
     how: str
@@ -78,10 +82,17 @@ class Verdict:
 
 
 class Recorder:
-    """Receives what the engine's pass over the workflow finds. This one drops it, as for a pass that only reads."""
+    """Receives what the engine's pass over the workflow finds.
+
+    This one is for a dry pass: it drops everything, and ends the pass at the first step without a value.
+    """
 
     acts = False
     """True if steps without a value are done."""
+
+    def __init__(self) -> None:
+        self.passed_steps: list[StepReached] = []
+        """Every step that has its recorded value, in order."""
 
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
         """Called when a container opened, decided, committed or failed."""
@@ -91,9 +102,11 @@ class Recorder:
 
     async def took(self, step: StepReached) -> None:
         """Called when the step has its recorded value."""
+        self.passed_steps.append(step)
 
     def reach(self, step: StepReached) -> None:
         """Called when the step has no value that counts: it is next."""
+        raise step
 
     async def commit_point(self) -> None:
         """Called when a unit is over."""
@@ -113,9 +126,7 @@ class Recorder:
 class RunBlock(Protocol):
     def __call__(
         self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool
-    ) -> Coroutine[None, None, Json]:
-        """Return the value of the last node that ran. Inside a ``unit`` the end of a leaf is no commit point."""
-        ...
+    ) -> Coroutine[None, None, Json]: ...
 
 
 class LeafView(Protocol):
@@ -175,7 +186,6 @@ class RunState:
         self.holds: Withholds = withholds_nothing
         """Selects steps whose action is withheld. The first one, once ready, ends the run with ``attempt.EffectWithheld``."""
         self.watch: Watch | None = None
-        """Called before and after each node."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
         self._plans: dict[int, rendering.Plan] = {}
@@ -204,8 +214,20 @@ class RunState:
         self.recorder.emit(event)
 
     @contextlib.contextmanager
+    def dry(self, recorder: Recorder) -> Generator[None]:
+        before, self.recorder = self.recorder, recorder
+        try:
+            yield
+        finally:
+            self.recorder = before
+
+    async def replay(self, work: Coroutine[None, None, Json]) -> None:
+        """Replay a block that ended with an error, up to where it ended: its values and facts count."""
+        with self.dry(Recorder()), contextlib.suppress(StepReached, RunOpsError):
+            await work
+
+    @contextlib.contextmanager
     def shown(self, path: str, node: str, description: str = "") -> Generator[None]:
-        """Emit that a container begins and ends."""
         begun = time.monotonic()
         self.emit(events.StepStarted(path, node, description, path.count("/"), container=True))
         try:
@@ -224,11 +246,9 @@ class RunState:
         return rendering.coerce_field(part, field, value)
 
     def plan(self, node: Leaf) -> rendering.Plan:
-        """Return the node's plan, made once."""
-        found = self._plans.get(id(node))
-        if found is None:
-            found = self._plans[id(node)] = rendering.plan(node)
-        return found
+        if id(node) not in self._plans:
+            self._plans[id(node)] = rendering.plan(node)
+        return self._plans[id(node)]
 
     async def need_browser(self, path: str | None = None) -> port.Browser:
         if self.browser is None:
@@ -241,7 +261,6 @@ class RunState:
         return self.browser
 
     async def let_go_of_browser(self) -> None:
-        """Close the run's browser. The next step that needs one gets a fresh one."""
         if self.browser is not None:
             browser, self.browser = self.browser, None
             await browser.close()

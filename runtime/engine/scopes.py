@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 class Program:
     loaded: workflow.Loaded
     run: str
-    """Id of the run."""
     secrets: Mapping[str, str]
     """Secrets that the file may read."""
     path: str = ""
@@ -27,16 +26,13 @@ class Program:
     origins: Sequence[str] | None = None
     """Origins whose documents may load while it runs; None for all that the browser was opened with."""
     variables: dict[str, Json] = dataclasses.field(default_factory=dict)
-    """Variables that its ``context`` nodes set."""
     facts: dict[str, Json] = dataclasses.field(init=False)
     """Value of ``run`` in its references."""
 
     def __post_init__(self) -> None:
-        """Begin with no facts."""
         self.facts = {"id": self.run, "errors": {}, "taken": {}, "failures": {}}
 
     def scope(self, inputs: Mapping[str, Json]) -> Scope:
-        """Return its outermost scope, with these inputs."""
         names: dict[str, Json] = {"inputs": dict(inputs), "vars": self.variables, "run": self.facts}
         return Scope(names=names, program=self)
 
@@ -92,7 +88,6 @@ class Scope(Mapping[str, Json]):
         names: dict[str, Json] | None = None,
         program: Program | None = None,
     ) -> None:
-        """Scope within ``outer``, with ``names`` bound; or the outermost scope of ``program``."""
         self.outer = outer
         self._program = outer._program if outer is not None else program
         self.names: dict[str, Json] = {} if names is None else names
@@ -105,32 +100,26 @@ class Scope(Mapping[str, Json]):
     def bind(self, name: str, value: Json) -> None:
         self.names[name] = value
 
-    def __getitem__(self, name: str) -> Json:
+    def _outwards(self) -> Iterator[Scope]:
         frame: Scope | None = self
         while frame is not None:
+            yield frame
+            frame = frame.outer
+
+    def __getitem__(self, name: str) -> Json:
+        for frame in self._outwards():
             if name in frame.names:
                 value = frame.names[name]
                 if value.__class__ is UnreadableValue:
                     raise _unreadable(name, value)
                 return value
-            frame = frame.outer
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        frame: Scope | None = self
-        while frame is not None:
-            if name in frame.names:
-                return True
-            frame = frame.outer
-        return False
+        return any(name in frame.names for frame in self._outwards())
 
     def __iter__(self) -> Iterator[str]:
-        seen: set[str] = set()
-        frame: Scope | None = self
-        while frame is not None:
-            yield from frame.names.keys() - seen
-            seen |= frame.names.keys()
-            frame = frame.outer
+        return iter({name for frame in self._outwards() for name in frame.names})
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -12,9 +12,10 @@ from runtime.log import entries, step_states
 
 Verdict = Literal["done", "not-done", "skipped"]
 
-
 AGENT = "agent"
 """Node type whose model does actions itself, in its thread."""
+
+YIELDED = ("ok", "recovered", "skipped")
 
 
 @dataclasses.dataclass(slots=True)
@@ -39,6 +40,15 @@ class Attempt:
     """Actions of an `agent`'s model, in order; also those of the attempt whose conversation this one continues."""
 
     @property
+    def status(self) -> entries.Status | None:
+        return self.result.status if self.result is not None else None
+
+    @property
+    def phase(self) -> Json:
+        """Phase of its error: ``before`` or ``after`` the action; None if there is none."""
+        return (self.result.error or {}).get("phase") if self.result is not None else None
+
+    @property
     def unanswered(self) -> bool:
         """True if the site had not answered its request when a person was asked. Then *not done* from the site proves nothing."""
         return bool(self.asked.get("unanswered"))
@@ -49,9 +59,7 @@ class Attempt:
             return False
         if self.verdict is not None:
             return self.verdict != "not-done"
-        return self.result is not None and (
-            self.result.status in ("ok", "recovered", "skipped") or bool(self.result.tolerated)
-        )
+        return self.status in YIELDED or (self.result is not None and bool(self.result.tolerated))
 
     @property
     def state(self) -> step_states.State:
@@ -62,11 +70,10 @@ class Attempt:
             return step_states.State.DONE
         if self.verdict == "not-done":
             return step_states.State.FAILED_BEFORE
-        if self.result is None or self.result.status == "interrupted":
+        if self.status in (None, "interrupted"):
             return step_states.State.OPEN
-        if self.result.status == "error":
-            after = (self.result.error or {}).get("phase") == "after"
-            return step_states.State.FAILED_AFTER if after else step_states.State.FAILED_BEFORE
+        if self.status == "error":
+            return step_states.State.FAILED_AFTER if self.phase == "after" else step_states.State.FAILED_BEFORE
         return step_states.State.UNDONE
 
     @property
@@ -79,14 +86,17 @@ class Attempt:
     @property
     def past_recall(self) -> bool:
         """True if it is known to have happened, or was skipped by decision: no restore makes that undone."""
-        return self.verdict in ("done", "skipped") or (
-            self.result is not None and self.result.status in ("recovered", "skipped")
-        )
+        return self.verdict in ("done", "skipped") or self.status in ("recovered", "skipped")
 
     @property
     def passed_by(self) -> bool:
         """True if it was skipped by decision, so it is not claimed to have happened."""
-        return self.verdict == "skipped" or (self.result is not None and self.result.status == "skipped")
+        return "skipped" in (self.verdict, self.status)
+
+    @property
+    def yielded(self) -> bool:
+        """True if its value is in the log, or it has none by decision."""
+        return self.verdict == "skipped" or self.status in YIELDED
 
     @property
     def acted(self) -> bool:
@@ -97,10 +107,8 @@ class Attempt:
 
     @property
     def unclear(self) -> bool:
-        return any(
-            action.call.effect == "effect" and (action.result is None or action.result.status == "interrupted")
-            for action in self.actions
-        )
+        """True if a crash cut off a side effect of its model."""
+        return any(each.call.effect == "effect" and each.status in (None, "interrupted") for each in self.actions)
 
     @property
     def last_line(self) -> int:
@@ -112,18 +120,17 @@ class Attempt:
         """True if it was a side effect that happened or may have."""
         if self.state is not step_states.State.DONE:
             return self.acted and self.state in step_states.MAY_HAVE_ACTED
-        if self.verdict is not None or self.result is None:
-            return self.acted
-        after = (self.result.error or {}).get("phase") == "after"
-        return self.acted and (self.result.status in ("ok", "recovered") or after)
+        known = self.verdict is not None or self.status in (None, "ok", "recovered") or self.phase == "after"
+        return known and self.acted
+
+    @property
+    def must_be_reconciled(self) -> bool:
+        """True for a side effect that may have happened and whose value does not count."""
+        return self.may_have_happened and self.state in step_states.MAY_HAVE_ACTED
 
     @property
     def did_nothing(self) -> bool:
-        return (
-            self.result is not None
-            and self.result.status == "error"
-            and (self.result.error or {}).get("phase") == "before"
-        )
+        return self.status == "error" and self.phase == "before"
 
     @property
     def on_page(self) -> bool:
@@ -145,7 +152,7 @@ class Attempt:
             return False
         if self.call.effect == "effect":
             return self.may_have_happened
-        return self.result is None or self.result.status != "error" or (self.result.error or {}).get("phase") == "after"
+        return self.status != "error" or self.phase == "after"
 
 
 def deciding(attempts: list[Attempt]) -> Attempt:
@@ -167,13 +174,17 @@ ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
 @dataclasses.dataclass(slots=True)
 class ScopeState:
     path: str
-    node: str
-    opened: int
+    node: str = ""
+    opened: int = 0
     decided: entries.Scope | None = None
     stale: entries.Scope | None = None
     """List of a loop that the last restore undid."""
     committed: entries.Scope | None = None
     failed: entries.Scope | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.committed is not None or self.failed is not None
 
     @property
     def stays_failed(self) -> bool:

@@ -19,7 +19,6 @@ SESSION_THREAD = "session"
 
 
 MODEL = "model:"
-"""Prefix of the name of a thread with a model."""
 
 
 def model_thread(call: str) -> str:
@@ -31,7 +30,6 @@ def call_of(thread: str) -> str:
 
 
 DELEGATE = "delegate:"
-"""Prefix of the name of a thread in which a delegate works."""
 
 
 def delegate_thread(call: str) -> str:
@@ -39,7 +37,6 @@ def delegate_thread(call: str) -> str:
 
 
 SUMMARY = "summary:"
-"""Prefix of the name of a thread in which a model summarises another thread."""
 
 
 def summary_thread(thread: str, number: int) -> str:
@@ -74,7 +71,6 @@ class RunHeader(Record):
     file: str
     text: Blob
     callees: dict[str, Blob]
-    """Texts of the files that it uses, by path from its own folder."""
     inputs: dict[str, Json]
     secrets: list[str]
     origins: list[str]
@@ -83,11 +79,8 @@ class RunHeader(Record):
     trial: dict[str, Json] | None = None
     """For a trial of one node: the node and its inputs. A trial is never resumed."""
     key: str | None = None
-    """Key under which the run was begun, if it was given one."""
     budget: str | None = None
-    """Budget of all its steps together, if one was given."""
     parent: str | None = None
-    """Session that started it."""
 
 
 Mode = Literal["chat", "agent", "run"]
@@ -97,53 +90,38 @@ Mode = Literal["chat", "agent", "run"]
 class Forked(Record):
     conversation: str
     line: int
-    """Last line that was taken over from it."""
 
 
 class Repairs(Record):
     run: str
     path: str
-    """Step at which it failed."""
     file: str
     """The workflow's file: the build leaves it as it is."""
     evidence: str
-    """Facts about the failure, as the model sees them."""
 
 
 class Build(Record):
     goal: str
     url: str | None = None
-    """Address of the site."""
     save: str
-    """File in which the workflow is saved."""
     force: bool = False
-    """True if an existing file may be overwritten."""
     runs: int
-    """Number of runs that the draft must pass."""
     effects: Literal["ask", "allow", "hold"]
-    """Treatment of side effects."""
     inputs: dict[str, Json]
-    """Inputs with which it is proved."""
     secrets: list[str]
-    """Names of the secrets that it may use."""
     repairs: Repairs | None = None
-    """Set if it fixes an existing workflow."""
 
 
 class SessionHeader(Record):
     purpose: Literal["chat", "build"]
     run: str | None = None
-    """Run that it is about."""
     file: str | None = None
-    """Workflow file that it is about."""
     parent: str | None = None
-    """Conversation that began it."""
     forked: Forked | None = None
     versions: dict[str, str]
     budget: str | None = None
     """Budget of the session, delegates included."""
     build: Build | None = None
-    """Goal, if it is a build."""
 
 
 class SourceChange(Record):
@@ -161,11 +139,8 @@ class PageState(Record):
     documents: int
     pending: bool
     posted: Literal[True] | None = None
-    """True if a tab shows the answer to a form."""
     status: int | None = None
-    """Error status with which the site answered for the document that was shown."""
     url: str | None = None
-    """Address of the tab after a side effect: where it has led."""
     load: Literal["new", "same"] | None = None
     """For a step that loads an address: "new" if it gave a new document, "same" if another view of the same one."""
 
@@ -201,7 +176,6 @@ class Call(Entry):
     node: str
     action: str | None = None
     asked: str | None = None
-    """Id of the model's call in the exchange before, if a model asked for it."""
     again: str | None = None
     """For a step that continues the conversation of an earlier attempt: the call that began it and named its thread."""
     attempt: int
@@ -210,7 +184,6 @@ class Call(Entry):
     blob: Blob | None = None
     held_before: bool | None = None
     url: str | None = None
-    """Address of the tab just before a side effect."""
     matched: list[str] | None = None
     recorded: list[str] | None = None
     fingerprint: str
@@ -248,20 +221,16 @@ class Checkpoint(Entry):
     urls: list[str]
     after: int
     sha256: str | None = None
-    """Hash of the file's bytes."""
     verified: dict[str, Json] | None = None
     """Rules that held on the page then: ``rules``, and the ``seconds`` that the page had to meet them."""
 
 
 class Said(Entry):
-    """Content of a thread with a model, word for word."""
-
     text: str | None = None
     blob: Blob | None = None
     tokens: int = 0
     """Maximum number of tokens that it can have in a request, counted when it was written."""
     chars: int = 0
-    """Number of its characters in a request."""
 
 
 class User(Said):
@@ -269,7 +238,6 @@ class User(Said):
 
     kind: Literal["user"] = "user"
     mode: Mode | None = None
-    """Mode of a session."""
     upto: int | None = None
     """For a question for a summary: the last line of the thread that the summary replaces."""
 
@@ -280,8 +248,6 @@ class Reasoning(Entry):
 
 
 class Usage(Record):
-    """Tokens of one request, as the server counted them."""
-
     input: int
     cached: int
     output: int
@@ -295,7 +261,6 @@ class ToolCallEntry(Record):
     """Arguments as the model wrote them, secrets masked."""
     blob: Blob | None = None
     masked: Literal[True] | None = None
-    """True if the arguments held a secret."""
 
 
 Source = Literal["model", "cassette", "log"]
@@ -312,9 +277,7 @@ class Assistant(Said):
     masked: Literal[True] | None = None
     """True if it held a secret: the text is not exactly what the model wrote."""
     model: str
-    """Name that the server gives it."""
     response: str | None = None
-    """Id of the response."""
     usage: Usage | None = None
     dollars: str | None = None
     """Cost as a decimal number; null if the price is unknown or nothing was paid."""
@@ -331,7 +294,6 @@ class ToolResult(Said):
 class Summary(Said):
     kind: Literal["summary"] = "summary"
     upto: int
-    """Last line that it replaces."""
 
 
 class Ran(Record):
@@ -341,7 +303,6 @@ class Ran(Record):
     tokens: int
     """Input and output tokens. A request with unknown outcome counts with its maximum."""
     dollars: str | None = None
-    """Null if a price is unknown."""
     seconds: float
     totals: dict[str, Json] | None = None
     """Totals as in the run's own costs, for people; null if no model was asked."""
@@ -364,14 +325,11 @@ class Version(Entry):
     thread: str = SESSION_THREAD
     of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting", "grant", "bench"]
     name: str = ""
-    """Name of the variable, the setting, the allowed action, or the node of the bench."""
     number: int
-    """Number from 1, for each kind and name."""
     value: Json = None
     blob: Blob | None = None
     masked: Literal[True] | None = None
     cleared: Literal[True] | None = None
-    """True if it has no value any more."""
     reason: str
     by: Literal["model", "person"]
 

@@ -53,9 +53,7 @@ class History:
         self.evidence: list[dict[str, Json]] = []
         """Evidence of failed steps, in order, as ``runtime.engine.evidence`` kept it; each has the ``path`` of its step."""
         self.ledger = ledger.Ledger()
-        """Requests of the run to models, with their cost."""
         self.budget: str | None = None
-        """Budget for models of all the run's steps together, as last set."""
         self._threads: dict[str, threads.Thread] = {}
         self._by_call: dict[str, log_attempts.Attempt] = {}
         self._setters: list[log_attempts.Attempt] = []
@@ -156,11 +154,9 @@ class History:
         if entry.run is not None:
             self.header, self.started, self.budget = entry.run, entry.at, entry.run.budget
         self._seen(entry.path, entry.thread)
-        if entry.event == "opened":
-            self.scopes.setdefault(entry.path, log_attempts.ScopeState(entry.path, entry.node, entry.seq))
-            return
         scope = self.scopes.setdefault(entry.path, log_attempts.ScopeState(entry.path, entry.node, entry.seq))
-        setattr(scope, entry.event, entry)
+        if entry.event != "opened":
+            setattr(scope, entry.event, entry)
         if entry.event == "decided":
             scope.stale = None
 
@@ -173,12 +169,11 @@ class History:
             case "restored":
                 self._restored(entry.data)
             case "reconciled":
-                self._judged(str(entry.data["call"]), entry.data["verdict"], entry)
-                if entry.data["verdict"] == "not-done" and entry.data["how"] != log_entries.PERSON:
-                    self._seen_not_done.append(self._by_call[str(entry.data["call"])])
+                judged = self._judged(str(entry.data["call"]), entry.data["verdict"], entry)
+                if judged.verdict == "not-done" and entry.data["how"] != log_entries.PERSON:
+                    self._seen_not_done.append(judged)
             case "paused":
-                self.question, self.answer = entry, None
-                self._asked(entry.data.get("evidence") or {})
+                self._paused(entry)
             case "decided":
                 self._decided(entry)
             case "answered":
@@ -192,8 +187,7 @@ class History:
                 pass
 
     def _claimed(self, entry: log_entries.Note) -> None:
-        self.epoch = int(entry.data["epoch"])
-        self.ending = None
+        self.epoch, self.ending = int(entry.data["epoch"]), None
         self.budget = entry.data.get("budget", self.budget)
         self.ledger.stopped(entry.at)
         # The site may show the side effect by now. Only a person's *not done* outlasts the process that recorded it.
@@ -201,9 +195,19 @@ class History:
             attempt.verdict = None
         self._seen_not_done.clear()
 
-    def _asked(self, evidence: dict[str, Json]) -> None:
+    def _paused(self, entry: log_entries.Note) -> None:
+        self.question, self.answer = entry, None
+        evidence: dict[str, Json] = entry.data.get("evidence") or {}
         if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
             attempt.asked = evidence
+
+    def _ended(self, entry: log_entries.Note) -> None:
+        self.ending = log_attempts.Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
+        self.ledger.stopped(entry.at)
+        if self.ending.status != "paused":
+            self.question = None
+        if self.ending.status == "failed":
+            self.failed_at = entry.seq
 
     def _changed(self, entry: log_entries.Note) -> None:
         """Continue the run with another workflow text: the fields in the note replace those of the header."""
@@ -234,11 +238,12 @@ class History:
         # The browser's state comes from steps that the file no longer has, so any resumed run rebuilds it.
         self.restoring = self.restoring or bool(data["rebuild"])
 
-    def _judged(self, call: str, verdict: log_attempts.Verdict, entry: log_entries.Note) -> None:
+    def _judged(self, call: str, verdict: log_attempts.Verdict, entry: log_entries.Note) -> log_attempts.Attempt:
         attempt = self._by_call[call]
         attempt.verdict, attempt.reconciled_value = verdict, entry.data.get("value")
         if verdict != "not-done":
             attempt.rolled_back, attempt.since = False, entry.seq
+        return attempt
 
     def _decided(self, entry: log_entries.Note) -> None:
         self.answer = entry
@@ -248,14 +253,6 @@ class History:
             self._judged(call, verdict, entry)
         if self.question is not None and not entry.data["calls"]:
             self.decisions[str(self.question.data["path"])] = str(entry.data["verdict"])
-
-    def _ended(self, entry: log_entries.Note) -> None:
-        self.ending = log_attempts.Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
-        self.ledger.stopped(entry.at)
-        if self.ending.status != "paused":
-            self.question = None
-        if self.ending.status == "failed":
-            self.failed_at = entry.seq
 
     def _restored(self, data: dict[str, Json]) -> None:
         self.restoring = False
@@ -395,29 +392,26 @@ class History:
     @property
     def flags(self) -> list[dict[str, Json]]:
         """Matters for a person to check, with the ``path`` of the step; for each step those of its last attempt."""
-        lasts = {attempt.call.path: attempt for attempt in self._by_call.values() if attempt.result is not None}
-        return [
-            {"path": path, **flag}
-            for path, last in lasts.items()
-            for flag in (last.result.flags if last.result is not None else None) or ()
-        ]
+        lasts = {each.call.path: each.result for each in self._by_call.values() if each.result is not None}
+        return [{"path": path, **flag} for path, last in lasts.items() for flag in last.flags or ()]
 
     @property
     def tolerated(self) -> int:
         lasts = [attempts[-1] for attempts in self.attempts.values()]
-        count = [each.result for each in lasts if not (each.rolled_back or each.invalidated)]
-        count += [scope.failed for scope in self.scopes.values()]
-        return sum(1 for each in count if each is not None and each.tolerated)
+        results = [each.result for each in lasts if not (each.rolled_back or each.invalidated)]
+        failures = [scope.failed for scope in self.scopes.values()]
+        return sum(1 for each in (*results, *failures) if each is not None and each.tolerated)
 
-    def is_committed(self, path: str) -> bool:
-        return path in self.scopes and self.scopes[path].committed is not None
+    def scope(self, path: str) -> log_attempts.ScopeState:
+        """Return the state of a scope; an empty one if it was never opened."""
+        return self.scopes.get(path) or log_attempts.ScopeState(path)
 
     @property
     def steps_done(self) -> int:
         return sum(1 for path in self.order if self.done(path) is not None)
 
     def for_lists(self) -> dict[str, Json]:
-        """Return the fields for the log's last entry, so that a list of runs need not read the whole log."""
+        """Return the fields of the log's last entry for a list of runs, which does not read the whole log."""
         assert self.header is not None
         return {"workflow": self.header.workflow, "steps": self.steps_done}
 

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import decimal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from nodes.values import Json
 from runtime.log import entries, step_paths
@@ -20,14 +21,12 @@ class Spent:
     """Line of the log that announced it; for an answer from a cassette the line of the answer."""
     at: str
     path: str
-    """Step that asked."""
     thread: str
     model: str
     """Model as requested; as the server names it once it has answered."""
     estimate: int
     """Input tokens, as estimated before it was sent."""
     limit: int
-    """Maximum number of tokens of the answer."""
     status: str = "open"
     """``ok``; ``error``; ``open`` while it has no outcome, also if its process died."""
     source: entries.Source = "model"
@@ -38,7 +37,6 @@ class Spent:
     """True if the server did not work on it."""
     error: str | None = None
     response: str | None = None
-    """Id of the response, once it is known."""
     key: str = ""
     asked: str = ""
     raw: int = 0
@@ -46,11 +44,9 @@ class Spent:
     waited: float = 0.0
     """Seconds for which an earlier process waited for the same response in the background; part of ``seconds``."""
     allowed: float = 0.0
-    """Time limit in seconds."""
 
     @property
     def paid(self) -> bool:
-        """True if it costs anything, as far as is known."""
         return self.source == "model" and not self.free
 
     @property
@@ -94,7 +90,6 @@ class Ledger:
         self.exchanges = 0
         """Number of answers from models and from the cassette; one that was used again counts once."""
         self.answered = False
-        """True if the process that now has the run received one of them."""
         self.runs: list[tuple[str, entries.Ran]] = []
         """Spending of runs that a session followed, in order; their requests are not in ``rows``."""
 
@@ -135,10 +130,9 @@ class Ledger:
                 pass
 
     def _requested(self, entry: entries.Note, path: str) -> None:
-        data = entry.data
-        model, estimate, limit = str(data["model"]), int(data["estimate"]), int(data["limit"])
-        row = Spent(entry.seq, entry.at, path, entry.thread, model, estimate, limit)
-        row.key, row.asked, row.raw, row.allowed = str(data["key"]), model, int(data["raw"]), float(data["seconds"])
+        data: dict[str, Any] = entry.data
+        row = Spent(entry.seq, entry.at, path, entry.thread, data["model"], data["estimate"], data["limit"])
+        row.key, row.asked, row.raw, row.allowed = data["key"], data["model"], data["raw"], float(data["seconds"])
         self.rows.append(row)
         if (lost := self._open.pop(entry.thread, None)) is not None:
             self.settle(lost)
@@ -193,17 +187,16 @@ class Ledger:
         return (row for row in self._open.values() if path is None or path in (row.path, *step_paths.around(row.path)))
 
     def answer(self, threads: Iterable[str], key: str) -> entries.Assistant | None:
-        return next((found for each in threads if (found := self._answers.get(each, {}).get(key)) is not None), None)
+        return _first(self._answers, threads, key)
 
     def waiting(self, threads: Iterable[str], key: str) -> str | None:
         """Return the id of a background response to the request of that key that one of these threads asked for and never received."""
-        return next((found for each in threads if (found := self._waiting.get(each, {}).get(key)) is not None), None)
+        return _first(self._waiting, threads, key)
 
     def within(self, path: str) -> Iterator[Spent]:
         return (row for row in self.rows if path in (row.path, *step_paths.around(row.path)))
 
     def totals(self) -> dict[str, Json] | None:
-        """Return the totals of all requests; None if no model was asked."""
         return totals(self.rows) if self.rows else None
 
     def totals_by_run(self) -> dict[str, dict[str, Json]]:
@@ -218,6 +211,13 @@ class Ledger:
         for row in self.rows:
             steps.setdefault(row.path, []).append(row)
         return {path: totals(rows) for path, rows in steps.items()}
+
+
+Found = TypeVar("Found")
+
+
+def _first(known: Mapping[str, Mapping[str, Found]], threads: Iterable[str], key: str) -> Found | None:
+    return next((found for each in threads if (found := known.get(each, {}).get(key)) is not None), None)
 
 
 def totals(rows: Sequence[Spent]) -> dict[str, Json]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from typing_extensions import override
 
-from nodes.values import Json
 from runtime.log import entries as log_entries
 from runtime.log import ledger, threads
 from runtime.log.writer import Fold
@@ -24,17 +23,13 @@ class Question:
     question: str
     choices: Sequence[str]
     free: bool
-    """True if free text is an answer, too."""
     place: str
-    """Path of the call that asks."""
     answer: str | None = None
     lapsed: bool = False
     """True if the person has since sent another message: the answer is no longer awaited."""
 
 
 class Session(Fold):
-    """The fold. ``add`` takes entries in order; everything else reads."""
-
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
         self.header: log_entries.SessionHeader | None = None
         self.started = ""
@@ -42,10 +37,8 @@ class Session(Fold):
         self.last_seq = 0
         self.epoch = 0
         self.budget: str | None = None
-        """Budget, as last set."""
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
-        """Run that it is about now."""
         self.following: log_entries.Note | None = None
         """Last note of a run that began or resumed and whose end the session does not know."""
         self.open_runs: dict[str, log_entries.Note] = {}
@@ -58,7 +51,6 @@ class Session(Fold):
         """Number of the person's messages and the model's answers, without those of delegates and summaries."""
         self.ledger = ledger.Ledger()
         self.actions: dict[str, SideEffect] = {}
-        """Every call, by its id, in order."""
         self._versions: dict[tuple[str, str], list[log_entries.Version]] = {}
         self._threads: dict[str, threads.Thread] = {}
         for entry in entries:
@@ -105,7 +97,14 @@ class Session(Fold):
                 self._ended(str(entry.data["run"]))
                 self.ledger.add(entry, "")
             case "paused" | "answered":
-                self._asked(entry.data)
+                data = entry.data
+                found = self.asked(str(data["question"]), str(data["place"]))
+                if found is None:
+                    found = Question(
+                        str(data["question"]), list(data["choices"]), bool(data["free"]), str(data["place"])
+                    )
+                    self.questions.append(found)
+                found.answer = data.get("answer", found.answer)
             case "claimed":
                 self.epoch = int(entry.data["epoch"])
                 self.budget = entry.data.get("budget", self.budget)
@@ -113,17 +112,8 @@ class Session(Fold):
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
 
-    def _asked(self, data: dict[str, Json]) -> None:
-        found = self.asked(str(data["question"]), str(data["place"]))
-        if found is None:
-            found = Question(str(data["question"]), list(data["choices"]), bool(data["free"]), str(data["place"]))
-            self.questions.append(found)
-        found.answer = data.get("answer", found.answer)
-
     def asked(self, question: str, place: str) -> Question | None:
-        """Return the question as it was asked at that place before; None if it was not."""
-        every = (each for each in self.questions if (each.question, each.place) == (question, place))
-        return next(every, None)
+        return next((each for each in self.questions if (each.question, each.place) == (question, place)), None)
 
     @property
     def waits_for(self) -> Question | None:

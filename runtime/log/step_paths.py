@@ -22,13 +22,9 @@ class Block(NamedTuple):
 
     path: str
     name: str
-    """``try``, ``catch`` or ``finally``."""
     first: str
-    """Path of the block's first run."""
     number: int
-    """Number of this run of the block."""
     rest: str
-    """Path of the step from there on."""
 
     @property
     def anywhere(self) -> str:

@@ -12,9 +12,7 @@ from runtime.log import entries
 @dataclasses.dataclass(slots=True)
 class Done:
     call: entries.Call | None = None
-    """Last entry that says that it began."""
     result: entries.Result | None = None
-    """Result of that entry."""
     told: entries.ToolResult | None = None
 
 
@@ -28,7 +26,6 @@ class Exchange:
 @dataclasses.dataclass(slots=True)
 class Happened:
     events: list[entries.Event]
-    """In order; at least one."""
 
 
 Saying = entries.User | Exchange | entries.ModelError | Happened
@@ -45,7 +42,6 @@ class Thread:
     newest_word: int | None = None
     """Position in ``said`` of the last message to the model."""
     _ends: list[int] = dataclasses.field(default_factory=list[int])
-    """Tokens up to the end of each saying."""
     _asked: dict[str, tuple[int, Done]] = dataclasses.field(default_factory=dict[str, tuple[int, Done]])
     """Calls by id, each with the position of its exchange."""
     _begun: dict[str, Done] = dataclasses.field(default_factory=dict[str, Done])
@@ -57,7 +53,12 @@ class Thread:
                 self.newest_word = len(self.said)
                 self._say(entry, entry.tokens)
             case entries.Event():
-                self._happened(entry)
+                last = self.said[-1] if self.said else None
+                if isinstance(last, Happened):
+                    last.events.append(entry)
+                    self._ends[-1] += entry.tokens
+                else:
+                    self._say(Happened([entry]), entry.tokens)
             case entries.ModelError(again=None, pending=None):
                 self._say(entry, entry.tokens)
             case entries.Summary():
@@ -84,17 +85,8 @@ class Thread:
         self.said.append(saying)
         self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
 
-    def _happened(self, event: entries.Event) -> None:
-        last = self.said[-1] if self.said else None
-        if isinstance(last, Happened):
-            last.events.append(event)
-            self._ends[-1] += event.tokens
-        else:
-            self._say(Happened([event]), event.tokens)
-
     @property
     def ids(self) -> Collection[str]:
-        """Ids of all calls that were asked for."""
         return self._asked.keys()
 
     def tokens_before(self, number: int) -> int:

@@ -72,8 +72,6 @@ Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, cov
 
 
 class LogWriter(Texts, Generic[Folded_co]):
-    """Writes a conversation and keeps its fold: a run's, unless another one is given."""
-
     def __init__(
         self,
         conversation: store.Conversation,
@@ -141,7 +139,6 @@ class LogWriter(Texts, Generic[Folded_co]):
     def checkpoint(
         self, file: str, urls: list[str], after: int, sha256: str, verified: dict[str, Json] | None = None
     ) -> entries.Checkpoint:
-        """Write that a checkpoint was taken. ``after``: last line whose consequences it holds. ``sha256``: hash of its file's bytes."""
         shown = self._masked(urls)
         if self.masker.json(verified) != verified:
             # A rule with a mask in it never holds.
@@ -167,7 +164,8 @@ class LogWriter(Texts, Generic[Folded_co]):
     ) -> None:
         """Write a message to or from a model: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, large ones in blobs."""
         text = sound(text)
-        fields: dict[str, Any] = {"text": self.masker.text(text)}
+        masked = self.masker.text(text)
+        fields: dict[str, Any] = {"text": masked}
         if isinstance(entry, entries.Said):
             value = self._value(text, path)
             fields = {"text": value.get("value"), "blob": value.get("blob")}
@@ -176,17 +174,18 @@ class LogWriter(Texts, Generic[Folded_co]):
                 fields["calls"] = asked or None
                 fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
             # Later requests hold the written text: a mask may have more tokens than the text that it hides.
-            told = [
-                dataclasses.replace(each, arguments=masking.masked_json(self.masker, each.arguments)) for each in calls
-            ]
-            items = items_of(entry, self.masker.text(text), told)
+            hidden = [dataclasses.replace(each, arguments=self._arguments(each)) for each in calls]
+            items = items_of(entry, masked, hidden)
             fields["tokens"] = sum(map(estimates.of_item, items))
             fields["chars"] = sum(map(chars_of, items))
         written = self._append(entry.model_copy(update=fields))
         crash_point(CrashPoint(written.kind.replace("_", "-")))
 
+    def _arguments(self, call: ToolCall) -> str:
+        return masking.masked_json(self.masker, sound(call.arguments))
+
     def _asked(self, call: ToolCall, path: str) -> entries.ToolCallEntry:
-        arguments = masking.masked_json(self.masker, sound(call.arguments))
+        arguments = self._arguments(call)
         value = self._value(arguments, path)
         masked = True if arguments != call.arguments else None
         return entries.ToolCallEntry(
@@ -213,7 +212,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         return {"name": kept.name, "path": kept.place, "size": kept.size, "sha256": kept.sha256}
 
     async def barrier(self) -> None:
-        """Wait until everything written is synced."""
         written = self.history.last_seq
         await self.conversation.barrier()
         self.synced = max(self.synced, written)
@@ -309,13 +307,8 @@ def chars_of(item: Item) -> int:
 
 
 def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
-    match entry:
-        case entries.Assistant():
-            named = [entry.blob, *(each.blob for each in entry.calls or ())]
-        case entries.Said() | entries.Scope() | entries.Call() | entries.Result() | entries.Version():
-            named = [entry.blob]
-        case _:
-            named = []
+    calls = entry.calls or () if isinstance(entry, entries.Assistant) else ()
+    named: list[entries.Blob | None] = [getattr(entry, "blob", None), *(each.blob for each in calls)]
     return [each for each in named if each is not None]
 
 

@@ -260,4 +260,4 @@ def entries(file: Path) -> Iterator[log_entries.AnyEntry]:
                 raise integrity.damaged(file, number, str(error)) from None
             yield entry
             position += len(line)
-            copying = integrity.goes_on_copying(entry, copying)
+            copying = integrity.still_copying(entry, copying)

@@ -45,8 +45,13 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
     elif browser is not None:
         _reattach(run, browser)
         # The page is as the crash left it: only now can `verify` prove that the action happened.
-        unsure = in_hand is not None and in_hand.may_have_happened and not in_hand.rolled_back
-        if reached is not None and in_hand is not None and unsure and not steps.goes_on(run, reached.node, in_hand):
+        if (
+            reached is not None
+            and in_hand is not None
+            and in_hand.must_be_reconciled
+            and not in_hand.rolled_back
+            and not steps.continues(run, reached)
+        ):
             await reconcile.reconcile_before_retry(run, reached)
     _close_open_calls(run)
     rebuilt = Rebuilt()

@@ -58,10 +58,8 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
             return question.data["evidence"]["questions"]
         said, fix = "waits for a decision, and asks nothing else", f"`{how(run, str(question.data['reason']), None)}`"
         if question.data["reason"] == run_index.HELD:
-            said, fix = (
-                "stopped before an action that was held, and asks nothing",
-                "have the action done by a run: `runops run FILE`",
-            )
+            said = "stopped before an action that was held, and asks nothing"
+            fix = "have the action done by a run: `runops run FILE`"
         raise UsageError("nothing-to-answer", f"run {run} {said}", fix=fix)
     state = "answered already" if past.status == "paused" else past.status
     raise UsageError(
@@ -73,13 +71,11 @@ def read(name: str, question: Question, text: str) -> Json:
     """Convert a text to an answer by the question's type and choices. Raises UsageError ``bad-answer``."""
     choices: list[Json] | None = question.get("choices")
     if choices is not None:
-        for choice in choices:
-            if text.strip() == (choice if isinstance(choice, str) else as_text(choice)):
-                return choice
-        listed = ", ".join(as_text(choice) for choice in choices)
-        raise UsageError(
-            "bad-answer", f"`{name}` cannot be {text!r}: {question['question']}", fix=f"it is one of {listed}"
-        )
+        known = next((choice for choice in choices if as_text(choice) == text.strip()), None)
+        if known is not None:
+            return known
+        fix = f"it is one of {', '.join(as_text(choice) for choice in choices)}"
+        raise UsageError("bad-answer", f"`{name}` cannot be {text!r}: {question['question']}", fix=fix)
     kind: inputs.Kind = question["type"]
     value: Json = text if kind == "string" else yaml_text.plain(text.strip())
     if not inputs.fits(value, kind):
@@ -119,10 +115,6 @@ def masker_of(past: history.History, source: sources.SecretSource) -> masking.Ma
 
 
 async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> LogWriter:
-    """Write the answers into the run's log; return the closed writer.
-
-    Raises UsageError ``secret-in-answer``, or ``nothing-to-answer`` if late.
-    """
     past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
     masker = masker_of(past, given.secrets)
     for name, value in answers.items():
@@ -132,15 +124,12 @@ async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take
                 f"the answer `{name}` holds a secret, and answers are kept in the log",
                 fix="answer without it: a field that takes secrets reads `secrets.NAME`",
             )
-    async with run_index.spoken(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over) as (
-        writer,
-        question,
-    ):
+
+    def same(now: history.History) -> None:
+        asked(now, run)
+        if now.question != past.question:
+            raise UsageError("nothing-to-answer", f"run {run} asks something else by now", fix=f"`runops show {run}`")
+
+    async with run_index.spoken(given.store, run, masker, same, take_over=take_over) as (writer, question):
         writer.note("answered", path=question["path"], answers=dict(answers))
     return writer
-
-
-def _same(now: history.History, run: str, past: history.History) -> None:
-    asked(now, run)
-    if now.question != past.question:
-        raise UsageError("nothing-to-answer", f"run {run} asks something else by now", fix=f"`runops show {run}`")

@@ -13,7 +13,7 @@ from runtime.language import reader, workflow, yaml_text
 from runtime.system import regular_files
 
 SUFFIXES = (".yaml", ".yml")
-PASSED_BY = frozenset({"node_modules", "__pycache__", "site-packages"})
+SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Folders that hold other people's files, or none. Hidden folders and virtual environments are skipped too."""
 
 
@@ -34,17 +34,18 @@ def collect(paths: Sequence[Path]) -> list[Found]:
     Raises UsageError ``nothing-to-run`` where only folders were named and none holds a workflow; SetupError for a broken node type.
     """
     found: dict[Path, Found] = {}
-    used: set[Path] = set()
+    left_out: set[Path] = set()
     for path in paths:
         if not path.is_dir():
             found[path.resolve()] = _load(path)
             continue
-        inside = [each for each in map(_of_folder, _files(path)) if each is not None]
-        for each in inside:
+        for each in filter(None, map(_of_folder, _files(path))):
             found.setdefault(each.file.resolve(), each)
-            used |= _used(each.loaded)
-    named = {path.resolve() for path in paths if not path.is_dir()}
-    kept = [each for file, each in found.items() if file in named or (file not in used and not _manual(each.loaded))]
+            if each.loaded is not None:
+                left_out |= {used.path.resolve() for used in each.loaded.files()[1:]}
+                left_out |= {each.file.resolve()} if each.loaded.workflow.run == "manual" else set()
+    left_out -= {path.resolve() for path in paths if not path.is_dir()}
+    kept = [each for file, each in found.items() if file not in left_out]
     if not kept:
         raise UsageError(
             "nothing-to-run",
@@ -62,7 +63,6 @@ def _load(file: Path) -> Found:
 
 
 def _of_folder(file: Path | OSError) -> Found | None:
-    """Load a file of a folder; None where it is no workflow."""
     if isinstance(file, OSError):
         error = UsageError("file-not-read", f"{file.filename} cannot be read: {file.strerror}")
         return Found(Path(str(file.filename)), None, error)
@@ -91,24 +91,16 @@ def _files(folder: Path) -> Iterable[Path | OSError]:
     wrong: list[OSError] = []
     files: list[Path] = []
     for here, folders, names in os.walk(folder, onerror=wrong.append):
-        folders[:] = [each for each in folders if not _passed_by(Path(here, each))]
+        folders[:] = [each for each in folders if not _skipped(Path(here, each))]
         files += [Path(here, name) for name in names if name.endswith(SUFFIXES) and not name.startswith(".")]
     yield from sorted(files)
     yield from wrong
 
 
-def _passed_by(folder: Path) -> bool:
-    if folder.name.startswith(".") or folder.name in PASSED_BY:
+def _skipped(folder: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in SKIPPED:
         return True
     try:
         return (folder / "pyvenv.cfg").is_file()
     except OSError:  # it cannot be looked into: reading it reports that later
         return False
-
-
-def _used(loaded: workflow.Loaded | None) -> set[Path]:
-    return {each.path.resolve() for each in loaded.files()[1:]} if loaded is not None else set()
-
-
-def _manual(loaded: workflow.Loaded | None) -> bool:
-    return loaded is not None and loaded.workflow.run == "manual"

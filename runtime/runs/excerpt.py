@@ -34,7 +34,6 @@ class Segment:
 
     @property
     def parent(self) -> str:
-        """The path of the block that contains it."""
         return self.path.rpartition("/")[0]
 
 
@@ -52,14 +51,13 @@ class Excerpt:
     values: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Values by name, as earlier nodes would have given them."""
     variables: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The content of ``vars``."""
     facts: Mapping[str, Mapping[str, Json]] = dataclasses.field(default_factory=dict[str, Mapping[str, Json]])
     """The content of ``run``: ``errors``, ``taken``, ``failures``, each by the id of a node."""
     state: Path | None = None
     """File of a captured state that a fresh browser restores first; None where the browser is used as it is."""
     watch: run_state.Watch | None = None
     held: dict[str, Json] | None = None
-    """The prepared action, once one was withheld (``attempt.EffectWithheld.as_value``), secrets masked."""
+    """The prepared action, once one was withheld (``attempt.EffectWithheld.value``), secrets masked."""
 
     @property
     def header(self) -> dict[str, Json]:
@@ -85,7 +83,7 @@ class Excerpt:
             for each in self.segments:
                 value = await self._piece(engine, each if isinstance(each, Segment) else each(root), value)
         except attempt.EffectWithheld as held:
-            self.held = engine.state.writer.masker.json(held.as_value())
+            self.held = engine.state.writer.masker.json(held.value)
             raise
         finally:
             engine.state.watch = None
@@ -136,18 +134,14 @@ def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
         )
     if wanted is None:
         return listed[0]
-    named = next(
-        (each for each in listed if each.key is not None and wanted in (str(each.key), escaped(each.key))), None
+    named = [each for each in listed if each.key is not None and wanted in (str(each.key), escaped(each.key))]
+    if found := named or [each for each in listed if str(each.index) == wanted]:
+        return found[0]
+    raise UsageError(
+        "item-unknown",
+        f"`{loop.id}` has no item of that key or number",
+        fix=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
     )
-    if named is None and wanted.isdecimal():
-        named = next((each for each in listed if each.index == int(wanted)), None)
-    if named is None:
-        raise UsageError(
-            "item-unknown",
-            f"`{loop.id}` has no item of that key or number",
-            fix=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
-        )
-    return named
 
 
 def _state(file: Path) -> bytes:

@@ -37,7 +37,6 @@ class Report:
             raise self._not_written(error) from None
 
     def write(self, outcomes: Sequence[Outcome], masker: masking.Masker) -> None:
-        """Replace the file with a report of ``outcomes``. Raises UsageError ``report-not-written``."""
         data = document(outcomes, masker)
         try:
             handle, beside = tempfile.mkstemp(prefix=f".{self.file.name}.", dir=self.file.parent)
@@ -71,11 +70,13 @@ def document(outcomes: Sequence[Outcome], masker: masking.Masker) -> bytes:
     root = ET.Element("testsuites", {"name": "runops", **_totals(outcomes)})
     for outcome in outcomes:
         root.append(_suite(outcome, masker))
+
+    def valid(text: str) -> str:
+        return NOT_XML.sub("\ufffd", masker.text(text))
+
     for element in root.iter():
-        for name, value in element.attrib.items():
-            element.set(name, NOT_XML.sub("\ufffd", masker.text(value)))
-        if element.text:
-            element.text = NOT_XML.sub("\ufffd", masker.text(element.text))
+        element.attrib = {name: valid(value) for name, value in element.attrib.items()}
+        element.text = valid(element.text) if element.text else None
     ET.indent(root)
     return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
 
@@ -101,18 +102,17 @@ def _kind(outcome: Outcome) -> str | None:
 
 
 def _suite(outcome: Outcome, masker: masking.Masker) -> ET.Element:
-    suite = ET.Element("testsuite", {"name": str(outcome.file), **_totals([outcome])})
+    file = str(outcome.file)
+    suite = ET.Element("testsuite", {"name": file, **_totals([outcome])})
     if outcome.started:
         suite.set("timestamp", outcome.started)
     if outcome.run is not None:
         properties = ET.SubElement(suite, "properties")
         for name, value in (("run", outcome.run), ("status", outcome.state), ("exit", str(outcome.exit))):
             ET.SubElement(properties, "property", name=f"runops.{name}", value=value)
-    case = ET.SubElement(suite, "testcase", name=outcome.name, classname=str(outcome.file.with_suffix("")))
-    case.set("file", str(outcome.file))
-    case.set("time", f"{outcome.seconds:.3f}")
-    kind = _kind(outcome)
-    if kind is not None:
+    about = {"name": outcome.name, "classname": str(outcome.file.with_suffix("")), "file": file}
+    case = ET.SubElement(suite, "testcase", about, time=f"{outcome.seconds:.3f}")
+    if (kind := _kind(outcome)) is not None:
         case.append(_said(kind, outcome, masker))
     if (output := _output(outcome, masker)) is not None:
         ET.SubElement(case, "system-out").text = output
@@ -142,19 +142,14 @@ def _said(kind: str, outcome: Outcome, masker: masking.Masker) -> ET.Element:
 def _lines(outcome: Outcome, code: str, message: str, problem: dict[str, Json], masker: masking.Masker) -> list[str]:
     if isinstance(outcome.error, WorkflowInvalid):
         return [outcome.error.render(colour=False)]
-    lines = [f"{code}: {message}"]
-    if outcome.step:
-        lines.append(f"step      {outcome.step}")
-    if outcome.place:
-        lines.append(f"place     {outcome.place}")
     evidence: Json = problem.get("evidence")
-    if isinstance(evidence, dict):
-        lines += [f"{name:<9} {_cut(value, masker)}" for name, value in evidence.items() if value]
-    if fix := problem.get("fix"):
-        lines.append(f"fix       {fix}")
-    if outcome.run is not None:
-        lines.append(f"look      runops show {outcome.run}")
-    return lines
+    shown = (
+        {name: _cut(value, masker) for name, value in evidence.items() if value} if isinstance(evidence, dict) else {}
+    )
+    look = f"runops show {outcome.run}" if outcome.run is not None else None
+    before, after = {"step": outcome.step, "place": outcome.place}, {"fix": problem.get("fix"), "look": look}
+    fields = [*before.items(), *shown.items(), *after.items()]
+    return [f"{code}: {message}", *(f"{name:<9} {value}" for name, value in fields if value)]
 
 
 def _output(outcome: Outcome, masker: masking.Masker) -> str | None:

@@ -21,7 +21,7 @@ LONGEST = 200
 """Maximum length of a key, in characters."""
 
 
-async def begin_or_go_on(
+async def begin_or_resume(
     prepared: prepare.Prepared,
     key: str,
     given: host.Host,
@@ -65,10 +65,11 @@ def _refuse_other(past: history.History, run_id: str, prepared: prepare.Prepared
     header = past.header
     assert header is not None
     evidence: dict[str, Json] = {}
-    file = str(prepared.loaded.path.absolute())
-    if file != header.file and _digest(prepared) != header.text.sha256:
+    file, masker = str(prepared.loaded.path.absolute()), masking.Masker(prepared.secrets)
+    digest = hashlib.sha256(masker.text(prepared.loaded.text).encode()).hexdigest()
+    if file != header.file and digest != header.text.sha256:
         evidence["file"] = {"begun": _short(header.file), "now": _short(file)}
-    evidence |= _other_inputs(header, prepared)
+    evidence |= _other_inputs(header, prepared, masker)
     if not evidence:
         return
     what = "another file" if "file" in evidence else f"other inputs ({', '.join(evidence)})"
@@ -80,19 +81,14 @@ def _refuse_other(past: history.History, run_id: str, prepared: prepare.Prepared
     )
 
 
-def _digest(prepared: prepare.Prepared) -> str:
-    return hashlib.sha256(masking.Masker(prepared.secrets).text(prepared.loaded.text).encode()).hexdigest()
-
-
-def _other_inputs(header: entries.RunHeader, prepared: prepare.Prepared) -> dict[str, Json]:
-    """Return the inputs that differ. An input that is new in the file counts only where its value is not its default."""
-    declared, masker = prepared.loaded.workflow.inputs, masking.Masker(prepared.secrets)
+def _other_inputs(header: entries.RunHeader, prepared: prepare.Prepared, masker: masking.Masker) -> dict[str, Json]:
+    """Return the inputs that differ. An input that is new in the file counts only if its value is not its default."""
+    declared, before = prepared.loaded.workflow.inputs, header.inputs
     given: dict[str, Json] = masker.json(dict(prepared.inputs))
-    before = {name: value for name, value in header.inputs.items() if name in given}
     return {
         name: {"begun": before.get(name), "now": value}
         for name, value in given.items()
-        if (value != before[name] if name in before else value != declared[name].default)
+        if value != (before[name] if name in before else declared[name].default)
     }
 
 

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 class Plan:
     chosen: settings.Settings
     asks: bool
-    """True if any node asks a model."""
     budget: node_budgets.Budget | None
-    """The models' common budget."""
     server: selection.Server | None
     """None where no model is asked, or only a cassette."""
     file: Path
-    """The workflow's file."""
     allowance: budgets.Allowance | None = None
     """The parent session's allowance for this run."""
 
@@ -37,7 +34,6 @@ class Plan:
 
     @property
     def masked(self) -> Mapping[str, str]:
-        """The API key, which must be masked everywhere."""
         key = self.server.key if self.server is not None else ""
         return {selection.KEY: key} if len(key) >= selection.MASKED_KEY else {}
 
@@ -87,20 +83,10 @@ def plan(
     elif nodes:
         models = selection.models_of(nodes, chosen)
         server = selection.server(chosen, given.secrets)
-        limits = [budget, allowance.budget if allowance is not None else None]
-        _refuse_unknown_prices(models, limits, chosen, server.profile.name)
+        for model, asking in models.items():
+            limits = [budget, allowance.budget if allowance is not None else None, asking.node.allowance]
+            if any(each is not None and each.money is not None for each in limits):
+                from runtime.settings import prices
+
+                prices.require([model], chosen.prices, server.profile.name)
     return Plan(chosen, bool(nodes), budget, server, loaded.path, allowance)
-
-
-def _refuse_unknown_prices(
-    models: Mapping[str, selection.ModelUse],
-    budgets_of_all: Sequence[node_budgets.Budget | None],
-    chosen: settings.Settings,
-    provider: str,
-) -> None:
-    from runtime.settings import prices
-
-    for model, asking in models.items():
-        limits = [each for each in (*budgets_of_all, asking.node.allowance) if each is not None]
-        if any(each.money is not None for each in limits):
-            prices.require([model], chosen.prices, provider)

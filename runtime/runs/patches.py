@@ -17,7 +17,6 @@ def file_of(kept: store.Kept, run: str) -> Path:
 
 
 def read(kept: store.Kept, run: str) -> dict[str, Json] | None:
-    """Return the patch as it is kept; None where there is none."""
     try:
         told: dict[str, Json] = json.loads(regular_files.read(file_of(kept, run)))
     except (OSError, ValueError):

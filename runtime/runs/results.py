@@ -30,14 +30,10 @@ class Outcome:
     file: Path
     """The path as it was named, or found."""
     loaded: workflow.Loaded | None = None
-    """None where the file cannot be used."""
     state: State = "not-begun"
     run: str | None = None
-    """The run's id, once its log is open."""
     ended: events.RunEnded | None = None
-    """The run's outcome, where it was reported."""
     error: RunOpsError | None = None
-    """The error that prevented the start."""
     exit: int | None = None
     """The exit code of this run alone; None where it was not begun."""
     seconds: float = 0.0

@@ -101,21 +101,17 @@ class Run:
         passing: BaseException | None = None
         try:
             async with leases.held(self._writer.conversation):
-                output = await self._evident(work)
-                if self._models is not None:
-                    self._say(await tasks.in_thread(self._models.finish, self._writer.history.ledger.exchanges))
+                output = await self._with_evidence(work)
         except RunOpsError as error:
             failure = error
         except asyncio.CancelledError as cancelled:
-            failure, passing = (
-                Cancelled("interrupted", "the run was interrupted", fix="continue with `runops resume`"),
-                cancelled,
-            )
+            failure = Cancelled("interrupted", "the run was interrupted", fix="continue with `runops resume`")
+            passing = cancelled
         except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that shows it
             failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
         async with contextlib.AsyncExitStack() as last:
             # Each of these is done even if another fails, or the task is cancelled again. The lock is released last.
-            last.push_async_callback(self._given_up)
+            last.push_async_callback(lambda: tasks.to_the_end(self._writer.conversation.aclose()))
             if self._models is not None:
                 last.push_async_callback(self._models.close)
             last.push_async_callback(self._close_browser)
@@ -127,54 +123,44 @@ class Run:
 
     async def _over(self, output: Json, failure: RunOpsError | None, begun: float) -> events.RunEnded:
         """Write the run's end. The claim is renewed until that is synced: another owner would reconcile finished steps meanwhile."""
+        writer = self._writer
         try:
-            async with leases.held(self._writer.conversation):
+            async with leases.held(writer.conversation):
                 try:
                     await self.engine.state.checkpoints.settled()
                 except (LogError, Replaced) as error:
                     failure = failure if isinstance(failure, Replaced) else error
                 if not isinstance(failure, Replaced):
                     # Sync first, so that pending files are searched for secrets as well.
-                    await self._writer.barrier()
+                    await writer.barrier()
                     failure = await asyncio.to_thread(self._leak) or failure
-                return await self._end(output, failure, time.monotonic() - begun)
+                ended = self._ended(output, failure, time.monotonic() - begun)
+                if not isinstance(failure, LogError | Replaced):
+                    if ended.question is not None:
+                        writer.note("paused", **ended.question)
+                    told: dict[str, Json] = {"error": ended.error, "path": ended.path, "tolerated": ended.tolerated}
+                    writer.note("ended", status=ended.status, exit=ended.exit, **writer.history.for_lists(), **told)
+                    await writer.barrier()
+                return ended
         except (LogError, Replaced) as error:
             return self._ended(None, error, time.monotonic() - begun)
-
-    async def _given_up(self) -> None:
-        await tasks.to_the_end(self._writer.conversation.aclose())
 
     async def _close_browser(self) -> None:
         if self.engine.state.browser is not None:
             with contextlib.suppress(RunOpsError):
                 await self.engine.state.browser.close(keep=self._keep_browser or await self._is_replaced())
 
-    async def _evident(self, work: Awaitable[Json]) -> Json:
-        """Await ``work``; on an error, keep the page's content as evidence."""
+    async def _with_evidence(self, work: Awaitable[Json]) -> Json:
         try:
-            return await work
+            output = await work
         except RunOpsError as error:
             await evidence.keep(self.engine.state, error)
             raise
-
-    def _say(self, text: str | None) -> None:
-        if text is not None:
-            self.engine.state.emit(events.Said(text))
-
-    async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
-        """Write the last entries, and sync them."""
-        writer, ended = self._writer, self._ended(output, failure, seconds)
-        if isinstance(failure, LogError | Replaced):
-            return ended
-        told: dict[str, Json] = {"error": ended.error, "path": ended.path, "tolerated": ended.tolerated}
-        try:
-            if ended.question is not None:
-                writer.note("paused", **ended.question)
-            writer.note("ended", status=ended.status, exit=ended.exit, **writer.history.for_lists(), **told)
-            await writer.barrier()
-        except (LogError, Replaced) as error:
-            return self._ended(None, error, seconds)
-        return ended
+        if self._models is not None:
+            said = await tasks.in_thread(self._models.finish, self._writer.history.ledger.exchanges)
+            if said is not None:
+                self.engine.state.emit(events.Said(said))
+        return output
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         writer, past = self._writer, self._writer.history

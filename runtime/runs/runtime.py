@@ -38,22 +38,20 @@ class Run:
     """One execution of a run in this process: from a start or a resume to its end."""
 
     def __init__(self, runtime: Runtime, run_id: str | None, listener: events.Listener | None) -> None:
-        """Called by ``Runtime``. ``run_id`` is None for a run that is yet to begin."""
         self._runtime = runtime
         self._id = run_id
         self._listener = listener
         self._begun = asyncio.Event()
-        self._told: events.RunEnded | None = None
+        self._ended: events.RunEnded | None = None
         self._task: asyncio.Task[events.RunEnded]
 
     @property
     def id(self) -> str:
-        """The run's id in the store."""
         assert self._id is not None
         return self._id
 
-    async def carry(self, work: Work) -> Self:
-        """Begin ``work``, and return once the run has its id. Raises the error that prevented the start."""
+    async def carry(self, work: Work, active: set[Run]) -> Self:
+        """Begin ``work``, and return once the run has its id; it is in ``active`` until it ends. Raises the error that prevented the start."""
         self._task = asyncio.create_task(work(self._listen))
         begun = asyncio.create_task(self._begun.wait())
         try:
@@ -66,6 +64,8 @@ class Run:
             begun.cancel()
         if not self._begun.is_set():
             self._id = self._task.result().run
+        active.add(self)
+        self._task.add_done_callback(lambda _task: active.discard(self))
         return self
 
     def _listen(self, event: events.Event) -> None:
@@ -73,13 +73,9 @@ class Run:
             self._id = event.run
             self._begun.set()
         elif isinstance(event, events.RunEnded):
-            self._told = event
+            self._ended = event
         if self._listener is not None:
             self._listener(event)
-
-    def when_over(self, call: Callable[[Run], object]) -> None:
-        """Call ``call`` with this run once this execution has ended."""
-        self._task.add_done_callback(lambda _task: call(self))
 
     async def wait(self) -> events.RunEnded:
         """Wait until this execution ends, and return how. Cancelling the wait does not stop the run.
@@ -89,8 +85,8 @@ class Run:
         await asyncio.wait((self._task,))
         if not self._task.cancelled():
             return self._task.result()
-        if self._told is not None:
-            return self._told
+        if self._ended is not None:
+            return self._ended
         return events.RunEnded(self.id, "interrupted", Cancelled("interrupted", "").exit, 0.0)
 
     async def to_its_end(self) -> events.RunEnded:
@@ -147,7 +143,6 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End everything, as ``aclose``."""
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -184,14 +179,12 @@ class Runtime:
         options: start_run.Options = start_run.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Begin a prepared run, as ``start`` does."""
-
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
             if key is None:
                 return start_run.begin(prepared, self._host, heard, options=options)
-            return keys.begin_or_go_on(prepared, key, self._host, heard, allow_changed=allow_changed, options=options)
+            return keys.begin_or_resume(prepared, key, self._host, heard, allow_changed=allow_changed, options=options)
 
-        return await self._carried(Run(self, None, listener), work)
+        return await Run(self, None, listener).carry(work, self._active)
 
     async def resume(
         self,
@@ -205,7 +198,7 @@ class Runtime:
     ) -> Run:
         """Resume a run. One that passed, or that waits for a person, ends at once with the same result.
 
-        Raises RunHeld where a process already executes it, LogError for a damaged log, UsageError.
+        Raises RunHeld if a process already executes it, LogError for a damaged log, UsageError.
         """
 
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
@@ -219,7 +212,7 @@ class Runtime:
                 options=options,
             )
 
-        return await self._carried(Run(self, run_id, listener), work)
+        return await Run(self, run_id, listener).carry(work, self._active)
 
     async def copy(
         self,
@@ -232,12 +225,11 @@ class Runtime:
         listener: events.Listener | None = None,
     ) -> Run:
         """Resume a copy of a run with another file, ``loaded``: see ``start.go_on_copy``."""
-        return await self._carried(
-            Run(self, None, listener),
-            lambda heard: start_run.go_on_copy(
-                run_id, loaded, self._host, heard, about=about, ended=ended, options=options
-            ),
-        )
+
+        def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
+            return start_run.go_on_copy(run_id, loaded, self._host, heard, about=about, ended=ended, options=options)
+
+        return await Run(self, None, listener).carry(work, self._active)
 
     async def answer(self, run_id: str, given: Mapping[str, str], *, listener: events.Listener | None = None) -> Run:
         """Answer the questions of a paused run, each as text, and resume it.
@@ -272,12 +264,12 @@ class Runtime:
 
     async def interrupt(self, run_id: str) -> events.RunEnded:
         """End a run that this object executes. Raises UsageError ``run-not-carried`` for any other."""
-        for run in self._active:
-            if run.id == run_id:
-                return await run.interrupt()
+        found = next((run for run in self._active if run.id == run_id), None)
+        if found is not None:
+            return await found.interrupt()
         raise UsageError(
             "run-not-carried",
-            f"run {run_id} is not carried by this process",
+            f"run {run_id} is not executed by this process",
             fix="interrupt it where it runs, or take it over with `resume(…, take_over=True)`",
         )
 
@@ -306,9 +298,3 @@ class Runtime:
             was_held = reading.held
             if was_held:
                 await asyncio.sleep(LOOK_SECONDS)
-
-    async def _carried(self, run: Run, work: Work) -> Run:
-        await run.carry(work)
-        self._active.add(run)
-        run.when_over(self._active.discard)
-        return run

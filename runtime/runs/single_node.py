@@ -1,7 +1,4 @@
-"""One node of a file, run alone, with pinned values for everything that it reads from other nodes.
-
-It is a separate run in the log, made by the engine's step code. It is never resumed, only tried again.
-"""
+"""One node of a file, run alone as an excerpt, with pinned values for everything that it reads from other nodes."""
 
 from __future__ import annotations
 
@@ -24,11 +21,11 @@ from runtime.language.checks.declarations import variables_of
 from runtime.language.expressions.names_read import NOTHING, Chain, Fact
 from runtime.language.expressions.references import written
 from runtime.language.node_tree import Anatomy, NodeSource, ReferenceSite
+from runtime.runs import excerpt
 from runtime.secrets import masking, sources
 from runtime.services import signed_in
 
 INCOMING_SECONDS = 30.0
-"""Time that opening the first page may take."""
 
 FACTS = frozenset({"errors", "taken", "failures"})
 """Fields of ``run`` that can be pinned, each by the id of a node."""
@@ -40,12 +37,10 @@ ARRIVALS = frozenset({"goto", "open_tab", "load_session"})
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
     loaded: workflow.Loaded
-    """The file that contains the node."""
     node: Node
     pins: Mapping[str, Json]
     """Values by name: ids of other nodes, items, ``loop``, ``vars``, ``run``."""
     url: str | None = None
-    """The page to load first."""
     session: str | None = None
     """Name of a signed-in state to load before the page."""
     hidden: Sequence[str] = ()
@@ -55,7 +50,6 @@ class Trial:
 
     @property
     def actions(self) -> list[Leaf]:
-        """The leaves of class *effect* in it."""
         return [leaf for leaf in leaves(self.node) if leaf.effect_class == "effect"]
 
     def prepare(self, inputs: Mapping[str, Json], source: sources.SecretSource) -> language_prepare.Prepared:
@@ -63,26 +57,25 @@ class Trial:
         found = Reading(self.loaded, self.node)
         self._refuse_unknown_pins(found)
         declared = self.loaded.workflow.inputs
-        lacking = [
+        missing = [
             f"-i {name}=…"
             for name in found.inputs
             if name in declared and declared[name].required and name not in inputs
         ]
-        lacking += [f"--set {written(chain)}=…" for chain in found.names if not _given(self.pins, chain)]
-        if lacking:
-            many = "values that nothing gives it" if len(lacking) > 1 else "a value that nothing gives it"
+        missing += [f"--set {written(chain)}=…" for chain in found.names if not _given(self.pins, chain)]
+        if missing:
+            many = "values that nothing gives it" if len(missing) > 1 else "a value that nothing gives it"
             raise UsageError(
                 "not-pinned",
                 f"`{self.node.id}` reads {many}",
-                fix=f"add {' '.join(lacking)}",
-                evidence={"pin": list[Json](lacking)},
+                fix=f"add {' '.join(missing)}",
+                evidence={"pin": list[Json](missing)},
             )
         if self.url is None and (leaf := _needs_page(self.node)) is not None:
             raise UsageError(
                 "no-page", f"`{leaf.id}` works on a page, and a trial begins without one", fix="add --url URL"
             )
-        self._refuse_bad_session()
-        self._refuse_bad_address()
+        self._check_arrival()
         kept = {
             name: each for name, each in declared.items() if name in found.inputs or name in inputs or not each.required
         }
@@ -93,12 +86,8 @@ class Trial:
         return dataclasses.replace(prepared, secrets={**others, **prepared.secrets})
 
     def _refuse_secret(self, masker: masking.Masker) -> None:
-        flags = {
-            **{f"--set {name}": value for name, value in self.pins.items()},
-            "--url": self.url,
-            "--session": self.session,
-        }
-        for flag, value in flags.items():
+        pins = {f"--set {name}": value for name, value in self.pins.items()}
+        for flag, value in {**pins, "--url": self.url, "--session": self.session}.items():
             if masker.json(value) != value:
                 raise UsageError(
                     "secret-in-input",
@@ -106,7 +95,11 @@ class Trial:
                     fix="give it something else: a field that takes secrets reads `secrets.NAME`",
                 )
 
-    def _refuse_bad_session(self) -> None:
+    def _check_arrival(self) -> None:
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise UsageError(
+                "bad-input", f"`--url {self.url}` is no address", fix="give it whole, with http:// or https://"
+            )
         try:
             to_name(self.session or "none")
         except Unfit as unfit:
@@ -132,17 +125,15 @@ class Trial:
                     f"{self.loaded.path} has nothing that is called `{name}`",
                     fix=f"did you mean `{close}`?" if close else "give the id of a node, or the name of an item",
                 )
-        for name, value in _maps(self.pins):
+        facts: Json = self.pins.get("run")
+        maps = {name: self.pins[name] for name in ("vars", "run") if name in self.pins}
+        if isinstance(facts, dict):
+            maps |= {f"run.{kind}": value for kind, value in facts.items()}
+        for name, value in maps.items():
             if not isinstance(value, dict):
                 raise UsageError(
                     "bad-input", f"`--set {name}=…` is no map", fix=f"set what is in it: `--set {name}.NAME=…`"
                 )
-
-    def _refuse_bad_address(self) -> None:
-        if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise UsageError(
-                "bad-input", f"`--url {self.url}` is no address", fix="give it whole, with http:// or https://"
-            )
 
     @property
     def header(self) -> dict[str, Json]:
@@ -151,27 +142,26 @@ class Trial:
 
     async def run(self, engine: engines.ExecutionEngine) -> Json:
         """Run the node and return its value; for a withheld action, the prepared action."""
-        program = engine.state.root.program
-        for name, value in self.pins.items():
-            if name == "vars":
-                program.variables.update(value)
-            elif name == "run":
-                for kind, facts in value.items():
-                    program.facts[kind] = {**program.facts.get(kind, {}), **facts}
-            else:
-                engine.state.root.bind(name, value)
         await self._arrive(engine)
         if self.hold:
             classes = {"effect"} if self.node.container else {"effect", "idempotent"}
             engine.state.holds = lambda node, _path: node.effect_class in classes
         # A trial is to show the error, even if the run would continue after it.
         node = self.node.model_copy(update={"on_error": "fail"})
+        values = dict(self.pins)
+        variables, facts = values.pop("vars", {}), values.pop("run", {})
+        part = excerpt.Excerpt(
+            segments=[excerpt.Segment(node, node.id)],
+            names=[node.id],
+            values=values,
+            variables=variables,
+            facts=facts,
+        )
         try:
-            value = await engine.block([node], engine.state.root, "", unit=False)
-        except attempt.EffectWithheld as held:
-            value = engine.state.writer.masker.json(held.as_value())
-        engine.state.writer.scope("", "committed", "run", value=value)
-        return value
+            return await part.run(engine)
+        except attempt.EffectWithheld:
+            engine.state.writer.scope("", "committed", "run", value=part.held)
+            return part.held
 
     async def _arrive(self, engine: engines.ExecutionEngine) -> None:
         if self.session is None and self.url is None:
@@ -189,14 +179,6 @@ class Trial:
             await browser.page.sign_in(state.content)
         if self.url is not None:
             await browser.page.goto(self.url)
-
-
-def _maps(pins: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    for name in ("vars", "run"):
-        if name in pins:
-            yield name, pins[name]
-    if isinstance(facts := pins.get("run"), dict):
-        yield from ((f"run.{kind}", value) for kind, value in facts.items())
 
 
 def leaves(node: Node) -> Iterator[Leaf]:
@@ -268,20 +250,16 @@ class Reading:
                 case ("vars", name) if name in self._set:
                     pass
                 case ("run", name):
-                    if name in ("errors", "taken", "failures") and use.chain[2:] and use.chain[2] not in self._bound:
-                        self._name(use.chain[:3], known=use.sure_of(use.chain[:3], facts))
-                case (root, *_) if root in self._bound:
-                    pass
-                case (root, *_):
+                    of_node = name in FACTS and use.chain[2:] and use.chain[2] not in self._bound
+                    if of_node and not use.sure_of(use.chain[:3], facts):
+                        _add(self.names, use.chain[:3])
+                case (root, *_) if root not in self._bound:
                     deep = root in ("vars", "loop") or str(root).endswith("_loop")
                     chain = use.chain[: 2 if deep else 1]
-                    self._name(chain, known=use.sure_of(chain, facts))
+                    if not use.sure_of(chain, facts):
+                        _add(self.names, chain)
                 case _:
                     pass
-
-    def _name(self, chain: Chain, *, known: bool) -> None:
-        if not known:
-            _add(self.names, chain)
 
 
 def _add(names: list[Json], name: Json) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-
-from typing_extensions import override
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
 from runtime.browser import open as open_browser
-from runtime.browser import port
 from runtime.engine import rendering, run_state
 from runtime.engine.run_state import RunState
 from runtime.language import prepare, reader, workflow
@@ -45,22 +43,15 @@ class Chromium(run.Browsers):
     ) -> None:
         """``inputs`` decide which origins are allowed; with the secrets ``known`` they fill the options. ``private`` keeps the profile."""
         wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
-        clock = rendering.RecordedClock([])
-        self._options = rendering.filled(wanted, loaded.templates, values, clock) if wanted else None
-        self._more: dict[str, Any] = {
+        options = rendering.filled(wanted, loaded.templates, values, rendering.RecordedClock([])) if wanted else None
+        more: dict[str, Any] = {
             "origins": loaded.origins(inputs),
             "private": private,
             "chosen": given.settings,
             "usual": given.usual_mode,
         }
-
-    @override
-    async def open(self) -> port.Browser:
-        return await open_browser.open_browser(self._options, **self._more)
-
-    @override
-    async def reattach(self) -> port.Browser | None:
-        return await open_browser.reattach(self._options, **self._more)
+        self.open = functools.partial(open_browser.open_browser, options, **more)
+        self.reattach = functools.partial(open_browser.reattach, options, **more)
 
 
 async def start(
@@ -69,10 +60,6 @@ async def start(
     loaded = reader.load(file)
     functions.check(loaded, given.settings.python_modules)
     return await begin(prepare.prepare(loaded, inputs, given.secrets), given, listener)
-
-
-Begun = Callable[[str], Awaitable[None]]
-"""Called with the run's id once its log is open, before the run does anything."""
 
 
 class Part(Protocol):
@@ -89,22 +76,20 @@ class Options:
     """Options given by the parent of a run; a run without a parent has the defaults."""
 
     part: Part | None = None
-    """Executed in place of the whole workflow."""
     parent: str | None = None
-    """The conversation that starts it."""
+    """Conversation that starts it."""
     allowance: budgets.Allowance | None = None
     """The parent's allowance for models."""
     browsers: run.Browsers | None = None
-    """The browsers to use in place of the run's own."""
+    """Browsers in place of the run's own."""
     holds: run_state.Withholds = run_state.withholds_nothing
     """Selects side effects to withhold. The first one ends the run as paused (``held``)."""
     watch: run_state.Watch | None = None
-    """Called before and after each node."""
-    begun: Begun | None = None
+    begun: Callable[[str], Awaitable[None]] | None = None
+    """Called with the run's id once its log is open, before the run does anything."""
 
 
 ALONE = Options()
-"""Options of a run without a parent."""
 
 
 async def begin(
@@ -123,20 +108,20 @@ async def begin(
     loaded, known = prepared.loaded, prepared.secrets
     functions.check(loaded, given.settings.python_modules)
     models = model_plan.plan(loaded, given, allowance=options.allowance)
-    kept, part = given.store, options.part
-    conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
+    part = options.part
+    conversation = await (given.store.create(store.new_id()) if key is None else _of_key(given.store, key))
     async with store.release_on_error(conversation):
-        writer = LogWriter(conversation, history.History(), masking.Masker({**known, **models.masked}), kept.kept)
+        masker = masking.Masker({**known, **models.masked})
+        writer = LogWriter(conversation, history.History(), masker, given.kept)
         trial = part.header if part is not None else None
         run.write_header(
             writer, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
         )
-        one = await _run(prepared, writer, given, listener, models, options)
-    return await one.begin() if part is None else await one.drive(part.run(one.engine))
+        opened = await _open(prepared, writer, given, listener, models, options)
+    return await opened.begin() if part is None else await opened.drive(part.run(opened.engine))
 
 
 async def _of_key(kept: store.Store, key: str) -> store.Conversation:
-    """Create the only conversation of a key."""
     while True:
         run_id = await kept.keyed(key)
         conversation = await kept.create(run_id)
@@ -147,7 +132,7 @@ async def _of_key(kept: store.Store, key: str) -> store.Conversation:
         await tasks.to_the_end(conversation.aclose())
 
 
-async def _run(
+async def _open(
     text: prepare.Prepared | workflow_source.WorkflowSource,
     writer: LogWriter,
     given: host.Host,
@@ -157,28 +142,28 @@ async def _run(
     *,
     resumed: bool = False,
 ) -> run.Run:
-    loaded, inputs, known, chosen = text.loaded, text.inputs, text.secrets, given.settings
+    loaded, inputs, known = text.loaded, text.inputs, text.secrets
     private = await asyncio.to_thread(given.kept.private, writer.conversation.id)
-    one = run.Run(
+    opened = run.Run(
         loaded,
         writer,
         inputs=inputs,
         known=known,
         private=private,
         browsers=options.browsers or Chromium(loaded, inputs, known, private, given),
-        keep_browser=chosen.keep_browser,
+        keep_browser=given.settings.keep_browser,
         listener=listener,
         models=models.supply(private, known, loaded.origins(inputs)),
-        python_modules=chosen.python_modules,
+        python_modules=given.settings.python_modules,
     )
-    one.engine.state.holds = options.holds
-    one.engine.state.watch = options.watch
+    state = opened.engine.state
+    state.holds, state.watch = options.holds, options.watch
     if options.begun is not None:
         # A run must be synced before anyone learns its id.
         await writer.barrier()
-        await options.begun(one.id)
-    one.engine.state.emit(events.RunStarted(one.id, loaded.workflow.name, resumed=resumed))
-    return one
+        await options.begun(opened.id)
+    state.emit(events.RunStarted(opened.id, loaded.workflow.name, resumed=resumed))
+    return opened
 
 
 async def resume_run(
@@ -205,24 +190,21 @@ async def resume_run(
     if past.status != "passed":
         # Also one that waits: an answer would have no effect, as it cannot continue.
         run_index.refuse_trial(past, run_id)
-    told = _already_over(past, run_id, given, from_step)
-    if told is not None and not (allow_changed and told.status in FIXED_BY_FILE):
-        return told
-    run_index.refuse_trial(past, run_id)
+    over = _already_over(past, run_id, given, from_step)
+    if over is not None and not (allow_changed and over.status in FIXED_BY_FILE):
+        return over
     assert past.header is not None
     text = workflow_source.text_of(run_id, past.header, given, take=allow_changed)
     if allow_changed:
         functions.check(text.loaded, given.settings.python_modules)
-    if told is not None and not text.changed:
-        return told
-    over: list[events.RunEnded] = []
+    if over is not None and not text.changed:
+        return over
 
-    def may_go_on(now: history.History) -> None:
+    def may_continue(now: history.History) -> None:
         # The last owner may have ended the run, or continued it.
-        told = _already_over(now, run_id, given, from_step)
-        if told is not None and not (text.changed and allow_changed and told.status in FIXED_BY_FILE):
-            over.append(told)
-            raise _OverMeanwhile
+        over = _already_over(now, run_id, given, from_step)
+        if over is not None and not (text.changed and allow_changed and over.status in FIXED_BY_FILE):
+            raise _OverMeanwhile(over)
         text.check(now)
 
     text.check(past)
@@ -234,21 +216,32 @@ async def resume_run(
             given.store,
             run_id,
             masker,
-            may_go_on,
+            may_continue,
             take_over=take_over,
             budget=models.budget_text,
             known=(past, reading),
         )
-    except _OverMeanwhile:
-        return over[0]
+    except _OverMeanwhile as meanwhile:
+        return meanwhile.ended
+    opened = await _reopened(text, writer, given, listener, models, options)
+    if writer.conversation.taken_from is not None:
+        opened.engine.state.emit(events.Said(writer.conversation.taken_from.as_taken()))
+    if text.word is not None:
+        opened.engine.state.emit(events.Said(text.word))
+    return await opened.go_on(from_step)
+
+
+async def _reopened(
+    text: workflow_source.WorkflowSource,
+    writer: LogWriter,
+    given: host.Host,
+    listener: events.Listener | None,
+    models: model_plan.Plan,
+    options: Options,
+) -> run.Run:
     async with store.release_on_error(writer.conversation):
         text.take(writer)
-        one = await _run(text, writer, given, listener, models, options, resumed=True)
-    if writer.conversation.taken_from is not None:
-        one.engine.state.emit(events.Said(writer.conversation.taken_from.as_taken()))
-    if text.word is not None:
-        one.engine.state.emit(events.Said(text.word))
-    return await one.go_on(from_step)
+        return await _open(text, writer, given, listener, models, options, resumed=True)
 
 
 Ended = Callable[["RunState", RunOpsError], Awaitable[None]]
@@ -280,14 +273,12 @@ async def go_on_copy(
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
     masker = masking.Masker({**text.secrets, **models.masked})
     writer = await copies.make(given.store, reading, masker, about, options.parent)
-    async with store.release_on_error(writer.conversation):
-        text.take(writer)
-        one = await _run(text, writer, given, listener, models, options, resumed=True)
-    return await one.drive(_copied(one.engine, ended))
+    opened = await _reopened(text, writer, given, listener, models, options)
+    return await opened.drive(_copied(opened.engine, ended))
 
 
 async def _copied(engine: engines.ExecutionEngine, ended: Ended | None) -> Json:
-    async def nowhere() -> port.Browser | None:
+    async def nowhere() -> None:
         return None
 
     try:
@@ -300,6 +291,10 @@ async def _copied(engine: engines.ExecutionEngine, ended: Ended | None) -> Json:
 
 class _OverMeanwhile(Exception):
     """The run ended between the read and the claim."""
+
+    def __init__(self, ended: events.RunEnded) -> None:
+        super().__init__()
+        self.ended = ended
 
 
 FIXED_BY_FILE = ("paused", "out-of-budget")
@@ -327,17 +322,14 @@ def _already_over(
     return None
 
 
-def _more_is_given(past: history.History, chosen: settings.Settings) -> bool:
-    """True if an out-of-budget run may continue: the settings give another budget, or the used-up one is a session's.
-
-    The next request checks that.
-    """
+def _more_is_given(past: history.History, given: settings.Settings) -> bool:
+    """True if the settings give another budget, or if the used-up one is a session's: the next request checks that."""
     error: dict[str, Json] = (past.ending.data.get("error") if past.ending is not None else None) or {}
     evidence: dict[str, Json] = error.get("evidence") or {}
     if evidence.get("of") == "session":
         return True
     assert past.header is not None
-    return chosen.budget is not None and str(chosen.budget) != past.budget
+    return given.budget is not None and str(given.budget) != past.budget
 
 
 def run_workflow(

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from nodes.errors import LogError
 from runtime.log import entries as log_entries
-from runtime.log.store import file_store, owners, store
+from runtime.log.store import owners, store
 from runtime.system import files, tasks
 
 
@@ -36,7 +36,7 @@ class _Conversation:
         return [log_entries.decode(line) for line in self.lines]
 
 
-class Memory(file_store.InFolder):
+class Memory(store.Kept):
     def __init__(self, folder: Path, lease: float | None, clock: Callable[[], float]) -> None:
         self.home = folder
         self.lease = lease
@@ -91,12 +91,6 @@ class Memory(file_store.InFolder):
         if data is None:
             raise LogError("blob-missing", f"a value of the run is missing: {sha256}", fix="put it back")
         return data
-
-    @override
-    def private(self, conversation: str) -> Path:
-        folder = self.home / "private" / conversation
-        files.folder(folder)
-        return folder
 
     @override
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:

@@ -44,9 +44,7 @@ async def resume(folder: Path, count: int, warm: int, entries: int = ENTRIES) ->
         kept.make()
         past, reading = run_index.load_history(kept, rig.id)
         assert len(reading.entries) >= len(lines)
-        writer = now(
-            run_index.claim(file_store.FileStore.over(kept), rig.id, masking.Masker({}), known=(past, reading))
-        )
+        writer = now(run_index.claim(file_store.FileStore(kept), rig.id, masking.Masker({}), known=(past, reading)))
         let_go(writer.conversation)
         assert len(writer.history.all_attempts()) == loops.NODES * (entries // OF_AN_ITEM)
 

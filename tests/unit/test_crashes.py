@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.engine import block_runs, reconcile
+from runtime.engine import blocks, reconcile
 from runtime.engine.run_state import Verdict
 from runtime.log import entries, history
 from runtime.log.writer import LogWriter
@@ -49,7 +49,7 @@ def deaf(patched: pytest.MonkeyPatch) -> None:
 
 def nothing_in_the_way(patched: pytest.MonkeyPatch) -> None:
     """A `try` runs again whatever it did."""
-    patched.setattr(block_runs, "in_the_way", lambda *_given: [])
+    patched.setattr(blocks.Blocks, "_in_the_way", lambda *_given: [])
 
 
 def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:

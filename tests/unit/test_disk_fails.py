@@ -158,13 +158,13 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patched:
             disk.install(patched)
             try:
-                ended = await keys.begin_or_go_on(prepared, "nightly", host.of_command(chosen))
+                ended = await keys.begin_or_resume(prepared, "nightly", host.of_command(chosen))
                 said.append(str(ended.error["code"]) if ended.error is not None else ended.status)
             except LogError as error:
                 said.append(error.code)
         kept = file_store.Files(chosen.home)
         assert not any(kept.held(each) for each in kept.ids()), disk.failed
-        ended = await keys.begin_or_go_on(prepared, "nightly", host.of_command(chosen))
+        ended = await keys.begin_or_resume(prepared, "nightly", host.of_command(chosen))
         assert (ended.status, ended.output, len(kept.ids())) == ("passed", 49, 1), disk.failed
         if disk.failed is None:
             break

@@ -185,7 +185,7 @@ def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytes
         def __enter__(self) -> None:
             if threading.get_ident() == main:
                 fails.set()
-                while conversation._behind:
+                while conversation._waiting:
                     time.sleep(0.001)
             turn.acquire()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AssertFailed, AuthorError, CassetteMiss, ModelError, OriginRefused, RunOpsError, SiteError
-from runtime.engine import block_runs
+from runtime.engine import blocks
 from runtime.models.cassettes import cassettes
 from runtime.testing import responses, scripted_model
 from tests import models
@@ -78,7 +78,7 @@ ERRORS: list[RunOpsError] = [
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 def test_an_error_of_the_log_is_what_was_raised(error: RunOpsError) -> None:
     """A run that continues after a block that failed knows the error by its class, so that it catches and leaves the same ones."""
-    rebuilt = block_runs.rebuilt({**error.as_json(), "step": "guarded/kind"})
+    rebuilt = blocks.rebuilt({**error.as_json(), "step": "guarded/kind"})
     assert type(rebuilt) is type(error)
     assert rebuilt.as_json() == error.as_json()
     assert rebuilt.path == "guarded/kind"

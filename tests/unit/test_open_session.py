@@ -48,7 +48,7 @@ def folded(kept: file_store.Files, session: str) -> log_session.Session:
 
 def fork(kept: file_store.Files, session: str, line: int | None = None) -> str:
     """The id of a fork; nobody holds it any more."""
-    writer = now(open_session.fork(file_store.FileStore.over(kept), session, NOBODY, line))
+    writer = now(open_session.fork(file_store.FileStore(kept), session, NOBODY, line))
     let_go(writer.conversation)
     return writer.conversation.id
 
@@ -345,7 +345,7 @@ def test_a_session_begins_with_what_it_is_and_who_has_it(kept: file_store.Files)
 def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: file_store.Files) -> None:
     """Each claim has a higher number; a budget that is said anew holds from then on; what is open stays open for who takes the next turn."""
     session = everything(kept, "called", budget="calls=3")
-    writer = now(open_session.reopen(file_store.FileStore.over(kept), session, NOBODY, budget="calls=30"))
+    writer = now(open_session.reopen(file_store.FileStore(kept), session, NOBODY, budget="calls=30"))
     let_go(writer.conversation)
     past = folded(kept, session)
     assert (past.epoch, past.budget, len(past.open_calls())) == (2, "calls=30", 1)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO
 
 from typing_extensions import override
 
@@ -26,15 +26,8 @@ from runtime.system import locks, regular_files, tasks
 
 
 class FileStore(store.Store):
-    def __init__(self, home: Path) -> None:
-        """``home`` is created with the first conversation, for its owner only, and ignored by git. Readers create nothing."""
-        self.files = Files(home)
-
-    @classmethod
-    def over(cls, files: Files) -> FileStore:
-        kept = cls(files.home)
-        kept.files = files
-        return kept
+    def __init__(self, home: Path | Files) -> None:
+        self.files = home if isinstance(home, Files) else Files(home)
 
     @property
     @override
@@ -66,45 +59,16 @@ class FileStore(store.Store):
         return await asyncio.to_thread(self.files.keyed, key)
 
 
-class InFolder(store.Kept, Protocol):
-    home: Path
-
-    def file(self, conversation: str, name: str, *, private: bool) -> Path:
-        return self._folder(conversation, private=private) / name
-
-    def _folder(self, conversation: str, *, private: bool) -> Path:
-        return self.home / ("private" if private else "files") / conversation
-
-    @override
-    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
-        return regular_files.read(self.file(conversation, name, private=private))
-
-    @override
-    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
-        folder = self._folder(conversation, private=private)
-        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
-
-    @override
-    def private_folders(self) -> list[Path]:
-        return store.named_after_conversations(self.home / "private")
-
-    @override
-    def files(self, conversation: str) -> Path:
-        return self._folder(conversation, private=False)
-
-
-class Files(InFolder):
+class Files(store.Kept):
     """Conversations as files in ``.runops/``, for callers that may block."""
 
     opens: type[OpenFile]
-    """Class of an open log."""
 
     def __init__(self, home: Path) -> None:
         """``home`` is created with the first conversation, for its owner only, and ignored by git. Readers create nothing."""
         self.home = home
         self._made = False
         self.coming: dict[str, bytes] = {}
-        """Blobs that are not yet on disk, by hash."""
         self._known: tuple[str, bytes, list[log_entries.AnyEntry]] = ("", b"", [])
         """The log that was read last: its id, its whole lines, its entries. A caller that reads a run and then claims it parses it once."""
 
@@ -120,14 +84,9 @@ class Files(InFolder):
                 system_files.write_once(ignore, b"*\n")
         self._made = True
 
-    @property
-    @override
-    def place(self) -> str:
-        return str(self.home)
-
     def create(self, conversation: str) -> OpenFile:
         self.make()
-        path = self._file(conversation)
+        path = self.conversation_file(conversation)
         with _disk(path), contextlib.ExitStack() as undone:
             if (handle := locks.hold(path, make=True)) is None:
                 raise owners.refused(conversation, lambda: _whole_entries(path))
@@ -182,7 +141,7 @@ class Files(InFolder):
     def read(self, conversation: str, after: int = 0) -> store.Reading:
         path = self._existing(conversation)
         with _reads(path), self._there(conversation), regular_files.opened(path) as file:
-            offset = integrity.offset_behind(file, after) if after else 0
+            offset = integrity.offset_after(file, after) if after else 0
             data = file.read()
         if after:
             entries, torn = integrity.parse(path, data, after=after, offset=offset)
@@ -200,17 +159,22 @@ class Files(InFolder):
 
     @override
     def first(self, conversation: str) -> log_entries.AnyEntry | None:
-        path = self._existing(conversation)
-        with self._there(conversation), _told_by_reading(), regular_files.opened(path) as lines:
-            return log_entries.decode(lines.readline())
-        return None
+        return self._at_once(conversation, lambda lines: log_entries.decode(lines.readline()))
 
     @override
     def last(self, conversation: str) -> log_entries.AnyEntry | None:
+        return self._at_once(conversation, integrity.last_entry)
+
+    def _at_once(
+        self, conversation: str, find: Callable[[BinaryIO], log_entries.AnyEntry | None]
+    ) -> log_entries.AnyEntry | None:
+        """Return an entry found without reading all of the log; None if it cannot be read: a reader of all of it reports that."""
         path = self._existing(conversation)
-        with self._there(conversation), _told_by_reading(), regular_files.opened(path) as lines:
-            return integrity.last_entry(lines)
-        return None
+        try:
+            with self._there(conversation), regular_files.opened(path) as lines:
+                return find(lines)
+        except (OSError, log_entries.BadLine, LogError):
+            return None
 
     @override
     def ids(self) -> list[str]:
@@ -234,10 +198,9 @@ class Files(InFolder):
                 f"a value of the run cannot be read: {error.strerror or error} ({path})",
                 fix="make the file readable, or put it back",
             ) from None
-        if data is None:
-            raise LogError("blob-missing", f"a value of the run is missing: {path}", fix="put the file back")
-        if hashlib.sha256(data).hexdigest() != sha256:
-            raise LogError("blob-missing", f"a value of the run was changed: {path}", fix="put the file back as it was")
+        if data is None or hashlib.sha256(data).hexdigest() != sha256:
+            what = "is missing" if data is None else "was changed"
+            raise LogError("blob-missing", f"a value of the run {what}: {path}", fix="put the file back as it was")
         return data
 
     def blob_file(self, sha256: str) -> Path:
@@ -250,16 +213,13 @@ class Files(InFolder):
 
     @override
     def has(self, conversation: str) -> bool:
-        return store.ID.match(conversation) is not None and self._file(conversation).exists()
+        return store.ID.match(conversation) is not None and self.conversation_file(conversation).exists()
 
     @override
     def held(self, conversation: str) -> bool:
         path = self._existing(conversation)
         with _reads(path), self._there(conversation):
             return locks.is_held(path)
-
-    def conversation_file(self, conversation: str) -> Path:
-        return self._file(conversation)
 
     def keyed(self, key: str) -> str:
         self.make()
@@ -286,20 +246,18 @@ class Files(InFolder):
     @override
     def private(self, conversation: str) -> Path:
         self.make()
-        folder = self.home / "private" / conversation
-        with _disk(folder):
-            system_files.folder(folder)
-        return folder
+        with _disk(self._folder(conversation, private=True)):
+            return super().private(conversation)
 
     @override
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
-        return [self._file(conversation), *map(self.blob_file, blobs)]
+        return [self.conversation_file(conversation), *map(self.blob_file, blobs)]
 
-    def _file(self, conversation: str) -> Path:
+    def conversation_file(self, conversation: str) -> Path:
         return self.home / "conversations" / f"{conversation}.jsonl"
 
     def _existing(self, conversation: str) -> Path:
-        path = self._file(conversation)
+        path = self.conversation_file(conversation)
         with _reads(path):
             known = self.has(conversation)
         if not known:
@@ -344,10 +302,9 @@ class OpenFile(store.Conversation):
         self._failed: OSError | None = None
         self._unsynced = False
         self._kept: set[str] = set()
-        """Hashes of the blobs whose names are known to be synced."""
         self._thread: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
-        self._behind = 0
+        self._waiting = 0
         """Number of items that the thread has yet to write."""
 
     @override
@@ -355,11 +312,11 @@ class OpenFile(store.Conversation):
         written = log_entries.numbered(entry, self._seq + 1)
         line = log_entries.encode(written)
         with self._turn:
-            waits = self._behind > 0
-            # Only now: a value that failed meanwhile has dropped the lines behind it, and none may follow them.
+            waits = self._waiting > 0
+            # Only now: a value that failed meanwhile has dropped the lines after it, and none may follow them.
             self._refuse_failed()
             if waits:
-                self._behind += 1
+                self._waiting += 1
         if waits:
             self._submit(partial(self._in_turn, self._write, line))
         else:
@@ -377,14 +334,14 @@ class OpenFile(store.Conversation):
             return blob
         self._files.coming[blob.sha256] = data
         with self._turn:
-            self._behind += 1
+            self._waiting += 1
         self._submit(partial(self._in_turn, self._keep, blob.sha256, data))
         return blob
 
     @override
     async def barrier(self) -> None:
         self._refuse_failed()
-        if self._unsynced or self._behind:
+        if self._unsynced or self._waiting:
             await tasks.to_the_end(asyncio.wrap_future(self._submit(self._sync)))
 
     @override
@@ -441,7 +398,7 @@ class OpenFile(store.Conversation):
             pass
         finally:
             with self._turn:
-                self._behind -= 1
+                self._waiting -= 1
 
     def _sync(self) -> None:
         self._refuse_failed()
@@ -505,17 +462,6 @@ def _whole_entries(path: Path) -> list[log_entries.AnyEntry]:
         return integrity.parse(path, regular_files.read(path))[0]
     except LogError:
         return []
-
-
-@contextlib.contextmanager
-def _told_by_reading() -> Generator[None]:
-    """Ignore what cannot be read: a reader of the whole log reports it."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except (OSError, log_entries.BadLine, LogError):
-        pass
 
 
 @contextlib.contextmanager

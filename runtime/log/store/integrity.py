@@ -81,7 +81,7 @@ def parse(
 _NUMBER = re.compile(rb'\{"v":\d+,"seq":(\d+),')
 
 
-def offset_behind(file: BinaryIO, number: int) -> int:
+def offset_after(file: BinaryIO, number: int) -> int:
     """Return the offset of the line after line ``number``, or of the log's end. A binary search leaves most of the log unread."""
     low, high = 0, file.seek(0, os.SEEK_END)
     while low < high:
@@ -131,13 +131,13 @@ def is_copying(entries: Iterable[log_entries.AnyEntry]) -> bool:
     """True if these are the first entries of a fork that has not taken over everything: then only its first line was ever synced."""
     copying = False
     for entry in entries:
-        copying = goes_on_copying(entry, copying)
+        copying = still_copying(entry, copying)
         if not copying:
             break
     return copying
 
 
-def goes_on_copying(entry: log_entries.AnyEntry, before: bool) -> bool:
+def still_copying(entry: log_entries.AnyEntry, before: bool) -> bool:
     """True if the fork still copies after ``entry``; ``before``: it did before."""
     match entry:
         case log_entries.Scope(session=log_entries.SessionHeader(forked=log_entries.Forked())):
@@ -198,17 +198,15 @@ def _holds_synced(tail: bytes, *, copying: bool) -> bool:
         except log_entries.BadLine:
             continue
         if copying:
-            copying = goes_on_copying(entry, copying)
+            copying = still_copying(entry, copying)
             continue
-        match entry:
-            case (
-                log_entries.Call(effect="effect")
-                | log_entries.Assistant()
-                | log_entries.Note(name="requested" | "submitted" | "paused" | "ended")
-            ):
-                return True
-            case _:
-                pass
+        synced_notes = ("requested", "submitted", "paused", "ended")
+        if (
+            (isinstance(entry, log_entries.Call) and entry.effect == "effect")
+            or isinstance(entry, log_entries.Assistant)
+            or (isinstance(entry, log_entries.Note) and entry.name in synced_notes)
+        ):
+            return True
     return False
 
 

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from nodes.errors import Replaced, RunHeld
 from nodes.values import Json
@@ -34,7 +35,6 @@ class Holder:
     host: str
     epoch: int
     since: str
-    """Time of its claim: ISO 8601 UTC."""
 
     @property
     def here(self) -> bool:
@@ -56,7 +56,6 @@ class Holder:
 
 
 def me() -> dict[str, Json]:
-    """Return the identity of this process: its id, its start, the machine's boot, and the machine."""
     pid = os.getpid()
     return {"pid": pid, "started": processes.started(pid), "boot": processes.boot(), "host": socket.gethostname()}
 
@@ -65,9 +64,8 @@ def last(entries: Entries) -> Holder | None:
     """Return the last process that claimed the run, running or not."""
     for entry in reversed(entries):
         if isinstance(entry, log_entries.Note) and entry.name == "claimed":
-            said = entry.data
-            pid, started, boot, host = int(said["pid"]), str(said["started"]), str(said["boot"]), str(said["host"])
-            return Holder(pid, started, boot, host, int(said["epoch"]), since=entry.at)
+            data: dict[str, Any] = entry.data
+            return Holder(*(data[name] for name in ("pid", "started", "boot", "host", "epoch")), since=entry.at)
     return None
 
 
@@ -78,15 +76,14 @@ def noun(entries: Entries) -> str:
     return "build" if first.session.purpose == "build" else "session"
 
 
-GOES_ON = {"run": "resume", "session": "chat --resume", "build": "build --resume"}
-"""Commands that continue a conversation, by its kind."""
+COMMANDS = {"run": "resume", "session": "chat --resume", "build": "build --resume"}
 
 
 def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None = None) -> RunHeld:
     """Return the error for a run or session that is owned; ``what`` is its kind, if not taken from the entries."""
     what = what or noun(entries)
     holder = last(entries)
-    take = f"runops {GOES_ON[what]} {run} --take-over"
+    take = f"runops {COMMANDS[what]} {run} --take-over"
     return RunHeld(
         "run-held",
         f"{what} {run} is held by {holder.named() if holder else 'a process that has just claimed it'}",
@@ -112,13 +109,13 @@ def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
 def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
     """Return the error for an owner, by the number of its claim, whose run another one has claimed since."""
     holder = last(entries)
-    known = holder is not None and holder.epoch > epoch
-    who = holder.named() if holder and known else "another owner"
+    if holder is not None and holder.epoch <= epoch:
+        holder = None
     return Replaced(
         "replaced",
-        f"{noun(entries)} {run} is held by {who}, and continues there",
+        f"{noun(entries)} {run} is held by {holder.named() if holder else 'another owner'}, and continues there",
         fix=f"nothing is to be done here; `runops show {run}` tells how far it is",
-        evidence=holder.told() if holder and known else {},
+        evidence=holder.told() if holder else {},
     )
 
 
@@ -140,11 +137,8 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
             break
         # Between its lock and its entry an owner is not identified: the last entry is that of an earlier one.
         if time.monotonic() > until:
-            raise held(
-                run,
-                entries,
-                f"the process that holds it does not say who it is; end it, then `runops {GOES_ON[noun(entries)]} {run}`",
-            )
+            again = f"`runops {COMMANDS[noun(entries)]} {run}`"
+            raise held(run, entries, f"the process that holds it has not identified itself; end it, then {again}")
         time.sleep(0.05)
     if holder.pid == os.getpid():
         raise held(run, entries, "it is held by this very process: wait until it ends there")
@@ -157,21 +151,16 @@ def _holds(path: Path, holder: Holder, entries: Entries) -> bool:
     if known is not None:
         return known == holder.pid
     # The kernel does not say. An owner that wrote the run's end is about to release the lock, or has done so.
-    notes = (
-        entry
-        for entry in reversed(entries)
-        if isinstance(entry, log_entries.Note) and entry.name in ("claimed", "ended")
-    )
-    return next(notes).name == "claimed"
+    names = (entry.name for entry in reversed(entries) if isinstance(entry, log_entries.Note))
+    return next(name for name in names if name in ("claimed", "ended")) == "claimed"
 
 
 def _taken_from(path: Path, holder: Holder, run: str, read: Callable[[], Entries]) -> int:
     try:
         processes.end(holder.pid, holder.started)
     except PermissionError:
-        raise held(
-            run, read(), f"process {holder.pid} belongs to another user: only that one may take it over"
-        ) from None
+        why = f"process {holder.pid} belongs to another user: only that one may take it over"
+        raise held(run, read(), why) from None
     until = time.monotonic() + END_SECONDS
     while (handle := locks.hold(path)) is None:
         now = last(read())

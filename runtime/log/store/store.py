@@ -1,4 +1,4 @@
-"""Interface of the store of conversations, for the engine and everything else. ``runtime.log.store.file_store`` keeps them in a folder."""
+"""Interface of the store of conversations. ``runtime.log.store.file_store`` keeps them in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing_extensions import override
 from nodes.errors import LogError, UsageError
 from runtime.log import entries as log_entries
 from runtime.log.store import owners
-from runtime.system import tasks
+from runtime.system import files, regular_files, tasks
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}\Z")
@@ -133,12 +133,17 @@ class Summary:
 
 
 class Kept(Protocol):
-    """Contents of a store, for blocking callers outside the event loop. Each method takes as long as the disk or the network does."""
+    """Contents of a store, for blocking callers outside the event loop. Each method takes as long as the disk or the network does.
+
+    Files of runs and data of this machine alone are in the folder ``home``, unless a store overrides the methods about them.
+    """
+
+    home: Path
 
     @property
     def place(self) -> str:
-        """Name of the store in messages, such as its folder."""
-        ...
+        """Name of the store in messages."""
+        return str(self.home)
 
     def has(self, conversation: str) -> bool:
         """True if there is a log of that id, whatever is in it."""
@@ -177,13 +182,11 @@ class Kept(Protocol):
                 break
             if before is not None and each >= before:
                 continue
-            try:
-                told = self._summary(each)
-            except UsageError:
-                # It was deleted after its name was read.
-                continue
-            if state in (None, told.state):
-                found.append(told)
+            # It may have been deleted after its name was read.
+            with contextlib.suppress(UsageError):
+                summary = self._summary(each)
+                if state in (None, summary.state):
+                    found.append(summary)
         return found
 
     def _summary(self, conversation: str) -> Summary:
@@ -206,25 +209,34 @@ class Kept(Protocol):
         """Return a blob's bytes. Raises LogError ``blob-missing`` if they are missing or do not match the hash."""
         ...
 
+    def file(self, conversation: str, name: str, *, private: bool) -> Path:
+        return self._folder(conversation, private=private) / name
+
+    def _folder(self, conversation: str, *, private: bool) -> Path:
+        return self.home / ("private" if private else "files") / conversation
+
     def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
         """Return the content of a file that ``Conversation.put_file`` kept. Raises OSError; FileNotFoundError if there is none."""
-        ...
+        return regular_files.read(self.file(conversation, name, private=private))
 
     def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
         """Return the names of the files that a conversation keeps, in order."""
-        ...
+        folder = self._folder(conversation, private=private)
+        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
 
     def private(self, conversation: str) -> Path:
         """Return the folder (0700) for a conversation's data on this machine alone, such as its browser profile; created if missing."""
-        ...
+        folder = self._folder(conversation, private=True)
+        files.folder(folder)
+        return folder
 
     def private_folders(self) -> list[Path]:
         """Return the existing private folders, each named after its conversation."""
-        ...
+        return named_after_conversations(self.home / "private")
 
     def files(self, conversation: str) -> Path:
         """Return the folder for the files of the conversation's run. The first caller that keeps one creates it."""
-        ...
+        return self._folder(conversation, private=False)
 
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
         """Return the files that hold the conversation and the blobs of these hashes; empty if there are none."""
@@ -293,10 +305,6 @@ class Unwritten(Conversation):
     @override
     def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
         raise AssertionError(f"a reader of {self.id} keeps {path}")
-
-    @override
-    async def barrier(self) -> None:
-        pass
 
     @override
     async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> File:
