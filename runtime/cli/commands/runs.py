@@ -80,12 +80,11 @@ HEAD = ["run", "state", "started", "took", "steps", "workflow"]
 
 
 def row(run: run_index.RunSummary) -> list[str]:
-    seconds = seconds_of(run)
     return [
         run.id,
         run.state,
         when(run.started),
-        duration(seconds) if seconds is not None else "",
+        duration(seconds_of(run)),
         str(run.steps),
         one_line(run.problem or run.workflow),
     ]
