@@ -150,7 +150,7 @@ def followed(
         held = make(front.run(opening))
         try:
             held.screen.say("  ".join(filter(None, (held.command, held.id, held.subject.title))))
-            foreground_run.say_taken(held.writer.conversation.taken_from)
+            foreground_run.report_takeover(held.writer.conversation.taken_from)
             yield front, held
         finally:
             front.complete(held.close())

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 import traceback
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -132,12 +131,9 @@ def _ended_by(error: BaseException, arguments: list[str]) -> int:
             # Typer puts its own words before pydantic's message.
             message = error.format_message().replace(": Value error, ", ": ").replace(": Input ", ": it ")
             return _failed(UsageError("usage", f"{message[0].lower()}{message[1:].rstrip('.')}"), arguments)
-        case signals.Interrupted():
-            console.say("interrupted")
-            return error.exit
         case KeyboardInterrupt() | typer.Abort():
             console.say("interrupted")
-            return 130
+            return error.exit if isinstance(error, signals.Interrupted) else 130
         case SystemExit():
             return error.code if isinstance(error.code, int) else int(error.code is not None)
         case BrokenPipeError() if console.gone(sys.stdout) or console.gone(sys.stderr):
@@ -151,18 +147,15 @@ def _ended_by(error: BaseException, arguments: list[str]) -> int:
 
 def _failed(error: RunOpsError, arguments: list[str]) -> int:
     console.say(_masked(console.failure(error, console.next_command(error, arguments))))
-    if "--json" in arguments:
-        with contextlib.suppress(RunOpsError):
-            console.result(_masked(console.as_json(status="error", exit=error.exit, error=error.as_json())))
-    return error.exit
+    return _give_error(error, error.exit, arguments)
 
 
 def _bug(error: BaseException, arguments: list[str]) -> int:
     text = _masked("".join(traceback.format_exception(error)))
     if os.environ.get("RUNOPS_TRACEBACK"):
         console.say(text)
-        where = "Its traceback stands above."
-    elif file := _kept(text):
+        where = "Its traceback is above."
+    elif file := _save(text):
         where = f"Its traceback is in {file}; with RUNOPS_TRACEBACK=1 it is printed instead."
     else:
         where = "Set RUNOPS_TRACEBACK=1 and give the command again to see its traceback."
@@ -173,10 +166,15 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
     )
     if arguments and arguments[0] in ("run", "resume", "decide", "answer"):
         console.say("  again  runops resume last")
+    return _give_error(InternalError("bug", what), BUG, arguments)
+
+
+def _give_error(error: RunOpsError, code: int, arguments: list[str]) -> int:
+    """Print the error as JSON, if the command was asked for JSON; return the exit code."""
     if "--json" in arguments:
         with contextlib.suppress(RunOpsError):
-            console.result(console.as_json(status="error", exit=BUG, error=InternalError("bug", what).as_json()))
-    return BUG
+            console.result(_masked(console.error_json(error, code)))
+    return code
 
 
 def _masked(text: str) -> str:
@@ -188,24 +186,12 @@ def _masked(text: str) -> str:
     return Masker(host.ENVIRONMENT.seen).text(text)
 
 
-def _kept(text: str) -> Path | None:
-    """Write the traceback to a file that only its owner can read; return its path."""
-    name = f"runops-bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    for folder in _folders():
-        try:
-            handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-        except OSError:
-            continue
-        return folder / name
-    return None
-
-
-def _folders() -> list[Path]:
-    folders = [Path(tempfile.gettempdir())]
-    with contextlib.suppress(Exception):
-        from runtime.settings import settings
-
-        folders.insert(0, settings.load().home)
-    return folders
+def _save(text: str) -> str | None:
+    """Write the traceback to a temporary file that only its owner can read; return its path, or None if that fails."""
+    try:
+        handle, name = tempfile.mkstemp(".txt", time.strftime("runops-bug-%Y%m%d-%H%M%S-"))
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError:
+        return None
+    return name

@@ -121,8 +121,7 @@ class Batch:
         try:
             ended = run.follow(
                 front,
-                carrier,
-                lambda carrier, listener: carrier.begin(
+                lambda listener: carrier.begin(
                     prepared, key=self.key, allow_changed=self.allow_changed, listener=listener
                 ),
             )
@@ -132,8 +131,8 @@ class Batch:
             return
         except Exception:
             outcome.run = run.id
-            if run.told is not None:
-                outcome.end(run.told, run.told.exit)
+            if run.ended is not None:
+                outcome.end(run.ended, run.ended.exit)
             raise
         outcome.run = run.id
         if ended is None and run.id is None:
@@ -141,38 +140,33 @@ class Batch:
         else:
             outcome.end(ended, run.code(ended))
         self._signal = run.signal
-        run.tell(ended, quiet=self.quiet)
+        run.report(ended, quiet=self.quiet)
         if not self.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
             output: Json = ended.output if self.plain else {str(outcome.file): ended.output}
             console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
-        refused = [each for each in self.outcomes if each.error is not None]
+        """Print the errors; a mistake of a file is printed once, although it is also one of the files that use it."""
+        refused = [(each, each.error) for each in self.outcomes if each.error is not None]
         alone = len(self.outcomes) == 1
-        told: set[diagnostics.Diagnostic] = set()
-        for outcome in refused:
-            error = outcome.error
-            assert error is not None
+        printed: set[diagnostics.Diagnostic] = set()
+        for outcome, error in refused:
+            shown = error
             if isinstance(error, diagnostics.WorkflowInvalid):
-                # A file's mistakes are also those of the files that use it.
-                new = [each for each in error.diagnostics if each not in told]
-                told.update(new)
+                new = [each for each in error.diagnostics if each not in printed]
+                printed.update(new)
                 if not new:
-                    console.say(
-                        f"{escapes.line(str(outcome.file))} uses a file whose mistakes stand above, or is that file\n"
-                    )
                     continue
-                error = diagnostics.WorkflowInvalid(new, str(outcome.file))
-            following = console.next_command(error, [*self.arguments]) if alone else None
-            console.say(console.failure(error, following, place=None if alone else str(outcome.file)))
+                shown = diagnostics.WorkflowInvalid(new, str(outcome.file))
+            following = console.next_command(shown, [*self.arguments]) if alone else None
+            console.say(console.failure(shown, following, place=None if alone else str(outcome.file)))
         if not alone:
             console.say(f"{len(refused)} of {count(len(self.outcomes), 'file')} cannot be run, so none was begun")
-        return self._result(results.worst(each.error.exit for each in refused if each.error is not None))
+        return self._result(results.worst(error.exit for _, error in refused))
 
     def _sum_up(self) -> int:
         codes = [each.exit for each in self.outcomes if each.exit is not None]
-        left = [each for each in self.outcomes if each.state == "not-begun"]
-        if self._signal is not None and left:
+        if self._signal is not None and any(each.state == "not-begun" for each in self.outcomes):
             codes.append(signals.exit_code(self._signal))
         if self._unwritten is not None:
             console.say(console.failure(self._unwritten))
@@ -198,39 +192,36 @@ class Batch:
             self._unwritten = error
 
 
-WORDS = {"error": "NOT RUN", "not-begun": "not begun", "passed": "passed"}
+STATES: dict[results.State, str] = {
+    "passed": "passed",
+    "failed": "FAILED",
+    "paused": "PAUSED",
+    "interrupted": "INTERRUPTED",
+    "out-of-budget": "OUT OF BUDGET",
+    "replaced": "REPLACED",
+    "error": "NOT RUN",
+    "begun": "BEGUN",
+    "not-begun": "not begun",
+}
 
 
 def summary(ended: Sequence[results.Outcome]) -> list[str]:
     tally = Counter(each.state for each in ended)
-    words = [f"{tally[state]} {WORDS.get(state, state).lower().replace('-', ' ')}" for state in STATES if tally[state]]
-    lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]
+    counts = [f"{tally[state]} {word.lower()}" for state, word in STATES.items() if tally[state]]
+    lines = [f"{', '.join(counts)}  {duration(sum(each.seconds for each in ended))}"]
     names = [escapes.line(str(each.file)) for each in ended]
     wide = max(map(len, names))
     for each, name in zip(ended, names, strict=True):
-        word = WORDS.get(each.state, each.state.upper().replace("-", " "))
         ran = f"{each.run}  {duration(each.seconds)}" if each.run is not None else ""
         why = one_line(f"{each.step or ''}  {(each.problem or {}).get('message', '')}")
-        lines.append(f"  {word:<11}  {name:<{wide}}  {ran}  {why}".rstrip())
+        lines.append(f"  {STATES[each.state]:<11}  {name:<{wide}}  {ran}  {why}".rstrip())
     spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
     if spent:
         lines.append(f"  cost   {costs.told(ledger.together(spent))}")
     stopped = next((each for each in ended if each.run is not None and each.state != "passed"), None)
     if stopped is not None:
+        again = {"again": f"runops resume {stopped.run}"} if stopped.state == "interrupted" else {}
+        following = foreground_run.next_step(stopped.ended) if stopped.ended is not None else again
         lines.append(f"  look   runops show {stopped.run}")
-        following = {"again": f"runops resume {stopped.run}"} if stopped.state == "interrupted" else {}
-        following = foreground_run.next_step(stopped.ended) if stopped.ended is not None else following
         lines += [f"  {name:<6} {following[name]}" for name in ("again", "answer") if name in following]
     return lines
-
-
-STATES: tuple[results.State, ...] = (
-    "passed",
-    "failed",
-    "paused",
-    "interrupted",
-    "out-of-budget",
-    "replaced",
-    "error",
-    "not-begun",
-)

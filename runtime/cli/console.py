@@ -13,7 +13,7 @@ import sys
 from collections.abc import Generator
 from typing import TextIO
 
-from nodes.errors import LogError, RunHeld, RunOpsError, SetupError, UsageError
+from nodes.errors import LogError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime.display import escapes, facts
 from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
@@ -23,12 +23,8 @@ VERSION = 1
 """Version of every JSON object that a command prints."""
 
 
-def talk() -> Talk:
-    return Talk(sys.stderr)
-
-
-def say(text: str = "") -> None:
-    talk().line(text)
+def say(text: str) -> None:
+    Talk(sys.stderr).line(text)
 
 
 def ask(text: str) -> str:
@@ -90,9 +86,9 @@ def columns() -> int | None:
 
 def table(rows: list[list[str]]) -> list[str]:
     """Align rows in columns; on a terminal the last column is cut to fit, elsewhere nothing is."""
-    wide = [max(width_of(cells[column]) for cells in rows) for column in range(len(rows[0]))]
+    wide = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     lines = [
-        "  ".join(cell + " " * (wide[column] - width_of(cell)) for column, cell in enumerate(cells)).rstrip()
+        "  ".join(cell + " " * (room - width_of(cell)) for cell, room in zip(cells, wide, strict=True)).rstrip()
         for cells in rows
     ]
     most = columns()
@@ -103,10 +99,13 @@ def as_json(**fields: Json) -> str:
     return escapes.as_json({"version": VERSION, **fields}, indent=2)
 
 
+def error_json(error: RunOpsError, code: int) -> str:
+    return as_json(status="error", exit=code, error=error.as_json())
+
+
 def paint(text: str, *codes: int, stream: TextIO | None = None) -> str:
     """Colour ``text``, if ``stream`` (stderr) is a terminal with colours and ``NO_COLOR`` is not set."""
-    wanted = coloured(Talk(stream if stream is not None else sys.stderr))
-    return escapes.styled(text, *codes) if wanted else text
+    return escapes.styled(text, *codes) if coloured(Talk(stream or sys.stderr)) else text
 
 
 BOLD, RED, YELLOW = 1, 31, 33
@@ -115,7 +114,7 @@ BOLD, RED, YELLOW = 1, 31, 33
 def failure(error: RunOpsError, next_command: str | None = None, *, place: str | None = None) -> str:
     render = getattr(error, "render", None)
     if callable(render):  # a file with mistakes shows each at its place
-        lines = [str(render(colour=coloured(talk()))), ""]
+        lines = [str(render(colour=coloured(Talk(sys.stderr)))), ""]
     else:
         where = error.path or place
         named = f" {escapes.line(where)}:" if where else ""
@@ -132,11 +131,13 @@ def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
     """Return the command to type after an error of the command given by ``arguments``; None where the fix names one."""
     if "runops " in (error.fix or "") or "type: " in (error.fix or ""):
         return None
-    if isinstance(error, RunHeld | LogError):
-        return "runops runs"
-    if isinstance(error, SetupError):
-        return shlex.join(["runops", *arguments])
-    if isinstance(error, UsageError):
-        known = arguments and not arguments[0].startswith("-") and error.code != "unknown-command"
-        return f"runops {arguments[0]} --help" if known else "runops --help"
-    return None
+    match error:
+        case LogError():
+            return "runops runs"
+        case SetupError():
+            return shlex.join(["runops", *arguments])
+        case UsageError():
+            known = arguments and not arguments[0].startswith("-") and error.code != "unknown-command"
+            return f"runops {arguments[0]} --help" if known else "runops --help"
+        case _:
+            return None

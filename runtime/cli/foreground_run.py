@@ -24,13 +24,10 @@ from runtime.runs import answers, patches, runtime
 from runtime.runs.runtime import Runtime
 from runtime.workspace import host
 
-MENDABLE = frozenset(
+REPAIRABLE = frozenset(
     {"target-not-found", "target-ambiguous", "target-not-actionable", "field-not-found", "verify-failed", "timeout"}
 )
 """Error codes after which the site may differ from the file; `runops repair` can explain them."""
-
-Begin = Callable[[Runtime, events.Listener], Awaitable[runtime.Run]]
-"""Starts or resumes a run, with the given listener."""
 
 
 class Run:
@@ -41,7 +38,7 @@ class Run:
         self._again = again
         self.id: str | None = None
         """Known once the run's log is open."""
-        self.told: events.RunEnded | None = None
+        self.ended: events.RunEnded | None = None
         """The run's outcome, once it has reported one."""
         self.signal: int | None = None
         """The signal that interrupted it."""
@@ -50,22 +47,24 @@ class Run:
         if isinstance(event, events.RunStarted):
             self.id = event.run
         elif isinstance(event, events.RunEnded):
-            self.told = event
+            self.ended = event
         self.display(event)
 
-    def follow(self, front: foreground.Foreground, carrier: Runtime, begin: Begin) -> events.RunEnded | None:
-        """Let ``carrier`` execute the run; return None if it was interrupted before it reported an outcome."""
+    def follow(
+        self, front: foreground.Foreground, begin: Callable[[events.Listener], Awaitable[runtime.Run]]
+    ) -> events.RunEnded | None:
+        """Start or resume the run with ``begin``, and wait for its end; return None if it was interrupted before it reported an outcome."""
 
         async def carried() -> events.RunEnded:
             with self.display:
-                run = await begin(carrier, self.listen)
+                run = await begin(self.listen)
                 return await run.to_its_end()
 
         try:
             return front.run(carried())
         except signals.Interrupted as interrupted:
             self.signal = interrupted.number
-            return self.told
+            return self.ended
 
     def notice(self) -> None:
         self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
@@ -83,7 +82,7 @@ class Run:
         os._exit(signals.exit_code(number))
 
     def last_words(self) -> str:
-        return "" if self.told is not None and self.told.status == "passed" else self._interrupted()
+        return "" if self.ended is not None and self.ended.status == "passed" else self._interrupted()
 
     def _interrupted(self) -> str:
         if self.id is None:
@@ -97,20 +96,26 @@ class Run:
             return signals.exit_code(self.signal)
         return ended.exit if ended is not None else 130
 
-    def tell(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
+    def report(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
-            waits = patches.waits(self._kept, ended.run)
-            console.say(closing(ended, self._again, waits=waits))
+            console.say(closing(ended, self._again, waits=patches.waits(self._kept, ended.run)))
 
 
-def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, trial: str | None = None) -> None:
+def carry_out(
+    begin: Callable[[Runtime, events.Listener], Awaitable[runtime.Run]],
+    *,
+    here: host.Host,
+    as_json: bool,
+    quiet: bool,
+    trial: str | None = None,
+) -> None:
     """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError if it could not start.
 
     ``trial`` is the command line of a trial: its output is printed as JSON, and it cannot be resumed.
     """
-    hush()
+    silence()
     run = Run(choose(quiet=quiet), here.kept, trial)
 
     with signals.handled_by(run.leave):
@@ -118,25 +123,24 @@ def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, tria
             foreground.Foreground(run.last_words, clear=run.clear, notice=run.notice) as front,
             front.holding(Runtime.of(here)) as carrier,
         ):
-            ended = run.follow(front, carrier, begin)
+            ended = run.follow(front, lambda listener: begin(carrier, listener))
         code = run.code(ended)
-        run.tell(ended, quiet=quiet)
+        run.report(ended, quiet=quiet)
         if as_json:
             state = "interrupted" if ended is None else ended.status
             console.result(endings.of_run(ended, run.id, state, code).as_json())
-        elif ended is not None and ended.status == "passed" and trial is not None:
-            console.result(escapes.as_json(ended.output, indent=2))
-        elif ended is not None and ended.status == "passed" and ended.output is not None:
-            console.result(facts.result_text(ended.output))
+        elif ended is not None and ended.status == "passed" and (trial is not None or ended.output is not None):
+            form = escapes.as_json(ended.output, indent=2) if trial is not None else facts.result_text(ended.output)
+            console.result(form)
     raise typer.Exit(code)
 
 
-def say_taken(holder: owners.Holder | None) -> None:
+def report_takeover(holder: owners.Holder | None) -> None:
     if holder is not None:
         console.say(holder.as_taken())
 
 
-def hush() -> None:
+def silence() -> None:
     """Silence logs of libraries, and Python's messages about objects that outlive the loop."""
     if os.environ.get("RUNOPS_TRACEBACK"):
         return
@@ -159,12 +163,11 @@ def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
         case "out-of-budget":
             return {"again": costs.resume_command(run, ended.error)}
         case _:
-            more: dict[str, str] = {}
+            repair = f"runops repair --run {run}"
+            more = {"again": f"runops resume {run}"}
             if waits:
-                more["repair"] = f"runops repair --run {run} --apply   (a fix of it is ready, and not applied)"
-            elif (ended.error or {}).get("code") in MENDABLE:
-                more["repair"] = f"runops repair --run {run}"
-            return {**more, "again": f"runops resume {run}"}
+                return {"repair": f"{repair} --apply   (a fix of it is ready, and not applied)", **more}
+            return {"repair": repair, **more} if (ended.error or {}).get("code") in REPAIRABLE else more
 
 
 def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
@@ -177,7 +180,6 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     colour = console.YELLOW if ended.status in ("paused", "out-of-budget", "replaced") else console.RED
     word = console.paint(ended.status.upper().replace("-", " "), console.BOLD, colour)
     where = f"{one_line(ended.path)}   " if ended.path else ""
-    head = f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()
     reason, seen = error.get("reason"), error.get("evidence")
     if reason is not None:
         seen = answers.shown(str(reason), seen)
@@ -190,4 +192,5 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
         **({"again": again} if again is not None else next_step(ended, waits=waits)),
     }
     named = {name: text for name, text in more.items() if text}
+    head = f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()
     return "\n".join([head, *facts.facts(seen if isinstance(seen, dict) else {}, named)])

@@ -38,7 +38,7 @@ class Given:
             whose = "the workflow has no" if len(files) == 1 else f"none of the {len(files)} workflows has an"
             close = errors.near(name, declared)
             listed = ", ".join(f"{each} ({kind})" for each, kind in declared.items())
-            known = f"there is {listed}" if declared else "there is none: take it away"
+            known = f"there is {listed}" if declared else "there is none: leave it out"
             fix = f"did you mean `{close}`?" if close else known
             raise UsageError("unknown-input", f"{place}{whose} input `{name}`", fix=fix)
 
@@ -85,12 +85,10 @@ def _named(pairs: Sequence[str], flag: str, read: Callable[[str], Json]) -> Iter
         if name in seen:
             raise UsageError("bad-input", f"`{name}` is given twice", fix=f"give `{flag} {name}=…` once")
         seen.add(name)
-        if value.startswith("@@"):
-            yield name, read(value[1:])
-        elif value.startswith("@"):
+        if value.startswith("@") and not value.startswith("@@"):
             yield name, content(Path(value[1:]))
         else:
-            yield name, read(value)
+            yield name, read(value[1:] if value.startswith("@@") else value)
 
 
 def _as_written(text: str) -> Json:
@@ -175,20 +173,12 @@ def _map_of(file: Path) -> tuple[dict[str, Json], dict[str, str]]:
     if file.suffix.lower() not in (".json", ".yaml", ".yml"):
         raise UsageError("bad-input", f"`--inputs {file}` is neither JSON nor YAML", fix="give a .json, .yaml or .yml")
     text = _text_of(file)
-    if file.suffix.lower() == ".json":
-        data = _json(file, text)
-        # JSON is nearly YAML, so YAML's places apply if both read the same.
-        document = yaml_text.read(str(file), text)
-    else:
-        document = _yaml(file, text)
-        data = document.data
+    document = _yaml(file, text) if file.suffix.lower() != ".json" else None
+    data = document.data if document is not None else _json(file, text)
     if not isinstance(data, dict):
         raise _invalid(str(file), "it is not a map of names and values", "write one input a line: `name: value`")
-    places: dict[str, str] = {}
-    for name in data:
-        mark = document.mark((name,), key=True) if document.data == data else None
-        places[name] = f"{file}:{mark.line}:{mark.column}" if mark else str(file)
-    return data, places
+    marks = {name: document.mark((name,), key=True) if document is not None else None for name in data}
+    return data, {name: f"{file}:{mark.line}:{mark.column}" if mark else str(file) for name, mark in marks.items()}
 
 
 def _invalid(place: str, message: str, fix: str | None = None) -> UsageError:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 
 from nodes.values import Json
-from runtime.display.text import count
+from runtime.display.text import count, joined
 
 Totals = Mapping[str, Json]
 """Totals of ``runtime.log.ledger.totals``."""
@@ -40,7 +40,7 @@ def tokens(sent: int, received: int) -> str:
 def told(totals: Totals) -> str:
     """Format all totals on one line: ``3 requests  1,234 tokens in  210 out  $0.0012``."""
     used = tokens(totals["input_tokens"], totals["output_tokens"])
-    return "  ".join(filter(None, [count(totals["requests"], "request"), used, price(totals)]))
+    return joined(count(totals["requests"], "request"), used, price(totals))
 
 
 def brief(totals: Totals) -> str:
@@ -54,6 +54,7 @@ def resume_command(run: str, error: Mapping[str, Json] | None) -> str:
         # The budget of a step is in its file.
         return f"runops resume {run} --allow-changed"
     larger = _LARGER.search(str((error or {}).get("fix", "")))
+    command = f"runops resume {run}"
     if evidence.get("of") == "session":
-        return f"runops {evidence.get('command', 'chat')} --resume {evidence['session']} --budget {larger[1] if larger else '…'}"
-    return f"runops resume {run} --budget {larger[1] if larger else '…'}"
+        command = f"runops {evidence.get('command', 'chat')} --resume {evidence['session']}"
+    return f"{command} --budget {larger[1] if larger else '…'}"

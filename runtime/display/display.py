@@ -1,19 +1,17 @@
-"""Interface of all displays, and the choice of one: tree, plain lines, or nothing."""
+"""The base of all displays, and the choice of one: tree, plain lines, or nothing."""
 
 from __future__ import annotations
 
-import abc
 import asyncio
 import sys
-from types import TracebackType
 from typing import Self
 
 from runtime import events
 from runtime.display.stream import Talk, kind_for
 
 
-class Display(abc.ABC):
-    """An event listener to enter inside the event loop: a timer of that loop draws it, whatever the engine does."""
+class Display:
+    """An event listener to enter inside the event loop: a timer of that loop draws it. This one shows nothing."""
 
     interval: float | None = None
     """Seconds between two calls of ``tick``; None for never."""
@@ -23,51 +21,43 @@ class Display(abc.ABC):
 
     def __enter__(self) -> Self:
         self.begin()
-        if self.interval is not None:
-            self._schedule(asyncio.get_running_loop(), self.interval)
+        self._schedule()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
         self.end()
 
-    def _schedule(self, loop: asyncio.AbstractEventLoop, interval: float) -> None:
-        def fire() -> None:
-            self.tick()
-            self._timer = loop.call_later(interval, fire)
+    def _schedule(self) -> None:
+        if self.interval is not None:
+            self._timer = asyncio.get_running_loop().call_later(self.interval, self._fire)
 
-        self._timer = loop.call_later(interval, fire)
+    def _fire(self) -> None:
+        self.tick()
+        self._schedule()
 
-    @abc.abstractmethod
     def __call__(self, event: events.Event) -> None:
         """Receive an event; return at once and never raise."""
 
-    def begin(self) -> None:  # noqa: B027 — most displays have nothing to prepare
+    def begin(self) -> None:
         """Show that something begins."""
 
-    def tick(self) -> None:  # noqa: B027 — a quiet display has no clock
+    def tick(self) -> None:
         """Update after some time has passed."""
 
-    def end(self) -> None:  # noqa: B027 — a quiet display has nothing to clear away
+    def end(self) -> None:
         """Leave the terminal as a person expects it. May be called twice."""
 
 
-class Quiet(Display):
-    def __call__(self, event: events.Event) -> None:
-        pass
-
-
-def choose(*, quiet: bool = False, stream: Talk | None = None) -> Display:
-    talk = stream if stream is not None else Talk(sys.stderr)
-    kind = kind_for(talk, quiet=quiet)
-    if kind == "tree":
+def choose(*, quiet: bool = False) -> Display:
+    if quiet:
+        return Display()
+    talk = Talk(sys.stderr)
+    if kind_for(talk) == "tree":
         from runtime.display.tree import Tree  # rich is slow to load, and only a terminal needs it
 
         return Tree(talk)
     from runtime.display.plain import Plain
 
-    return Plain(talk) if kind == "plain" else Quiet()
+    return Plain(talk)

@@ -24,7 +24,7 @@ class Plain(Display):
         self.talk = talk
         self.progress = Progress(clock)
         self._error_shown: dict[str, Json] | None = None
-        self._told_at = clock()
+        self._spoke_at = clock()
 
     def __call__(self, event: events.Event) -> None:
         current = self.progress.running(event.path) if isinstance(event, events.StepFinished) else None
@@ -33,27 +33,26 @@ class Plain(Display):
             case events.RunStarted():
                 self._line("resume" if event.resumed else "run", event.run, event.workflow)
             case events.StepStarted():
-                self._told_at = self.progress.clock()
+                self._spoke_at = self.progress.clock()
                 if event.attempt > 1:
                     self._line("again", event.path, event.summary, f"attempt {event.attempt}")
             case events.StepFinished():
-                self._told_at = self.progress.clock()
+                self._spoke_at = self.progress.clock()
                 self._finished(event, current)
             case events.Said():
                 self._line("--", event.text)
-            case events.RunEnded() | events.StepWaiting() | events.LoopItem():
+            case _:
                 pass
 
     def tick(self) -> None:
         now = self.progress.clock()
-        if now - self._told_at < DEADLINE or self.progress.ended is not None:
+        if now - self._spoke_at < DEADLINE or self.progress.ended is not None:
             return
-        self._told_at = now
+        self._spoke_at = now
         step = self.progress.current
         if step is self.progress.root:
-            self._line(
-                "..", "no step runs yet" if not step.children else "between steps", duration(now - self.progress.since)
-            )
+            what = "between steps" if step.children else "no step runs yet"
+            self._line("..", what, duration(now - self.progress.since))
         else:
             waits = step.waiting and f"waiting: {step.waiting}"
             self._line("..", step.path, self.progress.place(), step.summary, waits, duration(now - step.since))
@@ -66,9 +65,10 @@ class Plain(Display):
         if event.container and (event.status == "ok" or (event.error and event.error == self._error_shown)):
             return
         self._error_shown = event.error
-        told = "it had happened" if event.status == "recovered" else ""
-        told = str(event.error.get("message", "")) if event.error else told
-        self._line(event.status, event.path, step.summary if step is not None else "", told, duration(event.seconds))
+        remark = "it had happened" if event.status == "recovered" else ""
+        if event.error:
+            remark = str(event.error.get("message", ""))
+        self._line(event.status, event.path, step.summary if step is not None else "", remark, duration(event.seconds))
 
     def _line(self, *parts: str) -> None:
         self.talk.line("  ".join(one_line(part) for part in parts if part))

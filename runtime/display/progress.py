@@ -37,20 +37,16 @@ class Step:
     """Finished leaves below it that are no longer among ``children``, by status."""
 
     def tally(self) -> Counter[events.StepStatus]:
-        total = Counter(self.forgotten)
-        for child in self.children:
-            if child.container:
-                total.update(child.tally())
-            elif child.status is not None:
-                total[child.status] += 1
-        return total
+        """Count the finished leaves by status: those below a container, or the leaf itself."""
+        if not self.container:
+            return Counter([self.status] if self.status is not None else [])
+        return sum((child.tally() for child in self.children), Counter(self.forgotten))
 
     def forget(self, keep: int = 0) -> None:
         """Replace all children but the last ``keep`` by counts."""
         gone = self.children[: len(self.children) - keep]
-        if gone:
-            self.forgotten = Step("", "", "", True, 0.0, children=gone, forgotten=self.forgotten).tally()
-            del self.children[: len(gone)]
+        self.forgotten = sum((child.tally() for child in gone), self.forgotten)
+        del self.children[: len(gone)]
 
 
 class Progress:
@@ -59,7 +55,6 @@ class Progress:
         self.since = clock()
         self.run = ""
         self.workflow = ""
-        self.resumed = False
         self.ended: events.RunEnded | None = None
         self.root = Step("", "", "", True, self.since)
         self.open: list[Step] = [self.root]
@@ -82,7 +77,7 @@ class Progress:
                     loop.forget()
                     loop.turn = event
             case events.RunStarted():
-                self.run, self.workflow, self.resumed = event.run, event.workflow, event.resumed
+                self.run, self.workflow = event.run, event.workflow
             case events.RunEnded():
                 self.ended = event
             case events.Said():
@@ -106,18 +101,21 @@ class Progress:
             return
         parent = self._owner_of(event.path)
         self._close_below(parent)
-        step = Step(event.path, label_of(event.path), event.summary, event.container, self.clock(), event.attempt)
-        parent.children.append(step)
+        self.open.append(self._add(parent, event, event.summary, event.attempt))
         if len(parent.children) > 2 * KEPT:
             parent.forget(KEPT)
-        self.open.append(step)
+
+    def _add(
+        self, parent: Step, event: events.StepStarted | events.StepFinished, summary: str = "", attempt: int = 1
+    ) -> Step:
+        label = one_line(event.path.rsplit("/", 1)[-1])
+        parent.children.append(Step(event.path, label, summary, event.container, self.clock(), attempt))
+        return parent.children[-1]
 
     def _finished(self, event: events.StepFinished) -> None:
         step = self.running(event.path)
         if step is None:
-            parent = self._owner_of(event.path)
-            step = Step(event.path, label_of(event.path), "", event.container, self.clock())
-            parent.children.append(step)
+            step = self._add(self._owner_of(event.path), event)
         else:
             self._close_below(step)
             self.open.pop()
@@ -138,24 +136,15 @@ class Progress:
     def _owner_of(self, path: str) -> Step:
         """Return the innermost running container around ``path``. Keys in paths may have any text, so paths are compared, never split."""
         for step in reversed(self.open[1:]):
-            if (
-                step.container
-                and path.startswith(step.path)
-                and path[len(step.path) : len(step.path) + 1] in ("/", "[")
-            ):
+            if step.container and path.startswith((f"{step.path}/", f"{step.path}[")):
                 return step
         return self.root
 
     def _close_below(self, step: Step) -> None:
         while self.open[-1] is not step:
-            left = self.open.pop()
-            left.forget()
+            self.open.pop().forget()
 
 
 def turn_text(turn: events.LoopItem) -> str:
     """Format the position in a loop: ``37/200``, or ``37`` if the number of iterations is unknown."""
     return f"{turn.index}" if turn.length is None else f"{turn.index}/{turn.length}"
-
-
-def label_of(path: str) -> str:
-    return one_line(path.rsplit("/", 1)[-1])

@@ -10,7 +10,7 @@ from typing import Literal, TextIO
 
 from runtime.display import escapes
 
-Kind = Literal["tree", "plain", "quiet"]
+Kind = Literal["tree", "plain"]
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a write to a full or broken disk."""
@@ -91,9 +91,7 @@ def drain(stream: TextIO) -> None:
         pass
 
 
-def kind_for(stream: Talk, *, quiet: bool = False, environment: Callable[[str], str | None] = os.environ.get) -> Kind:
-    if quiet:
-        return "quiet"
+def kind_for(stream: Talk, *, environment: Callable[[str], str | None] = os.environ.get) -> Kind:
     return "tree" if stream.isatty() and environment("TERM") not in (None, "", "dumb", "unknown") else "plain"
 
 

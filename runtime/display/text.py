@@ -55,8 +55,15 @@ def fit(left: str, right: str, width: int) -> str:
     return f"{cut(left, room)}  {right}" if room > 0 else cut(right, width)
 
 
-def duration(seconds: float) -> str:
-    """Format a time: ``0.3 s``, ``42 s``, ``3 min 05 s``, ``1 h 02 min``."""
+def joined(*parts: str) -> str:
+    """Join the parts that are not empty by two spaces."""
+    return "  ".join(filter(None, parts))
+
+
+def duration(seconds: float | None) -> str:
+    """Format a time: ``0.3 s``, ``42 s``, ``3 min 05 s``, ``1 h 02 min``; empty for None."""
+    if seconds is None:
+        return ""
     if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)

@@ -123,7 +123,7 @@ def _table(report: RunReport) -> Iterator[str]:
         return
     yield from ("## Steps", "", "| step | outcome | time | value |", "|---|---|---|---|")
     for each in report.steps[:MOST]:
-        yield f"| {_cell(each.path)} | {each.status} | {duration(each.seconds) if each.seconds is not None else ''} | {_cell(_seen(report, each))} |"
+        yield f"| {_cell(each.path)} | {each.status} | {duration(each.seconds)} | {_cell(_seen(report, each))} |"
         if each.folded:
             yield f"| {_cell(each.path)} | ok |  | {count(each.folded, 'turn')} |"
     if len(report.steps) > MOST:

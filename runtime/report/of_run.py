@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
@@ -18,7 +17,7 @@ from runtime.log.store import integrity, store
 from runtime.log.writer import Texts
 from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, Status, StepReport
-from runtime.report.parts import Costs, ErrorReport, EvidenceReport, FileReport, FlagReport, QuestionReport
+from runtime.report.parts import Costs
 from runtime.runs import answers
 from runtime.workspace import run_index
 
@@ -53,47 +52,43 @@ def run_report(
     assert past.header is not None
     run, header = reading.id, past.header
     state = run_index.state_of(past, held=reading.held)
-    steps = _Steps(past, state, run)
-    chosen = steps.top if at is None else [steps.at(at)]
-    texts = None if brief and at is None else _Texts(reading.entries, past, kept)
+    steps = _steps(past, state)
+    top = [each for each in steps.values() if each.parent is None] if at is None else [_step_at(steps, at, run)]
+    content = None if brief and at is None else _Content(reading.entries, past, kept)
     ending = past.ending.data if past.ending is not None else {}
     question = run_index.question_of(past, run)
     spent = past.ledger.totals_by_step()
-    return RunReport(
-        run=run,
-        workflow=header.workflow,
-        file=header.file,
-        state=state,
-        started=past.started,
-        last=past.last_at,
-        inputs=header.inputs,
-        secrets=header.secrets,
-        trial=header.trial,
-        key=header.key,
-        parent=header.parent,
-        steps=[
-            _step(each, texts if not brief or each is chosen[0] else None, spent)
-            for each in _walk(chosen, brief=brief and at is None)
-        ],
-        open=[attempt.call.path for attempt in past.open_calls()],
-        error=ErrorReport.maybe(ending.get("error")),
-        path=ending.get("path"),
-        place=_place(header, question.path if question is not None else ending.get("path"), kept) if placed else None,
-        tolerated=ending.get("tolerated") or 0,
-        files=FileReport.each(past.files),
-        flags=FlagReport.each(past.flags),
-        evidence=EvidenceReport.each(past.evidence),
-        costs=Costs.maybe(past.ledger.totals()),
-        budget=past.budget,
-        question=QuestionReport(**question.as_json(), path=question.path) if question is not None else None,
-        next=_next(past, run, state),
+    return RunReport.model_validate(
+        {
+            "run": run,
+            "state": state,
+            "started": past.started,
+            "last": past.last_at,
+            **{name: getattr(header, name) for name in ("workflow", "file", "inputs", "secrets", "trial")},
+            **{name: getattr(header, name) for name in ("key", "parent")},
+            "steps": [
+                _step_report(each, content if not brief or each is top[0] else None, spent)
+                for each in _walk(top, brief=brief and at is None)
+            ],
+            "open": [attempt.call.path for attempt in past.open_calls()],
+            "error": ending.get("error"),
+            "path": ending.get("path"),
+            "place": _place(header, question.path if question is not None else ending.get("path"), kept)
+            if placed
+            else None,
+            "tolerated": ending.get("tolerated") or 0,
+            **{name: getattr(past, name) or [] for name in ("files", "flags", "evidence")},
+            "costs": past.ledger.totals(),
+            "budget": past.budget,
+            "question": {**question.as_json(), "path": question.path} if question is not None else None,
+            "next": _next(past, run, state),
+        }
     )
 
 
 def statuses(past: history.History, *, held: bool) -> dict[str, Status]:
     """Return the status of each step, container and iteration of a loop, by path."""
-    steps = _Steps(past, run_index.state_of(past, held=held), "")
-    return {each.path: each.status for each in _walk(steps.top, brief=False)}
+    return {path: step.status for path, step in _steps(past, run_index.state_of(past, held=held)).items()}
 
 
 def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) -> str | None:
@@ -144,69 +139,57 @@ def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
         yield from _walk(below, brief=brief)
 
 
-class _Steps:
-    def __init__(self, past: history.History, state: run_index.RunState, run: str) -> None:
-        self._past, self._state, self._run = past, state, run
-        self._known: dict[str, _Step] = {}
-        self.top: list[_Step] = []
-        for path in past.order:
-            if path:
-                self._place(path)
-
-    def at(self, path: str) -> _Step:
-        if path not in self._known:
-            near = difflib.get_close_matches(path, self._known, 1)
-            raise UsageError(
-                "unknown-step",
-                f"run {self._run} has done no step `{path}`",
-                fix=f"did you mean `{near[0]}`?" if near else f"`runops show {self._run}` lists its steps",
-            )
-        return self._known[path]
-
-    def _place(self, path: str) -> None:
-        attempts, scope = self._past.attempts.get(path, []), self._past.scopes.get(path)
+def _steps(past: history.History, state: run_index.RunState) -> dict[str, _Step]:
+    """Return all steps by path, each after the step that contains it."""
+    steps: dict[str, _Step] = {}
+    for path in filter(None, past.order):
+        attempts, scope = past.attempts.get(path, []), past.scopes.get(path)
         # `clean/try[2]` is beside `clean/try`, not below it.
         block = scope is not None and scope.node in BLOCKS
-        around = path.rpartition("/")[0] if block else None
-        parent = self._known.get(around) if around else self._parent(path)
-        status = self._status(path, attempts, scope)
-        step = _Step(path, parent.path if parent is not None else None, status, attempts, scope)
-        self._known[path] = step
-        (self.top if parent is None else parent.below).append(step)
+        above = [path.rpartition("/")[0]] if block else _above(path)
+        parent = next((steps[each] for each in above if each in steps), None)
+        status = _status(past, state, path, attempts, scope)
+        steps[path] = _Step(path, parent.path if parent is not None else None, status, attempts, scope)
+        if parent is not None:
+            parent.below.append(steps[path])
+    return steps
 
-    def _parent(self, path: str) -> _Step | None:
-        return next((self._known[above] for above in _above(path) if above in self._known), None)
 
-    def _status(self, path: str, attempts: list[log_attempts.Attempt], scope: log_attempts.ScopeState | None) -> Status:
-        if attempts:
-            return self._leaf_status(attempts[-1])
-        assert scope is not None
-        if scope.committed is not None:
-            return "ok"
-        if scope.failed is not None and scope.node == "finally":
-            return "ok"  # its error belongs to the blocks before it
-        if scope.failed is not None:
-            return "tolerated" if scope.failed.tolerated else "error"
-        if scope.decided is not None and scope.decided.node == "when":
-            return "skipped"
-        ending = self._past.ending
-        failed_at = ending.data.get("path") if ending is not None and self._state == "failed" else None
-        return "error" if failed_at and path in (failed_at, *_above(str(failed_at))) else self._unfinished
+def _step_at(steps: dict[str, _Step], path: str, run: str) -> _Step:
+    if path not in steps:
+        near = difflib.get_close_matches(path, steps, 1)
+        fix = f"did you mean `{near[0]}`?" if near else f"`runops show {run}` lists its steps"
+        raise UsageError("unknown-step", f"run {run} has done no step `{path}`", fix=fix)
+    return steps[path]
 
-    @property
-    def _unfinished(self) -> Literal["running", "open"]:
-        return "running" if self._state == "running" else "open"
 
-    def _leaf_status(self, last: log_attempts.Attempt) -> Status:
+def _status(
+    past: history.History,
+    state: run_index.RunState,
+    path: str,
+    attempts: list[log_attempts.Attempt],
+    scope: log_attempts.ScopeState | None,
+) -> Status:
+    unfinished: Status = "running" if state == "running" else "open"
+    if attempts:
+        last = attempts[-1]
         if last.rolled_back:
             return "redo"
         if last.result is None:
-            return self._unfinished
-        if last.verdict == "done":
-            return "recovered"
-        if last.verdict == "skipped":
-            return "skipped"
+            return unfinished
+        if last.verdict in ("done", "skipped"):
+            return "recovered" if last.verdict == "done" else "skipped"
         return "tolerated" if last.verdict is None and last.result.tolerated else last.result.status
+    assert scope is not None
+    if scope.committed is not None:
+        return "ok"
+    if scope.failed is not None:
+        # The error of a `finally` belongs to the blocks before it.
+        return "ok" if scope.node == "finally" else "tolerated" if scope.failed.tolerated else "error"
+    if scope.decided is not None and scope.decided.node == "when":
+        return "skipped"
+    failed_at = str(past.ending.data.get("path") or "") if past.ending is not None and state == "failed" else ""
+    return "error" if path in (failed_at, *_above(failed_at)) else unfinished
 
 
 def _above(path: str) -> Iterator[str]:
@@ -216,45 +199,40 @@ def _above(path: str) -> Iterator[str]:
             yield path[:place]
 
 
-def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) -> StepReport:
+def _step_report(step: _Step, content: _Content | None, spent: dict[str, dict[str, Json]]) -> StepReport:
     entry: log_entries.Result | log_entries.Scope | None = step.scope.committed if step.scope is not None else None
     last = step.attempts[-1] if step.attempts else None
     preview = ""
-    if last is not None and last.settled:
-        entry = last.result
-        preview = _preview(entry) if entry is not None else ""
-    times = [each.result.seconds for each in step.attempts if each.result is not None]
-    known = [each for each in times if each is not None]
+    if last is not None and last.settled and (entry := last.result) is not None:
+        text = entry.blob.preview if entry.blob is not None else "" if entry.value is None else value_text(entry.value)
+        preview = cut(one_line(text), PREVIEW)
+    seconds = [
+        each.result.seconds for each in step.attempts if each.result is not None and each.result.seconds is not None
+    ]
     return StepReport(
         path=step.path,
         type=last.call.node if last is not None else step.scope.node if step.scope is not None else "",
         status=step.status,
-        seconds=sum(known) if known else None,
-        value=texts.value_of(entry) if texts is not None and entry is not None else None,
+        seconds=sum(seconds) if seconds else None,
+        value=content.value_of(entry) if content is not None and entry is not None else None,
         costs=Costs.maybe(spent.get(step.path)),
-        attempts=[_attempt(each, texts) for each in step.attempts],
+        attempts=[_attempt(each, content) for each in step.attempts],
         parent=step.parent,
         preview=preview,
         folded=step.folded,
     )
 
 
-def _preview(entry: log_entries.Result) -> str:
-    if entry.blob is None and entry.value is None:
-        return ""
-    return cut(one_line(entry.blob.preview if entry.blob is not None else value_text(entry.value)), PREVIEW)
-
-
-def _attempt(attempt: log_attempts.Attempt, texts: _Texts | None) -> AttemptReport:
+def _attempt(attempt: log_attempts.Attempt, content: _Content | None) -> AttemptReport:
     call, result = attempt.call, attempt.result
     return AttemptReport.model_validate(
         {
             **{name: getattr(call, name) for name in ("attempt", "at", "action", "effect")},
             **_outcome(result),
-            "args": texts.value_of(call) if texts is not None else call.args,
+            "args": content.value_of(call) if content is not None else call.args,
             "flags": result.flags if result is not None and result.flags else [],
             "verdict": attempt.verdict,
-            "thread": texts.thread(call) if texts is not None else [],
+            "thread": content.thread(call) if content is not None else [],
         }
     )
 
@@ -263,7 +241,7 @@ def _outcome(result: log_entries.Result | None) -> dict[str, Json]:
     return {name: getattr(result, name, None) for name in ("status", "error", "seconds")}
 
 
-class _Texts(Texts):
+class _Content(Texts):
     """Reads values from their blobs, and the threads with models by the call that opened each."""
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry], past: history.History, kept: store.Kept) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
@@ -33,10 +33,10 @@ def session_report(
     With ``at`` it has only the call at that path, or the line with that number. A brief report omits results of calls and
     earlier versions that are in blobs. Raises UsageError ``unknown-step``.
     """
-    return _Maker(past, reading, texts, brief=brief).report(at)
+    return _Builder(past, reading, texts, brief=brief).report(at)
 
 
-class _Maker:
+class _Builder:
     def __init__(self, past: log_session.Session, reading: store.Reading, texts: Texts, *, brief: bool) -> None:
         self._past, self._reading, self._texts, self._brief = past, reading, texts, brief
 
@@ -64,7 +64,7 @@ class _Maker:
                 "waiting": list(dict.fromkeys(row.thread for row in ledger.rows if row.status == "open")),
                 "torn": self._reading.torn,
                 "build": build if header.purpose == "build" else None,
-                "said": [self._line(each) for each in self._chosen(at)],
+                "said": [self._line(each) for each in self._selected(at)],
             }
         )
 
@@ -75,38 +75,31 @@ class _Maker:
         return VersionReport(**fields, value=self._value(version))
 
     def _finish(self) -> dict[str, Json] | None:
-        """Return the build's own result, unless a later message has followed."""
+        """Return the build's own result, unless a message of the person has followed."""
+        spoken = self._past.thread(entries.SESSION_THREAD).said
+        last = max((each.seq for each in spoken if isinstance(each, entries.User) and each.mode is not None), default=0)
         found: dict[str, Json] | None = None
         for action in self._past.actions.values():
             call, result = action.call, action.result
             ends = call.thread == entries.SESSION_THREAD and call.action == FINISH
-            if ends and result is not None and result.status == "ok":
+            if ends and result is not None and result.status == "ok" and result.seq > last:
                 value = self._value(result)
-                if isinstance(value, dict) and "done" in value and not self._said_since(result.seq):
-                    found = value
+                found = value if isinstance(value, dict) and "done" in value else found
         return found
 
-    def _said_since(self, line: int) -> bool:
-        spoken = self._past.thread(entries.SESSION_THREAD).said
-        return any(isinstance(each, entries.User) and each.mode is not None and each.seq > line for each in spoken)
-
-    def _chosen(self, at: str | None) -> Sequence[entries.AnyEntry]:
+    def _selected(self, at: str | None) -> Sequence[entries.AnyEntry]:
         every = [each for each in self._reading.entries if not isinstance(each, entries.Scope | entries.Checkpoint)]
         if at is None:
             return every
         if at.isdecimal() and len(at) < 12 and (found := [each for each in every if each.seq == int(at)]):
             return found
-        ids = {each.call.call for each in self._past.actions.values() if each.call.path == at}
-        if not ids:
-            known = {each.call.path for each in self._past.actions.values()}
+        calls = [each.call for each in self._past.actions.values() if each.call.path == at]
+        if not calls:
+            session, known = self._reading.id, {each.call.path for each in self._past.actions.values()}
             near = difflib.get_close_matches(at, known, 1)
-            session = self._reading.id
-            raise UsageError(
-                "unknown-step",
-                f"session {session} has no call `{at}`, and no such line",
-                fix=f"did you mean `{near[0]}`?" if near else f"`runops show {session} --json` lists both",
-            )
-        calls = [each for each in every if isinstance(each, entries.Call) and each.call in ids]
+            fix = f"did you mean `{near[0]}`?" if near else f"`runops show {session} --json` lists both"
+            raise UsageError("unknown-step", f"session {session} has no call `{at}`, and no such line", fix=fix)
+        ids = {each.call for each in calls}
         asked = {(each.thread, each.asked) for each in calls}
         within = {entries.delegate_thread(each) for each in ids}
         return [
@@ -118,7 +111,7 @@ class _Maker:
         ]
 
     def _line(self, entry: entries.AnyEntry) -> dict[str, Json]:
-        fields: dict[str, Json] = {"line": entry.seq, **said.fields_of(entry, "tokens", "chars")}
+        fields: dict[str, Json] = {"line": entry.seq, **said.fields_of(entry)}
         match entry:
             case entries.Assistant():
                 fields |= {"text": self._text(entry), "calls": [self._asked(entry, each) for each in entry.calls or ()]}
@@ -129,33 +122,29 @@ class _Maker:
             case entries.Call():
                 fields["args"] = self._value(entry)
             case entries.Result() | entries.Version():
-                left_out = self._brief and entry.blob is not None
-                fields["value"] = None if left_out else self._value(entry)
+                fields["value"] = None if self._brief and entry.blob is not None else self._value(entry)
             case _:
                 pass
         return fields
 
     def _asked(self, entry: entries.Assistant, asked: entries.ToolCallEntry) -> dict[str, Json]:
-        try:
-            (call,) = self._texts.calls_of(entry.model_copy(update={"calls": [asked]}))
-            arguments = call.arguments
-        except LogError as error:
-            arguments = f"({error.message})"
+        alone = entry.model_copy(update={"calls": [asked]})
+        arguments = _shown(lambda: self._texts.calls_of(alone)[0].arguments)
         return {"id": asked.id, "name": asked.name, "arguments": arguments}
 
-    # A missing blob is reported in its place, and everything else is still shown.
-
-    def _text(self, entry: entries.Said) -> str:
-        try:
-            return self._texts.text_of(entry)
-        except LogError as error:
-            return f"({error.message})"
+    def _text(self, entry: entries.Said) -> Json:
+        return _shown(lambda: self._texts.text_of(entry))
 
     def _value(self, entry: entries.Call | entries.Result | entries.Version) -> Json:
-        try:
-            return self._texts.value_of(entry)
-        except LogError as error:
-            return f"({error.message})"
+        return _shown(lambda: self._texts.value_of(entry))
+
+
+def _shown(read: Callable[[], Json]) -> Json:
+    """Return what ``read`` returns; a missing blob is reported in its place, and everything else is still shown."""
+    try:
+        return read()
+    except LogError as error:
+        return f"({error.message})"
 
 
 def questions_of(past: log_session.Session) -> list[AskedReport]:

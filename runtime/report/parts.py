@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -31,10 +31,6 @@ class Model(BaseModel):
     @classmethod
     def maybe(cls, data: Mapping[str, Json] | None) -> Self | None:
         return None if data is None else cls.model_validate(data)
-
-    @classmethod
-    def each(cls, data: Iterable[Mapping[str, Json]] | None) -> list[Self]:
-        return [cls.model_validate(one) for one in data or ()]
 
 
 class Printed(Model):

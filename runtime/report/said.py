@@ -31,10 +31,6 @@ class TextLine(Line):
     """A line with a text."""
 
     text: str
-    tokens: int | None = absent()
-    """The most tokens that it needs in a request."""
-    chars: int | None = absent()
-    """Its characters in a request."""
 
 
 class UserLine(TextLine):
@@ -241,5 +237,5 @@ OfSession = Text | SummaryLine | EventLine | VersionLine | CallLine | ResultLine
 
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:
-    left_out = {"v", "seq", "blob", "text", "value", "args", *without}
+    left_out = {"v", "seq", "blob", "text", "tokens", "chars", "value", "args", *without}
     return entry.model_dump(mode="json", exclude=left_out, exclude_none=True)

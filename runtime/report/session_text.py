@@ -9,15 +9,12 @@ from nodes.values import Json
 from runtime.context.briefs import shown
 from runtime.display import costs, plans
 from runtime.display.facts import facts
-from runtime.display.text import count, cut, duration, harmless, one_line, value_text, when
+from runtime.display.text import count, cut, duration, harmless, joined, one_line, value_text, when
 from runtime.language import inputs
 from runtime.log import entries, ledger
 from runtime.report import said
 from runtime.report.models import BuildReport, SessionReport, VersionReport
 from runtime.report.text import Style, brief, fully, spent
-
-MARKS = {"[ ]": "☐", "[>]": "▶", "[x]": "☑", "[!]": "✗"}
-"""Marks before tasks of the plan on terminals that can show them, by their plain forms."""
 
 BESIDE = 80
 """Characters of arguments shown next to their tool."""
@@ -40,15 +37,6 @@ def whole(report: SessionReport, style: Style) -> list[str]:
 def lines(report: SessionReport, style: Style) -> list[str]:
     every = _Lines(report, style)
     return [text for each in report.said for text in every.in_full(each)]
-
-
-def todo(lines: list[str]) -> list[str]:
-    drawn: list[str] = []
-    for line in lines:
-        words = line.lstrip(" ")
-        mark = MARKS.get(words[:3])
-        drawn.append(f"{line[: len(line) - len(words)]}{mark}{words[3:]}" if mark else line)
-    return drawn
 
 
 class _Lines:
@@ -78,8 +66,8 @@ class _Lines:
             yield f"  description  {one_line(str(report.description.value))}"
         if report.plan is not None:
             yield f"  plan  {_version(report.plan)}"
-            tasks = plans.as_todo(report.plan.value)
-            yield from (f"    {line}" for line in (todo(tasks) if self._style.marks else tasks))
+            marks = plans.DRAWN if self._style.marks else plans.MARKS
+            yield from (f"    {line}" for line in plans.as_todo(report.plan.value, marks))
         if report.variables:
             yield "  variables"
             wide = max(len(one_line(name)) for name in report.variables)
@@ -125,13 +113,11 @@ class _Lines:
             case said.CallLine():
                 text = f"{'tool':<{WHO}}  {self._call(line)}"
                 yield cut(text, self._style.width) if self._style.width else text
+            case said.VersionLine(of="grant", value={"what": what}):
+                # Its name is only a digest of the allowed action.
+                yield f"{'kept':<{WHO}}  {line.of} {one_line(str(what))}  {_version(line)}"
             case said.VersionLine():
                 name = f" {one_line(line.name)}" if line.name else ""
-                if line.of == "grant":
-                    # The name is only a digest of the allowed action.
-                    value: Json = line.value
-                    kept: dict[str, Json] = value if isinstance(value, dict) else {}
-                    name = f" {one_line(str(kept['what']))}" if kept.get("what") else ""
                 yield f"{'kept':<{WHO}}  {line.of}{name}  {_version(line)}"
             case said.NoteLine(name="tail-truncated"):
                 yield f"{'note':<{WHO}}  a torn last line was cut: {count(line.data['bytes'], 'byte')}"
@@ -140,14 +126,11 @@ class _Lines:
 
     def _call(self, call: said.CallLine) -> str:
         result = self._results.get(call.call)
-        parts = [one_line(call.path), cut(_arguments(call.args), BESIDE)]
-        parts.append(result.status if result is not None else self._unfinished)
-        if result is not None and result.error is not None:
-            parts.append(result.error.code)
-        if result is not None and result.seconds is not None:
-            parts.append(duration(result.seconds))
-        parts.append(self._spent_by(call))
-        return "  ".join(filter(None, parts))
+        outcome = [self._unfinished]
+        if result is not None:
+            outcome = [result.status, result.error.code if result.error else "", duration(result.seconds)]
+        arguments = cut(_arguments(call.args), BESIDE)
+        return joined(one_line(call.path), arguments, *outcome, self._spent_by(call))
 
     def _spent_by(self, call: said.CallLine) -> str:
         """Return the costs of the subagent that the call started, including its own subagents and summaries."""
@@ -184,28 +167,23 @@ class _Lines:
                 if line.path in self._report.open:
                     yield f"  {self._unfinished}"
             case said.ResultLine():
-                took = duration(line.seconds) if line.seconds is not None else ""
-                yield "  ".join(filter(None, [f"  {line.status}", took]))
+                yield joined(f"  {line.status}", duration(line.seconds))
                 if line.error is not None:
                     yield f"    {line.error.code}: {harmless(line.error.message)}"
                 yield from fully("value", line.value)
             case said.ToldLine():
                 yield from ("  told", *(f"    {each}" for each in harmless(line.text).split("\n")))
-            case said.VersionLine():
-                yield from self._line(line)
-                yield from fully("value", line.value)
             case _:
                 yield from self._line(line)
+                yield from fully("value", line.value) if isinstance(line, said.VersionLine) else ()
 
 
 def _build(report: SessionReport, build: BuildReport) -> Iterator[str]:
     again, idle = f"runops build --resume {report.session}", report.state != "running"
     if build.waits is not None and idle:
-        asked = harmless(build.waits).split("\n")
-        yield f"  asks   {asked[0]}"
-        yield from (f"         {line}" for line in asked[1:])
-        choices = build.questions[-1].choices
-        yield from (f"         {number} {one_line(each)}" for number, each in enumerate(choices, 1))
+        choices = [f"{number} {one_line(each)}" for number, each in enumerate(build.questions[-1].choices, 1)]
+        asked = [*harmless(build.waits).split("\n"), *choices]
+        yield from (f"  {'' if number else 'asks':<5}  {line}" for number, line in enumerate(asked))
         yield f"  answer {again} --answer TEXT"
         return
     if build.finish is not None:
@@ -216,8 +194,7 @@ def _build(report: SessionReport, build: BuildReport) -> Iterator[str]:
 
 def _ended(build: BuildReport, value: dict[str, Json]) -> Iterator[str]:
     done = bool(value["done"])
-    how = f"done, proved: {one_line(str(value.get('proved')))}" if done else "not done"
-    yield f"  ended  {how}"
+    yield f"  ended  done, proved: {one_line(str(value.get('proved')))}" if done else "  ended  not done"
     if value.get("summary"):
         yield f"  what   {one_line(str(value['summary']))}"
     file = value.get("file")

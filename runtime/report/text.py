@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from nodes.values import Json
 from runtime.display import costs
 from runtime.display.facts import facts, result_text
-from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text, when
+from runtime.display.text import count, cut, duration, fit, harmless, joined, one_line, value_text, when
 from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, StepReport
 from runtime.report.parts import Costs, ErrorReport, FlagReport
@@ -69,7 +69,7 @@ def described(action: str, args: Json) -> str:
     given: dict[str, Json] = args if isinstance(args, dict) else {}
     target = given.get("target")
     others = {key: value for key, value in given.items() if key not in ("target", "verify") and value != action}
-    return one_line("  ".join(filter(None, [action, value_text(target) if target else "", value_text(others)])))
+    return one_line(joined(action, value_text(target) if target else "", value_text(others)))
 
 
 def error_in(report: RunReport, step: StepReport) -> ErrorReport | None:
@@ -106,30 +106,22 @@ def _line(step: StepReport, indent: str, style: Style) -> str:
         parts.append(cut(described(last.action or step.type, last.args), BESIDE))
         parts.append(count(len(step.attempts), "attempt") if len(step.attempts) > 1 else "")
         parts.append(one_line(f"= {step.preview}") if step.preview else "")
-    took = [
-        brief(step.costs) if step.costs is not None else "",
-        duration(step.seconds) if step.seconds is not None else "",
-    ]
-    left, right = _joined(f"{indent}{step.status}", *parts), _joined(*took)
-    return fit(left, right, style.width) if style.width else _joined(left, right)
-
-
-def _joined(*parts: str) -> str:
-    return "  ".join(filter(None, parts))
+    left = joined(f"{indent}{step.status}", *parts)
+    right = joined(brief(step.costs) if step.costs is not None else "", duration(step.seconds))
+    return fit(left, right, style.width) if style.width else joined(left, right)
 
 
 def _attempt(report: RunReport, step: StepReport, attempt: AttemptReport) -> Iterator[str]:
     unfinished = "running" if report.state == "running" else "open"
     status = attempt.status or f"{unfinished}: no outcome recorded"
-    took = duration(attempt.seconds) if attempt.seconds is not None else ""
     verdict = f"judged: {attempt.verdict}" if attempt.verdict else ""
-    yield _joined(f"  attempt {attempt.attempt}", status, verdict, took, attempt.at)
+    yield joined(f"  attempt {attempt.attempt}", status, verdict, duration(attempt.seconds), attempt.at)
     yield f"    {described(attempt.action or step.type, attempt.args)}  ({attempt.effect})"
     if attempt.error is not None:
         yield from (f"    {line}" for line in _error_lines(attempt.error))
     yield from (f"    {line}" for line in _flag_lines(attempt.flags, whole=True))
     for line in attempt.thread:
-        yield f"    {_joined(*_said(line))}"
+        yield f"    {joined(*_said(line))}"
         text = line.text if isinstance(line, said.TextLine) else ""
         yield from (f"      {each}" for each in harmless(text).split("\n") if text)
 
@@ -194,7 +186,7 @@ def _said(line: said.OfRun) -> Iterator[str]:
         case said.DoneLine():
             yield from ("did", described(line.action or line.node, line.args), line.status or said.OPEN)
             yield line.error.code if line.error is not None else ""
-            yield duration(line.seconds) if line.seconds is not None else ""
+            yield duration(line.seconds)
         case said.OpenLine():
             yield line.text
 
@@ -203,4 +195,4 @@ def _cost(line: said.AssistantLine | said.ModelErrorLine) -> Iterator[str]:
     if line.usage is not None:
         yield costs.tokens(line.usage.input, line.usage.output)
     yield costs.money(line.dollars) if line.dollars is not None else ""
-    yield duration(line.seconds) if line.seconds is not None else ""
+    yield duration(line.seconds)

@@ -6,10 +6,11 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from runtime import events
-from runtime.display import picture
-from runtime.display.display import Display, Quiet, choose
+from runtime.display import tree
+from runtime.display.display import Display, choose
 from runtime.display.plain import Plain
 from runtime.display.progress import KEPT, Progress
 from runtime.display.stream import Talk, coloured, kind_for
@@ -96,9 +97,9 @@ def plain() -> tuple[Plain, io.StringIO, Clock]:
     return Plain(Talk(stream), clock), stream, clock
 
 
-def texts(lines: list[picture.Line]) -> list[str]:
-    """Lines without their tone."""
-    return [line.text for line in lines]
+def texts(lines: list[Text]) -> list[str]:
+    """Lines without their style."""
+    return [line.plain for line in lines]
 
 
 @given(st.lists(EVENTS, max_size=60), st.integers(10, 120), st.integers(2, 30))
@@ -107,11 +108,11 @@ def test_the_tree_never_outgrows_the_terminal(happened: list[events.Event], widt
     progress = Progress(Clock())
     for event in happened:
         progress(event)
-    for lines in (picture.live(progress, width, height), picture.final(progress, width, height)):
-        assert len(lines) <= height
+    for lines, most in ((tree.live(progress, width, height), height), (tree.final(progress, width), tree.MOST_LEFT)):
+        assert len(lines) <= most
         for line in lines:
-            assert width_of(line.text) <= width
-            assert not set(line.text) & {"\x1b", "\n", "\r", "\u202e", "\u200d"}
+            assert width_of(line.plain) <= width
+            assert not set(line.plain) & {"\x1b", "\n", "\r", "\u202e", "\u200d"}
 
 
 @given(st.lists(EVENTS, max_size=60))
@@ -152,7 +153,7 @@ def test_a_running_step_is_shown_with_its_place_and_what_it_waits_for() -> None:
     ):
         progress(event)
     clock.now += 12
-    shown = texts(picture.live(progress, 100, 20))
+    shown = texts(tree.live(progress, 100, 20))
     assert shown == [
         "Pay the open orders  01RUN  12 s",
         ">>  each  37/200  #1007  12 s",
@@ -170,12 +171,12 @@ def test_finished_turns_of_a_loop_are_folded_into_a_count() -> None:
         for name in ("look", "pay"):
             progress(leaf(f"each[{turn}]/{name}"))
             progress(ended(f"each[{turn}]/{name}", "tolerated" if turn == 7 and name == "pay" else "ok"))
-    shown = texts(picture.live(progress, 80, 40))
+    shown = texts(tree.live(progress, 80, 40))
     assert len(shown) == 4
     assert shown[1].startswith(">>  each  500/500  1 tolerated")
     assert [step.label for step in progress.current.children] == ["look", "pay"]
     progress(ended("each", whole=True))
-    assert texts(picture.final(progress, 80)) == ["ok  each  1000 steps, 1 tolerated  0.1 s"]
+    assert texts(tree.final(progress, 80)) == ["ok  each  1000 steps, 1 tolerated  0.1 s"]
 
 
 def test_a_long_block_keeps_only_its_newest_steps_by_name() -> None:
@@ -184,7 +185,7 @@ def test_a_long_block_keeps_only_its_newest_steps_by_name() -> None:
     for number in range(1000):
         progress(leaf(f"s{number}"))
         progress(ended(f"s{number}"))
-    shown = texts(picture.live(progress, 80, 10))
+    shown = texts(tree.live(progress, 80, 10))
     assert len(shown) == 10
     assert shown[1] == "..  992 steps"
     assert shown[-1].startswith("ok  s999")
@@ -196,7 +197,7 @@ def test_on_a_small_terminal_the_running_step_stays() -> None:
     progress = Progress(Clock())
     for event in (container("a"), container("a/b"), container("a/b/c"), leaf("a/b/c/d", "fill it")):
         progress(event)
-    shown = texts(picture.live(progress, 40, 3))
+    shown = texts(tree.live(progress, 40, 3))
     assert len(shown) == 3
     assert "d  fill it" in shown[-1]
 
@@ -206,13 +207,13 @@ def test_a_retried_step_is_one_line() -> None:
     progress = Progress(Clock())
     for event in (leaf("a"), ended("a", "error", error="not found"), events.StepWaiting("a", "1 s before attempt 2")):
         progress(event)
-    assert texts(picture.live(progress, 60, 9))[-1] == "    waiting: 1 s before attempt 2"
+    assert texts(tree.live(progress, 60, 9))[-1] == "    waiting: 1 s before attempt 2"
     progress(leaf("a", attempt=2))
-    shown = texts(picture.live(progress, 60, 9))
+    shown = texts(tree.live(progress, 60, 9))
     assert shown[1:] == [">>  a  click it  attempt 2  0.0 s"]
     progress(ended("a", "error", error="not found"))
     progress(leaf("a", attempt=3))
-    assert texts(picture.live(progress, 60, 9))[1:] == [">>  a  click it  attempt 3  0.0 s"]
+    assert texts(tree.live(progress, 60, 9))[1:] == [">>  a  click it  attempt 3  0.0 s"]
 
 
 def test_an_interrupted_run_leaves_where_it_stood() -> None:
@@ -226,7 +227,7 @@ def test_an_interrupted_run_leaves_where_it_stood() -> None:
         leaf("each[#x]/b"),
     ):
         progress(event)
-    assert texts(picture.final(progress, 80)) == [
+    assert texts(tree.final(progress, 80)) == [
         "ok  a  click it  0.1 s",
         "..  each  2/9  #x  not finished  0.0 s",
         "  ..  b  click it  not finished  0.0 s",
@@ -321,7 +322,7 @@ def test_plain_speaks_also_before_the_first_step(plain: tuple[Plain, io.StringIO
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """With --quiet no event reaches the screen."""
     display = choose(quiet=True)
-    assert isinstance(display, Quiet)
+    assert type(display) is Display
     display(events.Said("hello"))
     display.end()
     assert capsys.readouterr() == ("", "")
@@ -331,7 +332,7 @@ async def test_a_display_has_its_own_clock() -> None:
     """Its timer continues while the engine tells nothing, and stops with the display."""
     ticks: list[None] = []
 
-    class Ticking(Quiet):
+    class Ticking(Display):
         interval = 0.005
 
         def tick(self) -> None:

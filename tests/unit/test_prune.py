@@ -417,7 +417,7 @@ def test_the_list_for_people_has_every_run_and_counts_the_rest(
     assert app.run(["prune"]) == 0
     said = capsys.readouterr()
     assert said.out == ""
-    assert "nothing to take away" in said.err
+    assert "nothing to delete" in said.err
     run = ended(kept, "passed")
     for number in range(2):
         put(kept.home / "files" / store.new_id() / "receipt.pdf", "x" * 4096 * (number + 1))
@@ -427,6 +427,6 @@ def test_the_list_for_people_has_every_run_and_counts_the_rest(
     assert head.split() == ["size", "what"]
     assert f"run {run}  passed 20" in first
     assert second.split() == ["12.3", "kB", "2", "folders", "of", "files", "of", "a", "run", "that", "is", "gone"]
-    assert "would take away" in said.err
+    assert "would delete" in said.err
     assert app.run(["prune", "--keep-last", "0"]) == 0
-    assert capsys.readouterr().err.startswith("took away 1")
+    assert capsys.readouterr().err.startswith("deleted 1")

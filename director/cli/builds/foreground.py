@@ -56,7 +56,7 @@ class Building(foreground.Conversation):
 def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin or resume a build, to its end. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     order.check()
-    foreground_run.hush()
+    foreground_run.silence()
     here = here.having(options.chosen_for(here.settings))
     found: session_options.Found | None = None
     if order.resume is not None:

@@ -71,7 +71,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
 
     Always raises ``typer.Exit``, or RunOpsError if it could not begin.
     """
-    foreground_run.hush()
+    foreground_run.silence()
     one = _Repair(goal, here, quiet=quiet)
     if one.past.status == "passed":
         if not quiet:

@@ -39,7 +39,7 @@ def to_its_end(
     """
     run_id, began = "", False
     ended: events.RunEnded | None = None
-    shown: display.Display = display.Quiet() if held.screen.quiet else plain.Plain(held.screen.talk)
+    shown: display.Display = display.Display() if held.screen.quiet else plain.Plain(held.screen.talk)
 
     async def begun(run: str) -> None:
         nonlocal run_id, began

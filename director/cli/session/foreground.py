@@ -62,7 +62,7 @@ class ChatOptions:
 def converse(options: ChatOptions, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin or resume a session, and process its messages. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     options.check()
-    foreground_run.hush()
+    foreground_run.silence()
     person = options.message is None and typed_input.interactive()
     found: session_options.Found | None = None
     if options.resume is not None:

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -38,27 +38,6 @@ COLOURS: dict[environment_checks.State, tuple[int, ...]] = {
 }
 
 
-@dataclasses.dataclass(slots=True)
-class Server:
-    listed: dict[str, str | None] | None = None
-    """The models that it lists, each with its shutdown date, if it names one; None if it does not list them."""
-    found: list[probing.Found] = dataclasses.field(default_factory=list[probing.Found])
-    fits: str | None = None
-    """The name of the profile that fits it best; None if unknown."""
-    costs: dict[str, Json] | None = None
-
-    def as_json(self, server: selection.Server) -> dict[str, Json]:
-        return {
-            "url": server.base_url,
-            "profile": server.profile.name,
-            "listed": None if self.listed is None else list[Json](self.listed),
-            "shut_down": {name: date for name, date in (self.listed or {}).items() if date is not None},
-            "found": {each.name: {"level": each.level, "why": each.why} for each in self.found},
-            "fits": self.fits,
-            "costs": self.costs,
-        }
-
-
 def doctor(
     model: Annotated[
         bool, flags.option("--model", "Ask the models' server, too, what it has and can do: a few tiny requests.")
@@ -69,28 +48,26 @@ def doctor(
 
     The network is used only with `--model`. Exit code 3 where something is missing, or where the server lacks what its profile says it can.
     """
-    checks, chosen = _settings()
-    browser = asyncio.run(environment_checks.browser(chosen))
+    checks, config = _settings()
+    browser = asyncio.run(environment_checks.browser(config))
     checks = [
         browser,
         environment_checks.playwright(),
-        environment_checks.home(chosen.home),
-        environment_checks.room(chosen.home),
+        environment_checks.home(config.home),
+        environment_checks.room(config.home),
         *checks,
     ]
-    here = host.of_command(chosen)
+    here = host.of_command(config)
     checks += environment_checks.models(here)
-    told = Server()
-    server = None
+    asked: Json = None
     if model and all(each.state != "wrong" for each in checks if each.name in ("settings", "server")):
         try:
-            server = selection.server(chosen, here.secrets)
-            checks += asyncio.run(_ask(chosen, server, told))
+            found, asked = asyncio.run(_ask(config, selection.server(config, here.secrets)))
+            checks += found
         except RunOpsError as error:
             checks.append(Check.failed("server", error))
     wrong = any(each.state == "wrong" for each in checks)
     if as_json:
-        asked = told.as_json(server) if server is not None else None
         rows: list[Json] = [dataclasses.asdict(each) for each in checks]
         console.result(console.as_json(fit=not wrong, exit=MISSING if wrong else 0, checks=rows, server=asked))
     else:
@@ -102,12 +79,12 @@ def doctor(
 def _settings() -> tuple[list[Check], settings.Settings]:
     """Check the settings, and return them; where they are unusable, those of a machine without settings."""
     try:
-        chosen = settings.load()
+        config = settings.load()
     except RunOpsError as error:
         return [Check.failed("settings", error)], settings.Settings.model_construct(home=settings.find_home())
-    given = sorted(name for name in chosen.model_fields_set if name in settings.Settings.model_fields)
+    given = sorted(name for name in config.model_fields_set if name in settings.Settings.model_fields)
     checks = [Check("settings", "ok", f"set: {', '.join(given)}" if given else "none is set, the defaults hold")]
-    return [*checks, *environment_checks.misspelt(os.environ)], chosen
+    return [*checks, *environment_checks.misspelt(os.environ)], config
 
 
 def _lines(check: Check) -> list[str]:
@@ -115,50 +92,57 @@ def _lines(check: Check) -> list[str]:
     return [*lines, f"{'':<5}  {'':<10}  = {harmless(check.fix)}"] if check.fix else lines
 
 
-async def _ask(chosen: settings.Settings, server: selection.Server, told: Server) -> list[Check]:
+async def _ask(config: settings.Settings, server: selection.Server) -> tuple[list[Check], Json]:
+    """Check the server and its models; return the checks, and the facts about the server for JSON."""
     from runtime.models.client import client  # costs half a second
     from runtime.settings import prices
 
     prober = probing.Prober(
         lambda profile: client.Client(server.base_url, server.key, profile),
-        chosen.model_timeout,
-        lambda usage, name: prices.dollars(usage, name, chosen.prices, server.profile.name),
+        config.model_timeout,
+        lambda usage, name: prices.dollars(usage, name, config.prices, server.profile.name),
     )
+    found: list[probing.Found] = []
+    best = None
     try:
-        checks = [await _listed(prober, told)]
-        names = _models(chosen)
+        listed, check = await _listed(prober)
+        checks = [check]
+        names = list(dict.fromkeys(environment_checks.models_by_role(config).values()))
         if not names:
-            near = "set `model` to one of these" if told.listed else "set `model`"
+            near = "set `model` to one of these" if listed else "set `model`"
             checks.append(Check("answer", "wrong", "no model is set, so none was asked", near))
-        answers = [await _answer(prober, name, told.listed) for name in names]
+        answers = [await _answer(prober, name, listed) for name in names]
         checks += answers
-        checks += [_ending(name, date) for name in names if (date := (told.listed or {}).get(name)) is not None]
+        checks += [_ending(name, date) for name in names if (date := (listed or {}).get(name)) is not None]
         if answers and answers[0].state == "ok":
-            told.found = await prober.probe(names[0])
-            best = probing.fitting(told.found, server.profile)
-            told.fits = best.name
-            checks += [_compared(each, server.profile, best) for each in told.found]
+            found = await prober.probe(names[0])
+            best = probing.fitting(found, server.profile)
+            checks += [_compared(each, server.profile, best) for each in found]
     finally:
         await prober.close()
-    if prober.spent:
-        told.costs = ledger.totals(prober.spent)
-        checks.append(Check("cost", "ok", costs.told(told.costs)))
-    return checks
+    spent = ledger.totals(prober.spent) if prober.spent else None
+    if spent is not None:
+        checks.append(Check("cost", "ok", costs.told(spent)))
+    return checks, {
+        "url": server.base_url,
+        "profile": server.profile.name,
+        "listed": None if listed is None else [*listed],
+        "shut_down": {name: date for name, date in (listed or {}).items() if date is not None},
+        "found": {each.name: {"level": each.level, "why": each.why} for each in found},
+        "fits": best.name if best is not None else None,
+        "costs": spent,
+    }
 
 
-def _models(chosen: settings.Settings) -> list[str]:
-    roles: Sequence[selection.Role] = ("cognition", "agent", "director", "summary")
-    return list(dict.fromkeys(selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)))
-
-
-async def _listed(prober: probing.Prober, told: Server) -> Check:
+async def _listed(prober: probing.Prober) -> tuple[dict[str, str | None] | None, Check]:
+    """Return the server's models with their shutdown dates, or None if it lists none."""
     try:
-        told.listed = await prober.listed()
+        listed = await prober.listed()
     except Failed as failed:
-        return Check("list", "note", f"the server does not list its models: {failed.error.message}")
-    shown = ", ".join([*told.listed][:MOST_LISTED])
-    more = f" and {len(told.listed) - MOST_LISTED} more (--json has all)" if len(told.listed) > MOST_LISTED else ""
-    return Check("list", "ok", f"the server has {shown}{more}")
+        return None, Check("list", "note", f"the server does not list its models: {failed.error.message}")
+    shown = ", ".join([*listed][:MOST_LISTED])
+    more = f" and {len(listed) - MOST_LISTED} more (--json has all)" if len(listed) > MOST_LISTED else ""
+    return listed, Check("list", "ok", f"the server has {shown}{more}")
 
 
 def _ending(name: str, date: str) -> Check:
@@ -179,17 +163,15 @@ async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | 
 
 
 def _compared(found: probing.Found, used: profiles.Profile, best: profiles.Profile) -> Check:
-    level = found.level or "unknown"
-    said, could = probing.promised(used, found.name), probing.promised(best, found.name)
-    text = f"{level}: {found.why}"
-    if found.rank < probing.promised_rank(used, found.name):
-        text = f"{text}; the profile {used.name} says {said}"
-        if found.level is None:
-            return Check(found.name, "wrong", text, "ask again: `runops doctor --model`")
-        return Check(found.name, "wrong", text, _set(best))
-    if probing.promised_rank(best, found.name) > probing.promised_rank(used, found.name):
-        text = f"{text}; the profile {used.name} does not use it"
-        return Check(found.name, "note", text, f"{_set(best)} would use it ({could})")
+    text = f"{found.level or 'unknown'}: {found.why}"
+    rank = probing.promised_rank(used, found.name)
+    if found.rank < rank:
+        fix = "ask again: `runops doctor --model`" if found.level is None else _set(best)
+        said = probing.promised(used, found.name)
+        return Check(found.name, "wrong", f"{text}; the profile {used.name} says {said}", fix)
+    if probing.promised_rank(best, found.name) > rank:
+        fix = f"{_set(best)} would use it ({probing.promised(best, found.name)})"
+        return Check(found.name, "note", f"{text}; the profile {used.name} does not use it", fix)
     return Check(found.name, "ok", text)
 
 

@@ -48,13 +48,13 @@ class Check:
         return cls(name, "wrong", error.message, error.fix)
 
 
-async def browser(chosen: settings.Settings) -> Check:
+async def browser(config: settings.Settings) -> Check:
     try:
-        path = find.find(chosen.browser)
+        path = find.find(config.browser)
         folder = Path(tempfile.mkdtemp(prefix=launch.TEMPORARY))
         try:
             begun = time.monotonic()
-            held = await launch.start(path, folder, linger=0, headed=chosen.headed, passing=True)
+            held = await launch.start(path, folder, linger=0, headed=config.headed, passing=True)
             took = time.monotonic() - begun
             await held.end()
         finally:
@@ -87,29 +87,20 @@ def home(folder: Path) -> Check:
         fix = "make the folder writable for you, or set RUNOPS_HOME to one that is"
         return Check("home", "wrong", f"{folder} cannot be used: {place}: {error.strerror}", fix)
     kind = file_system(place)
-    told = f"{folder}  {kind}" if place == folder else f"{folder}  {kind}, made by the first run"
+    text = f"{folder}  {kind}" if place == folder else f"{folder}  {kind}, made by the first run"
     if not locked:
-        fix = "set RUNOPS_HOME to a folder on a disk of this machine"
-        return Check(
-            "home", "wrong", f"{told}: a file there cannot be locked, so two processes could take one run", fix
-        )
+        text += ": a file there cannot be locked, so two processes could take one run"
+        return Check("home", "wrong", text, "set RUNOPS_HOME to a folder on a disk of this machine")
     if kind in NETWORK:
         fix = "keep it on a disk of this machine, or let one machine alone use it"
-        return Check("home", "note", f"{told}: a lock there may not hold for another machine", fix)
+        return Check("home", "note", f"{text}: a lock there may not hold for another machine", fix)
     if kind in IN_MEMORY:
-        return Check("home", "note", f"{told}: what is kept there ends with the machine", "set RUNOPS_HOME to a disk")
-    return Check("home", "ok", told)
+        return Check("home", "note", f"{text}: what is kept there ends with the machine", "set RUNOPS_HOME to a disk")
+    return Check("home", "ok", text)
 
 
 def _existing(folder: Path) -> Path:
-    return next(each for each in (folder, *folder.parents) if _is_there(each))
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a folder above it may not be read
-        return False
+    return next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110 — never raises
 
 
 def _locks(file: Path) -> bool:
@@ -135,12 +126,12 @@ def file_system(folder: Path) -> str:
 def room(folder: Path) -> Check:
     places = list(dict.fromkeys((_existing(folder), Path(tempfile.gettempdir()))))
     free = {place: shutil.disk_usage(place).free for place in places}
-    told = ", ".join(f"{size(number)} in {place}" for place, number in free.items())
+    text = ", ".join(f"{size(number)} in {place}" for place, number in free.items())
     least = min(free.values())
     if least >= LITTLE_ROOM:
-        return Check("room", "ok", f"free: {told}")
+        return Check("room", "ok", f"free: {text}")
     state: State = "note" if least >= LEAST_ROOM else "wrong"
-    return Check("room", state, f"little is free: {told}", "make room; `runops prune` takes away what nobody needs")
+    return Check("room", state, f"little is free: {text}", "make room; `runops prune` deletes what no run needs")
 
 
 def misspelt(environ: Mapping[str, str]) -> list[Check]:
@@ -148,7 +139,7 @@ def misspelt(environ: Mapping[str, str]) -> list[Check]:
     strange = [name for name in sorted(environ) if name.startswith(settings.PREFIX) and name.upper() not in known]
     near = {name: difflib.get_close_matches(name.upper(), known, 1, 0.85) for name in strange}
     return [
-        Check("settings", "note", f"{name} is no setting, and nobody reads it", f"did you mean {close[0]}?")
+        Check("settings", "note", f"{name} is not a setting, so it has no effect", f"did you mean {close[0]}?")
         for name, close in near.items()
         if close
     ]
@@ -158,23 +149,30 @@ OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")
 """Variables that are read and are no settings."""
 
 
+ROLES: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
+
+
+def models_by_role(config: settings.Settings) -> dict[str, str]:
+    return {role: selection.model_for(role, config) for role in ROLES if selection.is_set(role, config)}
+
+
 def models(given: host.Host) -> list[Check]:
-    chosen = given.settings
-    roles: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
-    named = {role: selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)}
-    if not named:
+    config = given.settings
+    by_role = models_by_role(config)
+    if not by_role:
         fix = 'for workflows that ask one, set RUNOPS_MODEL, or `model = "…"` in [tool.runops] of pyproject.toml'
         return [Check("models", "ok", "none is set, and only a workflow that asks one needs it", fix)]
-    per_model = {model: [role for role in named if named[role] == model] for model in dict.fromkeys(named.values())}
-    told = "; ".join(
-        f"{model} for {'everything' if len(used) == len(roles) else ', '.join(used)}"
-        for model, used in per_model.items()
+    uses: dict[str, list[str]] = {}
+    for role, model in by_role.items():
+        uses.setdefault(model, []).append(role)
+    text = "; ".join(
+        f"{model} for {'everything' if len(roles) == len(ROLES) else ', '.join(roles)}" for model, roles in uses.items()
     )
-    found = [Check("models", "ok", told)]
+    found = [Check("models", "ok", text)]
     try:
-        server = selection.server(chosen, given.secrets)
+        server = selection.server(config, given.secrets)
     except RunOpsError as error:
         return [*found, Check.failed("server", error)]
     key = "no key is set, and none is needed there" if server.key == selection.NO_KEY else "a key is set"
-    by = "as set" if chosen.model_profile is not None else "by its address"
+    by = "as set" if config.model_profile is not None else "by its address"
     return [*found, Check("server", "ok", f"{server.base_url}  profile {server.profile.name} ({by}), {key}")]

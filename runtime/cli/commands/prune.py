@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from typing import Annotated
 
 import typer
@@ -58,7 +57,13 @@ def prune(
     kept = host.load().files
     report = workspace_prune.prune(kept, wanted, dry_run=dry_run)
     failed = [each for each in report.left if each.failed]
-    error = not_removed(failed) if failed else None
+    error = None
+    if failed:
+        error = LogError(
+            "not-removed",
+            f"{count(len(failed), 'thing')} could not be removed: {failed[0].why}",
+            fix="see what prevents it (another user's file, a full disk), then type it again: `runops prune`",
+        )
     if as_json:
         console.result(
             console.as_json(
@@ -83,31 +88,19 @@ def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
         whose = f"run {each.run}: " if each.run else ""
         console.say(f"left alone: {whose}{one_line(each.why)}")
     if not report.gone:
-        console.say(f"nothing to take away in {home}\n  whole runs, for example: runops prune --older-than 30d")
+        console.say(f"nothing to delete in {home}\n  whole runs, for example: runops prune --older-than 30d")
     elif dry_run:
-        console.say(f"would take away {size(report.bytes)}; without --dry-run it goes")
+        console.say(f"would delete {size(report.bytes)}; leave out --dry-run to do it")
     else:
-        console.say(f"took away {size(report.bytes)}")
+        console.say(f"deleted {size(report.bytes)}")
 
 
-def not_removed(failed: list[workspace_prune.Left]) -> LogError:
-    return LogError(
-        "not-removed",
-        f"{count(len(failed), 'thing')} could not be removed: {failed[0].why}",
-        fix="see what stands in the way (another user's file, a full disk), then type it again: `runops prune`",
-    )
-
-
-def rows(gone: list[workspace_prune.Deleted]) -> list[list[str]]:
-    one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "session", "browser")]
-    number, room = Counter(each.kind for each in gone), Counter[str]()
-    for each in gone:
-        room[each.kind] += each.bytes
-    return one_by_one + [
-        [size(room[kind]), f"{count(number[kind], noun)} {more}".rstrip()]
-        for kind, (noun, more) in NOUNS.items()
-        if number[kind]
-    ]
+def rows(deleted: list[workspace_prune.Deleted]) -> list[list[str]]:
+    lines = [[size(each.bytes), named(each)] for each in deleted if each.kind not in NOUNS]
+    for kind, (noun, more) in NOUNS.items():
+        if alike := [each.bytes for each in deleted if each.kind == kind]:
+            lines.append([size(sum(alike)), f"{count(len(alike), noun)} {more}".rstrip()])
+    return lines
 
 
 NOUNS = {

@@ -41,28 +41,24 @@ def query(
         return
     with signals.handled_by(signals.leave):
         answer = over_runs.ask(host.load().files, sql, timeout, lambda error: _give_up(error, as_json=as_json))
-        _print(answer, as_json=as_json, as_csv=as_csv)
+        for error in answer.left_out:
+            console.say(f"{console.paint('warning', console.BOLD, console.YELLOW)}: left out: {error.message}")
+        rows = itertools.chain.from_iterable(answer.result.batches)
+        if as_json:
+            _print_json(answer.result.columns, rows, [error.as_json() for error in answer.left_out])
+        elif as_csv:
+            _print_csv(answer.result.columns, rows)
+        else:
+            _print_table(answer.result.columns, rows)
 
 
 def _give_up(error: UsageError, *, as_json: bool) -> None:
     """End the process, as nothing else ends the statement that runs in it."""
     console.say(console.failure(error))
     if as_json:
-        console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
+        console.result(console.error_json(error, error.exit))
     sys.stdout.flush()
     os._exit(error.exit)
-
-
-def _print(answer: over_runs.Answer, *, as_json: bool, as_csv: bool) -> None:
-    for error in answer.left_out:
-        console.say(f"{console.paint('warning', console.BOLD, console.YELLOW)}: left out: {error.message}")
-    columns, batches = answer.result.columns, answer.result.batches
-    if as_json:
-        _print_json(columns, batches, [error.as_json() for error in answer.left_out])
-    elif as_csv:
-        _print_csv(columns, batches)
-    else:
-        _print_table(columns, batches)
 
 
 def _list_views(*, as_json: bool) -> None:
@@ -81,32 +77,26 @@ def _list_views(*, as_json: bool) -> None:
     )
 
 
-def _print_json(columns: list[str], batches: Iterator[list[dict[str, Json]]], left_out: list[Json]) -> None:
+def _print_json(columns: list[str], rows: Iterator[dict[str, Json]], left_out: list[Json]) -> None:
     opening = {"version": console.VERSION, "columns": columns, "left_out": left_out}
     comma = f'{escapes.as_json(opening)[:-1]}, "rows": ['
-    for row in itertools.chain.from_iterable(batches):
+    for row in rows:
         console.result(f"{comma}\n{escapes.as_json(row)}" if comma else f",{escapes.as_json(row)}")
         comma = ""
     console.result(f"{comma}]}}")
 
 
-def _print_csv(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> None:
-    for head, batch in enumerate(itertools.chain([[]], batches)):
-        out = io.StringIO()
-        sheet = csv.writer(out, lineterminator="\r\n")
-        if head == 0:
-            sheet.writerow(columns)
-        sheet.writerows([cell(row[name]) for name in columns] for row in batch)
-        console.result(out.getvalue().removesuffix("\n"))
+def _print_csv(columns: list[str], rows: Iterator[dict[str, Json]]) -> None:
+    for cells in itertools.chain([columns], ([cell(row[name]) for name in columns] for row in rows)):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\r").writerow(cells)
+        console.result(line.getvalue())
 
 
-def _print_table(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> None:
-    found = list(itertools.islice(itertools.chain.from_iterable(batches), MOST_SHOWN + 1))
-    shown = found[:MOST_SHOWN]
-    console.result(
-        "\n".join(console.table([columns, *([one_line(cell(row[name])) for name in columns] for row in shown)]))
-    )
-    if len(found) > MOST_SHOWN:
+def _print_table(columns: list[str], rows: Iterator[dict[str, Json]]) -> None:
+    shown = [[one_line(cell(row[name])) for name in columns] for row in itertools.islice(rows, MOST_SHOWN)]
+    console.result("\n".join(console.table([columns, *shown])))
+    if next(rows, None) is not None:
         console.say(f"there are more than {MOST_SHOWN} rows; `--csv` and `--json` print all")
     else:
         console.say(count(len(shown), "row"))

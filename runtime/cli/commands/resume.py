@@ -79,8 +79,8 @@ def decide(
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = run_index.find(here.kept, run)
-    taken = asyncio.run(Runtime.of(here).write_decision(run_id, verdict, take_over=take_over))
-    _continue(here, run_id, taken, only=only, as_json=as_json, quiet=quiet, decided=verdict)
+    replaced = asyncio.run(Runtime.of(here).write_decision(run_id, verdict, take_over=take_over))
+    _continue(here, run_id, replaced, only=only, as_json=as_json, quiet=quiet, decided=verdict)
 
 
 def answer(
@@ -111,21 +111,28 @@ def answer(
         raise answers.missing(run_id, missing, questions)
     for name in missing:
         known[name] = _asked(name, questions[name])
-    taken = asyncio.run(Runtime.of(here).write_answers(run_id, known, take_over=take_over))
-    _continue(here, run_id, taken, only=only, as_json=as_json, quiet=quiet, answered=known)
+    replaced = asyncio.run(Runtime.of(here).write_answers(run_id, known, take_over=take_over))
+    _continue(here, run_id, replaced, only=only, as_json=as_json, quiet=quiet, answered=known)
 
 
 def _continue(
-    here: host.Host, run_id: str, taken: owners.Holder | None, *, only: bool, as_json: bool, quiet: bool, **what: Json
+    here: host.Host,
+    run_id: str,
+    replaced: owners.Holder | None,
+    *,
+    only: bool,
+    as_json: bool,
+    quiet: bool,
+    **what: Json,
 ) -> None:
     """Resume a run whose question is answered, or report that with ``only`` it is not resumed yet."""
-    foreground_run.say_taken(taken)
+    foreground_run.report_takeover(replaced)
     if not only:
-        console.say("the answer is written down")
+        console.say("the answer is saved")
         foreground_run.carry_out(
             lambda carrier, listener: carrier.resume(run_id, listener=listener), here=here, as_json=as_json, quiet=quiet
         )
-    console.say(f"written down\n  again  runops resume {run_id}")
+    console.say(f"saved\n  again  runops resume {run_id}")
     if as_json:
         console.result(endings.AnswerKept(run=run_id, **what).as_json())
 

@@ -64,7 +64,7 @@ def run(
         model_calls=flags.model_calls(model_calls, frozen=frozen),
     )
     values = given_values.inputs(inputs or [], inputs_file)
-    foreground_run.hush()
+    foreground_run.silence()
     runs = batch.Batch(
         collect.collect(paths),
         here,

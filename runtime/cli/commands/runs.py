@@ -7,6 +7,7 @@ import datetime as dt
 from typing import Annotated
 
 from nodes.errors import UsageError
+from nodes.values import Json
 from runtime.cli import console, flags
 from runtime.display import costs
 from runtime.display.text import duration, one_line, when
@@ -33,26 +34,19 @@ def runs(
     kept = host.load().kept
     if sessions:
         if limit is not None or state is not None:
-            raise UsageError(
-                "usage",
-                "`--limit` and `--state` are for runs, and `--sessions` lists none",
-                fix="leave one of them out",
-            )
+            said = "`--limit` and `--state` are for runs, and `--sessions` lists none"
+            raise UsageError("usage", said, fix="leave one of them out")
         _sessions(kept, as_json=as_json)
         return
     found = run_index.list_runs(kept, limit, state)
     if as_json:
-        console.result(
-            console.as_json(
-                home=kept.place, runs=[{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found]
-            )
-        )
+        listed: list[Json] = [{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found]
+        console.result(console.as_json(home=kept.place, runs=listed))
     elif found:
         console.result("\n".join(console.table([HEAD, *(row(each) for each in found)])))
+    elif state is not None:
+        console.say(f"no run in {kept.place} is {state}")
     else:
-        if state is not None:
-            console.say(f"no run in {kept.place} is {state}")
-            return
         more = "\n  its sessions: runops runs --sessions" if session_index.list_sessions(kept) else ""
         console.say(f"no runs in {kept.place}{more}\n  start one: runops run FILE")
 
@@ -60,8 +54,7 @@ def runs(
 def _sessions(kept: store.Kept, *, as_json: bool) -> None:
     found = session_index.list_sessions(kept)
     if as_json:
-        told = [dataclasses.asdict(each) for each in found]
-        console.result(console.as_json(home=kept.place, sessions=told))
+        console.result(console.as_json(home=kept.place, sessions=[dataclasses.asdict(each) for each in found]))
     elif found:
         console.result("\n".join(console.table([SESSION_HEAD, *(session_row(each) for each in found)])))
     else:
@@ -87,12 +80,11 @@ HEAD = ["run", "state", "started", "took", "steps", "workflow"]
 
 
 def row(run: run_index.RunSummary) -> list[str]:
-    seconds = seconds_of(run)
     return [
         run.id,
         run.state,
         when(run.started),
-        duration(seconds) if seconds is not None else "",
+        duration(seconds_of(run)),
         str(run.steps),
         one_line(run.problem or run.workflow),
     ]

@@ -10,6 +10,7 @@ from nodes.errors import SetupError, UsageError
 from runtime.cli import console, flags
 from runtime.context import report as context_report
 from runtime.context import report_text
+from runtime.display import plans
 from runtime.log.store import store
 from runtime.log.writer import Texts
 from runtime.report import markdown, of_run, of_session, session_text, text
@@ -128,7 +129,7 @@ def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdo
 
 def _style() -> text.Style:
     try:
-        "".join(session_text.MARKS.values()).encode(sys.stdout.encoding or "ascii")
+        "".join(plans.DRAWN.values()).encode(sys.stdout.encoding or "ascii")
         marks = True
     except (UnicodeEncodeError, LookupError):
         marks = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,6 @@ from runtime.cli import console, flags, foreground_run
 from runtime.cli import values as given_values
 from runtime.language import reader
 from runtime.runs import single_node, start
-from runtime.runs.runtime import Run, Runtime
 from runtime.workspace import host
 
 
@@ -67,22 +65,26 @@ def try_node(
         fix = f"did you mean `{close}`?" if close else f"it has {', '.join(list(loaded.index)[:20])}"
         raise UsageError("unknown-node", f"{file} has no node `{node}`", fix=fix)
     values.refuse_unknown([found.file])
-    one = single_node.Trial(
+    trial = single_node.Trial(
         found.file, found.node, given_values.pins(pins or []), url, session, loaded.workflow.secrets, dry_run
     )
-    prepared = one.prepare(values.of(found.file), here.secrets)
-    if one.actions and not dry_run and not quiet:
-        actions = ", ".join(leaf.id for leaf in one.actions)
+    prepared = trial.prepare(values.of(found.file), here.secrets)
+    if trial.actions and not dry_run and not quiet:
+        actions = ", ".join(leaf.id for leaf in trial.actions)
         console.say(f"this is really done on the site: {actions} (with --dry-run it is not)")
 
-    def begin(carrier: Runtime, listener: events.Listener) -> Awaitable[Run]:
-        return carrier.begin(prepared, options=start.Options(part=one), listener=lambda event: listener(calm(event)))
+    foreground_run.carry_out(
+        lambda carrier, listener: carrier.begin(
+            prepared, options=start.Options(part=trial), listener=lambda event: listener(without_alarm(event))
+        ),
+        here=here,
+        as_json=as_json,
+        quiet=quiet,
+        trial=shlex.join(["runops", *flags.arguments(ctx)]),
+    )
 
-    again = shlex.join(["runops", *flags.arguments(ctx)])
-    foreground_run.carry_out(begin, here=here, as_json=as_json, quiet=quiet, trial=again)
 
-
-def calm(event: events.Event) -> events.Event:
+def without_alarm(event: events.Event) -> events.Event:
     """Turn the event of a withheld action into a message, because nothing is wrong."""
     if isinstance(event, events.StepFinished) and event.error is not None and event.error["code"] == "held":
         return events.Said(f"{event.path}: {event.error['message']}")
