@@ -33,8 +33,7 @@ GO_ON = "Continue with the build."
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    done: bool
-    """True if the workflow does what was requested."""
+    done: bool  # True if the workflow does what was requested
     value: dict[str, Json]
     answer: str
 

@@ -19,11 +19,8 @@ from runtime.context import window
 from runtime.display.text import cut, one_line
 from runtime.observation import page_text
 
-TITLE = 120
-"""Limit of the goal in the title, in characters."""
-
-NAMED = 5
-"""Limit of the stale nodes that are named."""
+TITLE = 120  # limit of the goal in the title, in characters
+NAMED = 5  # limit of the stale nodes that are named
 
 POLICIES = {
     "ask": "the person is asked before each",

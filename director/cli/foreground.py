@@ -28,8 +28,7 @@ from runtime.secrets import masking
 from runtime.system import tasks
 from runtime.workspace import host
 
-BY_SIGNAL = (130, 143)
-"""Exit codes of interruptions."""
+BY_SIGNAL = (130, 143)  # exit codes of interruptions
 
 STATES: dict[int, Literal["paused", "out-of-budget", "replaced", "interrupted"]] = {
     4: "paused",
@@ -46,8 +45,7 @@ class Conversation:
 
     command = "chat"
     options = reply.CHAT
-    toolsets: Sequence[Toolset] = ()
-    """Tools besides those of every session."""
+    toolsets: Sequence[Toolset] = ()  # tools besides those of every session
 
     def __init__(
         self, writer: SessionWriter, here: host.Host, models: session_options.Models, screen: cli_screen.Screen

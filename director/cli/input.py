@@ -12,8 +12,7 @@ from runtime.display.stream import Talk
 
 PROMPT, ANSWER = "> ", "answer> "
 
-LONGEST_LINE = 1 << 16
-"""Limit of the bytes read at once for an answer."""
+LONGEST_LINE = 1 << 16  # limit of the bytes read at once for an answer
 
 
 def interactive() -> bool:

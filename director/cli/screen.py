@@ -24,14 +24,9 @@ from runtime.log import session as log_session
 
 DIM, RED, YELLOW = 2, 31, 33
 
-WIDE = 100
-"""Columns of a line about a tool."""
-
-TOLD = 160
-"""Columns of a tool's result in a build."""
-
-UNKNOWN = 78
-"""Columns of an overwritten line, if the width of the terminal is unknown."""
+WIDE = 100  # columns of a line about a tool
+TOLD = 160  # columns of a tool's result in a build
+UNKNOWN = 78  # columns of an overwritten line, if the width of the terminal is unknown
 
 INDENT = "    "
 
@@ -55,14 +50,10 @@ class Screen(Listener):
         self._answers = answers if answers is not None else Talk(sys.stdout)
         self._as_it_comes = as_it_comes
         self.quiet = quiet
-        self._begun = ""
-        """The shown part of an incomplete answer."""
-        self._asked: dict[str, str] = {}
-        """The request of each call, by its path."""
-        self.report: window.Report | None = None
-        """Window of the last request."""
-        self.warnings: list[str] = []
-        """Warnings for the person, also if nothing is shown."""
+        self._begun = ""  # the shown part of an incomplete answer
+        self._asked: dict[str, str] = {}  # the request of each call, by its path
+        self.report: window.Report | None = None  # window of the last request
+        self.warnings: list[str] = []  # warnings for the person, also if nothing is shown
 
     @override
     def asked(self, model: str, report: window.Report) -> None:
@@ -172,20 +163,16 @@ class BuildScreen(Screen):
     def __init__(self, stream: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         talk = Talk(stream)
         super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
-        self.session: log_session.Session | None = None
-        """The session whose costs are shown."""
+        self.session: log_session.Session | None = None  # the session whose costs are shown
         self.plan: Callable[[], Json] = lambda: None
         self._shown: list[str] = []
         self._steps: plain.Plain | None = None
         self._turn = 0
         self._clock = clock
-        self._model: tuple[str, float] | None = None
-        """The pending request of a model, and its start."""
+        self._model: tuple[str, float] | None = None  # the pending request of a model, and its start
         self._tool: tuple[str, float] | None = None
-        self._waited_at = clock()
-        """Time of the last line about a wait."""
-        self._overwrites = False
-        """True if the last line on the terminal is one about a wait."""
+        self._waited_at = clock()  # time of the last line about a wait
+        self._overwrites = False  # True if the last line on the terminal is one about a wait
         self._timer: asyncio.TimerHandle | None = None
 
     @override

@@ -35,20 +35,16 @@ from runtime.settings import settings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    turns: int = 40
-    """Requests."""
-    an_answer: float = 1200.0
-    """Seconds for one answer, with all its retries."""
-    max_output: int = 4_000
-    """Limit of one answer, in tokens, reasoning included."""
+    turns: int = 40  # requests
+    an_answer: float = 1200.0  # seconds for one answer, with all its retries
+    max_output: int = 4_000  # limit of one answer, in tokens, reasoning included
     left_open: bool = False
     """True if an interruption also ends the session's process: then open calls are left to the resumed session, as after a crash."""
 
 
 CHAT = ReplyOptions()
 
-NODE = "session"
-"""Node type of the calls of a session."""
+NODE = "session"  # node type of the calls of a session
 
 
 class Talk:

@@ -33,8 +33,7 @@ from runtime.messages.messages import Item, Request
 from runtime.models import budgets, requests, run_models
 from runtime.models.turns import call_checks, turn
 
-MAX_OUTPUT = 4_000
-"""Limit of one answer, in tokens."""
+MAX_OUTPUT = 4_000  # limit of one answer, in tokens
 
 ENDS = barrier.ENDS - {"budget", "paused"}
 """Categories of errors that end all work, and so are not returned as an answer."""
@@ -42,8 +41,7 @@ ENDS = barrier.ENDS - {"budget", "paused"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
-    depth: int
-    """0 for the session itself."""
+    depth: int  # 0 for the session itself
     budgets: budgets.Requester
     items: Callable[[], tuple[Item, ...]]
     """Returns the thread in its requests, with the answer that calls the subagent."""
@@ -72,8 +70,7 @@ class SubagentTools(toolbox.ModelTools):
 class SubagentCall(Toolset):
     """A tool that starts a subagent, once ``employ`` has set its parent."""
 
-    name: str
-    """Name of the tool, and of the calls in the subagent's thread."""
+    name: str  # name of the tool, and of the calls in the subagent's thread
     who: str
     turns: int
     budget: Budget

@@ -11,8 +11,7 @@ from director.draft.lines import ended, shifted, unsuited
 from runtime.language import callees, reader, workflow, yaml_text
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 
-NAME = "draft.yaml"
-"""Name of the draft in diagnostics."""
+NAME = "draft.yaml"  # name of the draft in diagnostics
 
 Limits = Callable[["Draft"], Sequence[Diagnostic]]
 """Returns what a draft may not contain although it is valid, each with its place in the draft."""

@@ -18,8 +18,7 @@ from runtime.language import writer, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.yaml_text import Document, Path
 
-GIVEN = "yaml"
-"""Name of the text given for an edit, in diagnostics."""
+GIVEN = "yaml"  # name of the text given for an edit, in diagnostics
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

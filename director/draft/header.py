@@ -19,11 +19,8 @@ from runtime.language.yaml_text import Document, Path
 if TYPE_CHECKING:
     from director.draft.goal import Goal
 
-BASE = "base_url"
-"""The input with the address of the site."""
-
-LONGEST_NAME = 60
-"""Limit of a name made from a goal, in characters."""
+BASE = "base_url"  # the input with the address of the site
+LONGEST_NAME = 60  # limit of a name made from a goal, in characters
 
 ORDER = [field.alias or name for name, field in Workflow.model_fields.items()]
 """The keys of a file, in the order in which they are written."""

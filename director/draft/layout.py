@@ -17,28 +17,21 @@ from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.workflow import Workflow
 from runtime.language.yaml_text import Path
 
-HEAD = "workflow"
-"""Name of the head of a file, used next to the ids of nodes."""
-
-RECENT = 5
-"""Number of recent nodes."""
+HEAD = "workflow"  # name of the head of a file, used next to the ids of nodes
+RECENT = 5  # number of recent nodes
 
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
-    position: int
-    """From 1, over all nodes of the file in text order, nested ones included."""
+    position: int  # from 1, over all nodes of the file in text order, nested ones included
     depth: int
     id: str
     kind: str
-    action: str
-    """Its action or query, or the file that it uses; empty if none."""
-    block: str
-    """The block of its container, unless it is ``nodes``: ``catch``, ``otherwise``, the name of a branch."""
-    line: int
-    """Line of the text, from 1."""
+    action: str  # its action or query, or the file that it uses; empty if none
+    block: str  # the block of its container, unless it is `nodes`: `catch`, `otherwise`, the name of a branch
+    line: int  # line of the text, from 1
     path: Path
 
     def __str__(self) -> str:

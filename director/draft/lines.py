@@ -20,13 +20,10 @@ _PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
 class Span(NamedTuple):
     """The lines of an item or an entry, counted from 0."""
 
-    column: int
-    """Column of its dash or key."""
-    head: int
-    """First line of the comments right above it."""
+    column: int  # column of its dash or key
+    head: int  # first line of the comments right above it
     own: int
-    stop: int
-    """First line after it, and after the comments below it that are indented further."""
+    stop: int  # first line after it, and after the comments below it that are indented further
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,10 +31,8 @@ class Item:
     """A list item or a map entry that can be put into a text."""
 
     data: Json
-    lines: Sequence[str]
-    """At the left margin, without line ends, with what is above it."""
-    commented: bool
-    """True if it begins with a comment."""
+    lines: Sequence[str]  # at the left margin, without line ends, with what is above it
+    commented: bool  # True if it begins with a comment
 
 
 def data_at(data: Any, path: Path) -> Any:

@@ -24,19 +24,16 @@ from runtime.display.text import cut
 from runtime.language import hints as of_file
 from runtime.language import workflow
 
-SHORTEST = 3
-"""Least length of an input's value that is searched for; shorter ones are everywhere."""
+SHORTEST = 3  # least length of an input's value that is searched for; shorter ones are everywhere
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
 """Parts of css or xpath selectors that count elements."""
 
-CLICKS = frozenset({"click", "dblclick"})
-"""Actions with an unpredictable effect."""
+CLICKS = frozenset({"click", "dblclick"})  # actions with an unpredictable effect
 
 _KEYWORDS = "id type description action query role tab opens effect on_error after_crash each_error on_redo"
-_CLOSED = frozenset(_KEYWORDS.split())
-"""Fields with keywords of the language, or names of the file itself."""
+_CLOSED = frozenset(_KEYWORDS.split())  # fields with keywords of the language, or names of the file itself
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from nodes.errors import ModelError, UsageError
 from runtime.language import reference
 from runtime.language.expressions import builtins, filters
 
-LONGEST = 3_500
-"""Limit of one answer, in characters."""
+LONGEST = 3_500  # limit of one answer, in characters
 
 TOPICS = {"targets": "target", "rules": "rule", "verify": "rule", "workflow": "file", "head": "file", "inputs": "input"}
 """Names of topics in the reference, where they differ."""

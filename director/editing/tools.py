@@ -19,14 +19,9 @@ from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.secrets import masking
 
-MOST_PROBLEMS = 10
-"""Limit of the mistakes reported for one edit."""
-
-MOST_NODES = 25
-"""Limit of the nodes reported for one edit, a line each."""
-
-MOST_HINTS = 4
-"""Limit of the hints reported for one edit."""
+MOST_PROBLEMS = 10  # limit of the mistakes reported for one edit
+MOST_NODES = 25  # limit of the nodes reported for one edit, a line each
+MOST_HINTS = 4  # limit of the hints reported for one edit
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:

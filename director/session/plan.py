@@ -18,8 +18,7 @@ Status = Literal["pending", "in_progress", "completed", "blocked"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 MOST_TASKS = 200
-A_TEXT = 2_000
-"""Limit of any text of a plan, in characters."""
+A_TEXT = 2_000  # limit of any text of a plan, in characters
 
 
 class Part(BaseModel):
@@ -27,14 +26,11 @@ class Part(BaseModel):
 
 
 class Task(Part):
-    task_id: str = Field(min_length=1, max_length=80)
-    """Its name in the plan."""
+    task_id: str = Field(min_length=1, max_length=80)  # its name in the plan
     description: str
     status: Status = "pending"
-    notes: str = ""
-    """Its outcome, or what it waits for."""
-    node_ids: tuple[str, ...] = ()
-    """The nodes of the workflow that it is about."""
+    notes: str = ""  # its outcome, or what it waits for
+    node_ids: tuple[str, ...] = ()  # the nodes of the workflow that it is about
 
 
 class Phase(Part):
@@ -45,8 +41,7 @@ class Phase(Part):
 
 class Plan(Part):
     overall_goal: str
-    current_phase: str = ""
-    """Name of the current phase."""
+    current_phase: str = ""  # name of the current phase
     phases: tuple[Phase, ...] = ()
     next_actions: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()

@@ -21,8 +21,7 @@ from runtime.log import entries
 from runtime.messages.messages import Tool
 from runtime.observation import page_text
 
-Knowledge = Callable[[str], Sequence[Part]]
-"""Returns what is known about a question, best first."""
+Knowledge = Callable[[str], Sequence[Part]]  # returns what is known about a question, best first
 
 
 WANTED = frozenset({"goal", "directive"})

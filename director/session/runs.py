@@ -27,8 +27,7 @@ Begin = Callable[[events.Listener, start.Options], Awaitable[Run]]
 
 Price = Callable[[Usage, str], Decimal | None]
 
-NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
-"""Spending of a run that has not begun."""
+NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)  # spending of a run that has not begun
 
 
 class Runs:

@@ -16,14 +16,9 @@ from runtime.observation import page_text
 if TYPE_CHECKING:
     from director.session.state import SessionState
 
-NAME = "read_state"
-"""Name of the tool that reads them."""
-
-AT_ONCE = 6_000
-"""Limit of one part, in characters."""
-
-LINE = "@state/line/"
-"""Prefix of the path of a line of the session's own log."""
+NAME = "read_state"  # name of the tool that reads them
+AT_ONCE = 6_000  # limit of one part, in characters
+LINE = "@state/line/"  # prefix of the path of a line of the session's own log
 
 
 def part(text: str, start: int | None, end: int | None) -> str:

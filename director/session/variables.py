@@ -18,14 +18,9 @@ from runtime.secrets import masking
 NAME = re.compile(r"(?:vars\.)?[A-Za-z_][A-Za-z0-9_]{0,79}")
 """Valid names. A variable named like a node, an item or ``vars.NAME`` of the draft replaces that on the bench."""
 
-MOST = 500
-"""Limit of the variables that have a value."""
-
-LONGEST = 1 << 20
-"""Limit of a value as JSON, in characters."""
-
-By = Literal["model", "person"]
-"""The author of a value."""
+MOST = 500  # limit of the variables that have a value
+LONGEST = 1 << 20  # limit of a value as JSON, in characters
+By = Literal["model", "person"]  # the author of a value
 
 
 class Keeper(Protocol):

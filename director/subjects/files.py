@@ -20,8 +20,7 @@ from runtime.system import regular_files
 from runtime.workspace import host
 
 MOST_PROBLEMS = 10
-GIVEN = "(given when a run is started)"
-"""Placeholder of an input without a default."""
+GIVEN = "(given when a run is started)"  # placeholder of an input without a default
 
 NO_BROWSER = "No browser belongs to it: only a run has one."
 

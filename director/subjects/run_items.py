@@ -29,8 +29,7 @@ ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
 OPEN = "open, no outcome recorded"
 """Placeholder for the result of a call without one. It is never stored."""
 
-LINE = "@state/run/line/"
-"""Prefix of the path of a line of the run's log."""
+LINE = "@state/run/line/"  # prefix of the path of a line of the run's log
 
 MOST = 100
 """Limit of the steps shown separately: the newest. The outline has the others."""

@@ -82,13 +82,10 @@ class OpenTab:
     """An open tab in its current state."""
 
     where: Where
-    name: str
-    """Empty for an unnamed tab."""
+    name: str  # empty for an unnamed tab
     url: str
-    title: str
-    """Empty if it has not been observed."""
-    current: bool
-    """True if it is used when no tab is named."""
+    title: str  # empty if it has not been observed
+    current: bool  # True if it is used when no tab is named
 
 
 class Observer(Protocol):
@@ -107,8 +104,7 @@ class BuildContext:
 
     writer: LogWriter[session.Session]
     state: SessionState
-    here: host.Host
-    """Its settings are those of the runs and browsers that it starts."""
+    here: host.Host  # its settings are those of the runs and browsers that it starts
     listener: Listener
     goal: Goal
     person: persons.Person

@@ -27,20 +27,11 @@ from runtime.secrets import masking, sources
 from runtime.settings import settings
 from runtime.workspace import host
 
-FOLDER = "workflows"
-"""Folder of new workflows, if it exists."""
-
-SLUG = 60
-"""Limit of a file name made from a goal, in characters."""
-
-REQUEST_SECONDS = 300.0
-"""Default time limit of one request of a build, in seconds: its answers are long."""
-
-RECENT_OUTPUTS = 5_000
-"""Default size of the newest part of a build with whole tool outputs, in tokens."""
-
-GOAL = 4_000
-"""Limit of a goal, in characters."""
+FOLDER = "workflows"  # folder of new workflows, if it exists
+SLUG = 60  # limit of a file name made from a goal, in characters
+REQUEST_SECONDS = 300.0  # default time limit of one request of a build, in seconds: its answers are long
+RECENT_OUTPUTS = 5_000  # default size of the newest part of a build with whole tool outputs, in tokens
+GOAL = 4_000  # limit of a goal, in characters
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,8 +42,7 @@ class BuildOrder:
     url: str | None = None
     save: Path | None = None
     force: bool = False
-    inputs: tuple[str, ...] = ()
-    """As ``NAME=VALUE``."""
+    inputs: tuple[str, ...] = ()  # as `NAME=VALUE`
     secrets: tuple[str, ...] = ()
     effects: Policy | None = None
     runs: int | None = None

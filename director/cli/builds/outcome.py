@@ -19,14 +19,9 @@ from runtime.log import session as log_session
 from runtime.report import endings, of_session
 from runtime.report.parts import Costs, ErrorReport
 
-READY = 6
-"""The exit code if a fix is ready for review."""
-
-MOST_OUTPUT = 400
-"""Limit of a workflow's output as shown to a person, in characters."""
-
-MOST_OUTPUTS = 3
-"""Limit of the runs of a proof whose output is shown."""
+READY = 6  # the exit code if a fix is ready for review
+MOST_OUTPUT = 400  # limit of a workflow's output as shown to a person, in characters
+MOST_OUTPUTS = 3  # limit of the runs of a proof whose output is shown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,10 +29,8 @@ class Outcome:
     """Outcome of a build in this process."""
 
     record: endings.BuildRecord
-    text: str
-    """The end and the next command, for a person."""
-    ended: loop.Ended | None
-    """None if it did not end by itself."""
+    text: str  # the end and the next command, for a person
+    ended: loop.Ended | None  # None if it did not end by itself
 
     @property
     def fix(self) -> dict[str, Json] | None:

@@ -54,14 +54,12 @@ SAID_OF_BUILDS = {
 class RepairOptions:
     """The options of the command, but for those of its output."""
 
-    file: Path | None
-    """None for the file of the run."""
+    file: Path | None  # None for the file of the run
     run: str
     effects: Policy | None
     apply: bool
     yes: bool
-    runs: int = 2
-    """Number of runs that a model's fix must pass."""
+    runs: int = 2  # number of runs that a model's fix must pass
     model: str | None = None
     no_model: bool = False
 

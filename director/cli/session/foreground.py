@@ -27,8 +27,7 @@ from runtime.report import endings, of_session
 from runtime.report.parts import Costs
 from runtime.workspace import host
 
-FINAL = frozenset({3, 5, 70, 75})
-"""Exit codes of errors that a further message would only repeat."""
+FINAL = frozenset({3, 5, 70, 75})  # exit codes of errors that a further message would only repeat
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,8 +133,7 @@ class Chat:
         """``person``: somebody types, and sees the output; then errors do not end it."""
         self._held, self._front, self._person = held, front, person
         self._code = 0
-        self._over = False
-        """True if a further message would only repeat the last error."""
+        self._over = False  # True if a further message would only repeat the last error
         self._slashes = slash_commands.SlashCommands(held, front)
 
     def carry_out(self, options: ChatOptions) -> int:

@@ -30,8 +30,7 @@ from runtime.workspace import run_index
 
 MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
 
-Words = tuple[str, ...]
-"""The arguments of a command, split like in a shell."""
+Words = tuple[str, ...]  # the arguments of a command, split like in a shell
 
 HELP = {
     "/mode [chat|agent|run]": "tell the mode, or change it",
@@ -146,8 +145,7 @@ class SlashCommands:
 
     def __init__(self, held: Conversation, front: foreground.Foreground) -> None:
         self._held, self._front = held, front
-        self.ran: events.RunEnded | None = None
-        """The end of the run that the last command began or resumed."""
+        self.ran: events.RunEnded | None = None  # the end of the run that the last command began or resumed
         self._known: dict[str, Callable[[Words], list[str] | None]] = {
             "mode": self._mode,
             "run": self._run,
