@@ -78,7 +78,7 @@ def opened(
     )
     open_build.furnish(build)
     if text is not None:
-        own.write_draft(draft.Draft.of(text), reason="as given", by="model")
+        own.write_draft(draft.Draft.of(text), reason="as given")
     return build
 
 

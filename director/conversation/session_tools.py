@@ -150,7 +150,7 @@ class _Keeps:
 
     def plan(self, arguments: dict[str, Json]) -> str:
         plan = plans.of(arguments["plan"])
-        self._state.set_plan(plan, reason=str(arguments["reason"]), by="model")
+        self._state.set_plan(plan, reason=str(arguments["reason"]))
         return self._kept("plan", f"kept as version {self._number('plan')}")
 
     def task(self, arguments: dict[str, Json]) -> str:
@@ -160,12 +160,11 @@ class _Keeps:
             status=arguments.get("status"),
             notes=arguments.get("notes"),
             reason=str(arguments["reason"]),
-            by="model",
         )
         return self._kept("plan", f"kept as version {self._number('plan')}: {one_line(plans.as_step(plan, task))}")
 
     def description(self, arguments: dict[str, Json]) -> str:
-        self._state.describe(str(arguments["description"]), reason=str(arguments["reason"]), by="model")
+        self._state.describe(str(arguments["description"]), reason=str(arguments["reason"]))
         return self._kept("description", f"kept as version {self._number('description')}")
 
     def variable(self, arguments: dict[str, Json]) -> str:
@@ -178,17 +177,17 @@ class _Keeps:
                 f"the value of `{name[:100]}` is no JSON",
                 fix='write it as JSON: a text in quotes (`"tea"`), a number, a list, a map',
             ) from None
-        self._state.variables.set(name, value, reason=str(arguments["reason"]), by="model")
+        self._state.variables.set(name, value, reason=str(arguments["reason"]))
         told = "\n".join(session_variables.told({name: self._state.value("variable", name)}))
         return self._kept("variable", told, name)
 
     def cleared(self, arguments: dict[str, Json]) -> str:
         name = str(arguments["name"])
-        self._state.variables.clear(name, reason=str(arguments["reason"]), by="model")
+        self._state.variables.clear(name, reason=str(arguments["reason"]))
         return self._kept("variable", f"`{name}` has no value any more", name)
 
     def all_cleared(self, arguments: dict[str, Json]) -> str:
-        names = self._state.variables.clear_all(reason=str(arguments["reason"]), by="model")
+        names = self._state.variables.clear_all(reason=str(arguments["reason"]))
         for name in names:
             self._listener.changed("variable", name)
         return "no variable has a value any more"

@@ -13,6 +13,7 @@ from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
+from runtime.language.diagnostics import Diagnostic
 from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.workflow import Workflow
 from runtime.language.yaml_text import Path
@@ -164,6 +165,12 @@ class Layout:
         ids = {each.path: each.id for each in self.nodes}
         node = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in ids), ())
         return ".".join(map(str, (ids.get(node, ""), *path[len(node) :]))).strip(".")
+
+    def located(self, problem: Diagnostic) -> Diagnostic:
+        """Return a mistake with its node and field: its line is of no draft that anybody has seen."""
+        own = problem.file == self._document.source.name
+        where = self.where(problem.mark.start) if problem.mark is not None and own else ""
+        return dataclasses.replace(problem, message=f"`{where}`: {problem.message}") if where else problem
 
 
 def _label(block: tuple[str | int, ...], owner: Any) -> str:

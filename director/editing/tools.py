@@ -55,10 +55,10 @@ class _Edits:
 
         def make(before: Draft | None) -> Draft:
             if before is not None:
-                return before.with_nodes(text, after, self._limits(before))
+                return before.with_nodes(text, after)
             if after is not None and after != "/":
                 raise ModelError("node-unknown", "there is no draft yet", fix="its first nodes have `after` null")
-            return Draft.begun(header.begun(self._build.goal), text, self._build.state.files, self._limits(None))
+            return Draft.begun(header.begun(self._build.goal), text, self._build.state.files)
 
         return self._done(make, arguments, dry=bool(arguments["dry_run"]))
 
@@ -66,21 +66,18 @@ class _Edits:
         text, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
 
         def make(before: Draft | None) -> Draft:
-            draft, checks = _begun(before), self._limits(before)
-            return draft.with_head(text, checks) if node == "workflow" else draft.with_updates(text, node, checks)
+            draft = _begun(before)
+            return draft.with_head(text) if node == "workflow" else draft.with_updates(text, node)
 
         return self._done(make, arguments)
 
     def move(self, arguments: dict[str, Json]) -> str:
         ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"] or None)
-        return self._done(lambda before: _begun(before).with_moved(ids, after, self._limits(before)), arguments, ids)
+        return self._done(lambda before: _begun(before).with_moved(ids, after), arguments, ids)
 
     def delete(self, arguments: dict[str, Json]) -> str:
         ids = _texts(arguments["ids"])
-        return self._done(lambda before: _begun(before).without(ids, self._limits(before)), arguments)
-
-    def _limits(self, before: Draft | None) -> drafts.Limits:
-        return lambda made: limits.refused(made, before, self._build.goal, self._build.here.settings.python_modules)
+        return self._done(lambda before: _begun(before).without(ids), arguments)
 
     def _done(
         self,
@@ -101,10 +98,13 @@ class _Edits:
         else:
             try:
                 made = make(before)
+                modules = self._build.here.settings.python_modules
+                if problems := limits.refused(made, before, self._build.goal, modules):
+                    raise WorkflowInvalid([made.layout.located(each) for each in problems], drafts.NAME)
             except WorkflowInvalid as error:
                 raise refused(error, masker, first=before is None) from None
             if not dry:
-                state.write_draft(made, reason=reason, by="model")
+                state.write_draft(made, reason=reason)
                 self._build.listener.changed("draft", "")
         head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"
         lines = [head, told(before, made, named), *advised(before, made, self._build.goal)]

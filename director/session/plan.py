@@ -54,15 +54,7 @@ class Plan(Part):
     def as_json(self) -> dict[str, Json]:
         return self.model_dump(mode="json")
 
-    def patch(
-        self,
-        task_id: str,
-        *,
-        status: Status | None = None,
-        notes: str | None = None,
-        description: str | None = None,
-        node_ids: Sequence[str] | None = None,
-    ) -> Plan:
+    def patch(self, task_id: str, *, status: Status | None = None, notes: str | None = None) -> Plan:
         """Return the plan with one task changed in the given fields; the status of its phase follows from its tasks.
 
         A completed task is removed from the next actions. If that completes the current phase, the next open one becomes current.
@@ -76,8 +68,7 @@ class Plan(Part):
                 f"the plan has no task `{task_id}`",
                 fix=f"did you mean `{close}`?" if close else f"these are its tasks: {', '.join(known) or 'none'}",
             )
-        given = {"status": status, "notes": notes, "description": description, "node_ids": node_ids}
-        update = {name: value for name, value in given.items() if value is not None}
+        update = {name: value for name, value in (("status", status), ("notes", notes)) if value is not None}
         data = self.as_json()
         for phase in data["phases"]:
             for task in phase["tasks"]:
@@ -120,12 +111,8 @@ def of(data: Json) -> Plan:
     return plan
 
 
-def as_todo(plan: Plan) -> list[str]:
-    return plans.as_todo(plan.as_json())
-
-
 def as_text(plan: Plan) -> str:
-    return "\n".join(as_todo(plan))
+    return "\n".join(plans.as_todo(plan.as_json()))
 
 
 def as_step(plan: Plan, task_id: str) -> str:

@@ -79,7 +79,7 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
         return
     plan = state.plan
     if strategy == "hybrid":
-        yield Part("status", _one_line(subject.title))
+        yield Part("status", " ".join(subject.title.split()))
         if plan is not None:
             yield Part("plan", plans.as_text(plan))
         return
@@ -89,7 +89,3 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
     # A variable may hold anything that a step has read.
     yield Part("variables", page_text.fenced(told) if told else "(none has a value)")
     yield Part("browser state", subject.browser_state())
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

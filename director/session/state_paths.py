@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError
@@ -42,9 +42,9 @@ def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
     return of_entries(_with_blobs(state), path, texts)
 
 
-def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: Texts) -> str | None:
+def of_entries(entries: Iterable[log_entries.Entry], path: str, texts: Texts) -> str | None:
     """Return the blob that one of the entries names so. Of several, the value of a step wins, then a tool result, then the newest."""
-    found: tuple[int, int, log_entries.AnyEntry] | None = None
+    found: tuple[int, int, log_entries.Entry] | None = None
     for entry in entries:
         blob: log_entries.Blob | None = getattr(entry, "blob", None)
         if blob is not None and blob.path == path:
@@ -91,19 +91,9 @@ def _said(state: SessionState) -> Iterator[log_entries.Said]:
                     yield each
 
 
-def _with_blobs(state: SessionState) -> Iterator[log_entries.AnyEntry]:
+def _with_blobs(state: SessionState) -> Iterator[log_entries.Entry]:
     past = state.history
-    for each in _said(state):
-        if isinstance(
-            each,
-            log_entries.User
-            | log_entries.Assistant
-            | log_entries.ToolResult
-            | log_entries.ModelError
-            | log_entries.Summary
-            | log_entries.Event,
-        ):
-            yield each
+    yield from _said(state)
     for action in past.actions.values():
         yield action.call
         if action.result is not None:

@@ -243,7 +243,7 @@ class RunSubject(Subject):
             if isinstance(entry, entries.Call | entries.Result | entries.Scope):
                 return state_paths.as_text(value_of(entry, self._kept))
             return None
-        return state_paths.of_entries(iter(logged), path, Texts(self._kept))
+        return state_paths.of_entries(logged, path, Texts(self._kept))
 
     @override
     def items(self) -> Sequence[window.WindowItem]:

@@ -140,7 +140,7 @@ class _Session:
     async def _add(self, arguments: dict[str, Json]) -> str:
         node, before = str(arguments["yaml"]), self._state.draft
         draft = before.with_nodes(node) if before is not None else drafts.Draft.begun(building.HEAD, node)
-        self._state.write_draft(draft, reason=str(arguments["reason"]), by="model")
+        self._state.write_draft(draft, reason=str(arguments["reason"]))
         return f"Added as {len(draft.loaded.workflow.nodes)}."
 
     def _answer(self, request: Request) -> Answer:

@@ -43,7 +43,7 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
     about = subject.BuildSubject(build.state, build.goal, states=lambda: states)
     assert "`create_nodes` begins it" in about.summary()
     text = "version: 1\ndescription: Read it.\nnodes:\n- {id: a, type: transform, expr: 1}\n- {id: b, type: group, nodes: [{id: c, type: transform, expr: 1}]}\n"
-    build.state.write_draft(draft.Draft.of(text), reason="new", by="model")
+    build.state.write_draft(draft.Draft.of(text), reason="new")
     assert about.summary().splitlines()[-1] == "Next: `execute_nodes` for what was not tried yet (a, b)"
     assert about.summary().count("Read it.") == 1
     states |= {"a": "done", "b": "done", "c": "stale: `a` has run again"}

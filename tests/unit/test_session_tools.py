@@ -127,7 +127,7 @@ def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = No
     """The tools of a session with the draft of the shop."""
     writer = begun(folder)
     state, heard = SessionState(writer), Heard()
-    state.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
+    state.write_draft(drafts.Draft.of(SHOP), reason="r")
     made = Bench(writer, state, session_tools.Toolbox(state, about or files.DraftSubject(state), writer, heard), heard)
     made.mode(mode)
     return made
@@ -264,7 +264,7 @@ async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tm
     """Nothing that a tool tells is longer than its bound; part by part all of it is read; what is told is data to its end."""
     made = bench(tmp_path)
     long = "".join(f"line {number}\n" for number in range(3000))
-    made.state.variables.set("letter", long, reason=REASON, by="person")
+    made.state.variables.set("letter", long, reason=REASON)
     told = await made.told("get_workflow_variable", key="letter")
     assert len(told) <= LONGEST
     assert told.count(page_text.BEGIN) == told.count(page_text.END) == 1
@@ -321,7 +321,7 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     """What another session of the same store keeps is not there for this one."""
     kept = memory_store.MemoryStore(tmp_path)
     other = SessionState(begun(tmp_path, kept=kept))
-    version = other.variables.set("rows", "x" * 9000, reason="r", by="person")
+    version = other.variables.set("rows", "x" * 9000, reason="r")
     assert version.blob is not None
     writer = begun(tmp_path, kept=kept)
     state = SessionState(writer)

@@ -463,13 +463,13 @@ def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
     state = state_of(tmp_path)
     subject = files.DraftSubject(state)
     assert (subject.title, subject.outline(), subject.nodes("all", None)) == ("draft: no nodes yet", "", "")
-    state.describe("Pay all.", reason="r", by="person")
+    state.describe("Pay all.", reason="r")
     draft = drafts.Draft.of(SHOP)
-    state.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r")
     assert subject.title == "draft of Pay the open orders"
     assert subject.description() == "Pay all."
     assert subject.outline() == draft.outline()
-    state.write_draft(draft.with_nodes("- {id: more, type: transform, expr: 1}"), reason="r", by="model")
+    state.write_draft(draft.with_nodes("- {id: more, type: transform, expr: 1}"), reason="r")
     assert re.findall(r"id: (\w+)", subject.nodes("recent", None))[-1] == "more"
     assert "Version: 2, valid" in subject.summary()
     assert subject.variables()["secrets.SHOP_PASSWORD"] == "[hidden]"
@@ -490,7 +490,7 @@ def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) 
         assert "there is no run 01JD (unknown-run)" in told
     assert (subject.outline(), subject.variables(), list(subject.items())) == ("", {}, [])
     draft = drafts.Draft.of(SHOP)
-    state.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r")
     assert subject.title == "run 01JD: cannot be read any more; draft of Pay the open orders"
     assert "there is no run 01JD" in subject.summary()
     assert "Version: 1, valid" in subject.summary()
