@@ -104,9 +104,8 @@ class _Session:
         self._told = self._fetched = self._calls = 0
         chosen = settings.Settings(model="m", model_base_url="http://127.0.0.1:9", window_strategy=strategy)
         self._talk = reply.Talk(
-            self._writer,
-            _Building(self._state, browser.page),
             self._state,
+            _Building(self._state, browser.page),
             talks.Supply(self._answer, self._requests),
             chosen,
             events.Listener(),

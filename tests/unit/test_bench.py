@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from director.bench import report
 from director.bench import tools as bench_tools
-from director.builds import open as open_build
+from director.builds import subject
 from director.conversation import session_tools
 from director.proving import tools
 from nodes.errors import SiteError
@@ -175,9 +175,7 @@ async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path
     rig = Rig(tmp_path, READS + '\n  - {id: never, type: transform, expr: 1, when: "{{ 1 == 2 }}"}', site())
 
     async def ask(name: str) -> str:
-        tools_of = session_tools.Toolbox(
-            rig.build.state, open_build.subject_of(rig.build), rig.build.writer, rig.build.listener
-        )
+        tools_of = session_tools.Toolbox(rig.build.state, subject.BuildSubject(rig.build), rig.build.listener)
         told = set[str]()
         for tool in ("get_workflow_variables", "get_workflow_variable"):
             asked = ToolCall("a", tool, json.dumps({"key": name}))

@@ -128,7 +128,7 @@ def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = No
     writer = begun(folder)
     state, heard = SessionState(writer), Heard()
     state.write_draft(drafts.Draft.of(SHOP), reason="r")
-    made = Bench(writer, state, session_tools.Toolbox(state, about or files.DraftSubject(state), writer, heard), heard)
+    made = Bench(writer, state, session_tools.Toolbox(state, about or files.DraftSubject(state), heard), heard)
     made.mode(mode)
     return made
 
@@ -325,7 +325,7 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     assert version.blob is not None
     writer = begun(tmp_path, kept=kept)
     state = SessionState(writer)
-    made = Bench(writer, state, session_tools.Toolbox(state, files.DraftSubject(state), writer, Heard()), Heard())
+    made = Bench(writer, state, session_tools.Toolbox(state, files.DraftSubject(state), Heard()), Heard())
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
 
 
@@ -363,7 +363,7 @@ async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     writer = begun(tmp_path)
     state, heard = SessionState(writer), Heard()
     slow = Slow()
-    box = session_tools.Toolbox(state, files.DraftSubject(state), writer, heard, [slow])
+    box = session_tools.Toolbox(state, files.DraftSubject(state), heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]
     assert box.side_by_side == {"slow"}
     readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}

@@ -320,7 +320,7 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     writer = begun(tmp_path)
     state = SessionState(writer)
     subject = runs.RunSubject(rig.kept, rig.id)
-    talk = reply.Talk(writer, subject, state, answering, talks.CHOSEN, Listener(), window.Limits)
+    talk = reply.Talk(state, subject, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
     steps = [item for piece in subject.items() for item in piece.items(pointers=False)]
@@ -347,9 +347,7 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
                 writer = begun(tmp_path / "session")
                 subject = runs.RunSubject(rig.kept, rig.id)
                 limits = window.Limits(strategy="clean")
-                talk.append(
-                    reply.Talk(writer, subject, SessionState(writer), supplied, own, Listener(), lambda: limits)
-                )
+                talk.append(reply.Talk(SessionState(writer), subject, supplied, own, Listener(), lambda: limits))
             await talk[0].say("How far is it?")
 
         rig.site.before_click = say

@@ -151,16 +151,17 @@ def _checked(url: str | None) -> str | None:
     return url
 
 
-def chosen_for(chosen: settings.Settings) -> settings.Settings:
+def settings_for(given: settings.Settings) -> settings.Settings:
+    """Return the settings of a build: its own defaults where none was given."""
     update: dict[str, object] = {}
-    if "model_timeout" not in chosen.model_fields_set:
+    if "model_timeout" not in given.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
-    if chosen.window_recent_outputs is None:
+    if given.window_recent_outputs is None:
         update["window_recent_outputs"] = RECENT_OUTPUTS
-    if chosen.window_max_messages is None:
+    if given.window_max_messages is None:
         # A build has many small calls: their text counts, and a summary in its middle costs more than they do.
         update["window_max_messages"] = 0
-    return chosen.model_copy(update=update)
+    return given.model_copy(update=update)
 
 
 def given(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:

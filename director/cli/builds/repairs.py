@@ -183,7 +183,7 @@ class _Repair:
         if not self._quiet:
             console.say(f"..  no fix is proved ({found.found.kind}): a model looks further")
         try:
-            return self._built(found, of_build.having(options.chosen_for(of_build.settings))), None
+            return self._built(found, of_build.having(options.settings_for(of_build.settings))), None
         except (SetupError, UsageError) as error:
             # Results without a model are reported even so.
             return None, f"no model could be asked: {error.message}. {error.fix or ''}".rstrip()
