@@ -61,7 +61,6 @@ def of_session(
 
 
 def furnish(build: BuildContext) -> None:
-    """Add to the build context what its tools use. Nothing is opened yet."""
     build.observer = observer.PageObserver(build)
     build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
     build.bench = bench.Bench(build)

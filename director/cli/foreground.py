@@ -74,7 +74,6 @@ class Conversation:
 
     @property
     def again(self) -> str:
-        """The command that resumes it."""
         return f"runops {self.command} --resume {self.id}"
 
     @property
@@ -122,7 +121,6 @@ class Conversation:
             self.writer.masker = masking.Masker({**known, **key})
 
     async def move(self, writer: SessionWriter) -> None:
-        """Continue in another session."""
         await self.close()
         self._use(writer)
 

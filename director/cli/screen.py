@@ -118,13 +118,11 @@ class Screen(Listener):
             self._answers.line(harmless(text))
 
     def broken(self) -> None:
-        """End the line of an incomplete answer."""
         if self._begun and not self._begun.endswith("\n"):
             self._answers.line()
         self._begun = ""
 
     def result(self, lines: list[str]) -> None:
-        """Show lines that a person has requested."""
         for each in lines:
             self._answers.line(harmless(each))
 
@@ -139,12 +137,10 @@ class Screen(Listener):
         return self._answers.full if self.unheard else None
 
     def say(self, text: str, colour: int | None = None) -> None:
-        """Show a message that is no answer."""
         if not self.quiet:
             self.talk.line(escapes.styled(text, colour) if colour is not None and coloured(self.talk) else text)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
-        """Show the cost of the last message, and the fill of the window."""
         parts = [costs.told(spent)] if spent is not None else []
         parts += [f"window {_share(report.tokens, report.limit)}"] if report is not None else []
         if parts:
@@ -258,7 +254,6 @@ class BuildScreen(Screen):
         super().say(text, colour)
 
     def ends(self) -> None:
-        """Show no more waits."""
         self._model = self._tool = None
         if self._timer is not None:
             self._timer.cancel()
@@ -266,7 +261,6 @@ class BuildScreen(Screen):
         self._erase()
 
     def tick(self) -> None:
-        """Called every second."""
         found = self._under_way()
         if found is None:
             self._erase()
@@ -281,7 +275,6 @@ class BuildScreen(Screen):
             self.talk.line(text)
 
     def _under_way(self) -> tuple[str, float] | None:
-        """Return what a person waits for, and its start; None if the person is waited for."""
         if self._model is not None or self._tool is None or self._steps is None:
             return self._model or self._tool
         step = self._steps.progress.current
@@ -298,7 +291,6 @@ class BuildScreen(Screen):
         self._timer = loop.call_later(1.0, fire)
 
     def _erase(self) -> None:
-        """Remove the line about a wait, before other output."""
         if self._overwrites:
             self._overwrites = False
             self.talk.write(escapes.ERASED)
@@ -311,8 +303,6 @@ class BuildScreen(Screen):
 
 
 class _Below(Talk):
-    """Lines below the line of a tool."""
-
     def __init__(self, talk: Talk) -> None:
         super().__init__(talk.stream)
         self._talk = talk

@@ -58,8 +58,6 @@ _Row = tuple[str, str, dict[str, dict[str, Json]], frozenset[entries.Mode], Call
 
 
 class Toolbox(ModelTools):
-    """The tools of a session, and ``more``."""
-
     def __init__(self, state: SessionState, subject: Subject, listener: Listener, more: Sequence[Toolset] = ()) -> None:
         self._subject = subject
         super().__init__(state, listener, [*self._own(), *more])
@@ -67,20 +65,20 @@ class Toolbox(ModelTools):
     def _own(self) -> Sequence[Toolset]:
         which = toolbox.of(TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head.")
         table: list[_Row] = [
-            ("get_workflow_summary", "What the workflow or run is, how it went, what stands in the way; with its outline.", {}, READ, self._summary),
+            ("get_workflow_summary", "The workflow or run: its state, what blocks it, its outline.", {}, READ, self._summary),
             ("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(PERHAPS, "Only of this node type.")}, READ, self._nodes),
             ("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(PERHAPS, "One of them, whole; null for all, shortened.")}, READ, self._variables),
             ("get_current_plan", "The plan.", {}, READ, self._plan),
-            ("get_workflow_description", "What is wanted, as it was last agreed on.", {}, READ, self._description),
-            ("get_browser_state", "Tabs and addresses, as they were last known.", {}, READ, self._browser_state),
-            (state_paths.NAME, "Reads on in what was cut.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "Character behind the last.")}, READ, self._read_state),
-            ("update_plan", "Writes the whole plan anew.", {"plan": _PLAN, "reason": REASON}, CHANGED, self._write_plan),
+            ("get_workflow_description", "What the person wants, as last agreed.", {}, READ, self._description),
+            ("get_browser_state", "The last known tabs and addresses.", {}, READ, self._browser_state),
+            (state_paths.NAME, "Reads text that was cut.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "First character not to read.")}, READ, self._read_state),
+            ("update_plan", "Replaces the whole plan.", {"plan": _PLAN, "reason": REASON}, CHANGED, self._write_plan),
             ("patch_plan_task", "Changes one task of the plan.", {"task_id": TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(PERHAPS, "null: as they are."), "reason": REASON}, CHANGED, self._write_task),
-            ("update_workflow_description", "Writes anew what is wanted.", {"description": TEXT, "reason": REASON}, CHANGED, self._write_description),
+            ("update_workflow_description", "Replaces the description of what the person wants.", {"description": TEXT, "reason": REASON}, CHANGED, self._write_description),
             ("get_workflow_variable", "One of the session's variables, whole.", {"key": TEXT}, READ, self._variable),
             ("set_variable", "Keeps a value in the session.", {"name": TEXT, "value": toolbox.of(TEXT, "As JSON."), "reason": REASON}, KEPT, self._write_variable),
-            ("clear_variable", "Takes a variable's value away.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
-            ("clear_all_variables", "Takes all variables' values away.", {"reason": REASON}, CHANGED, self._all_cleared),
+            ("clear_variable", "Clears a variable.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
+            ("clear_all_variables", "Clears all variables.", {"reason": REASON}, CHANGED, self._all_cleared),
         ]  # fmt: skip
         return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
 

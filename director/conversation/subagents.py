@@ -48,8 +48,6 @@ class Sender:
 
 
 class SubagentTools(toolbox.ModelTools):
-    """The tools of one subagent, and its instructions."""
-
     @property
     @override
     def final(self) -> Collection[str]:
@@ -60,7 +58,6 @@ class SubagentTools(toolbox.ModelTools):
         """Return the frame around its conversation."""
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome of a call of its tools that a crash left open, if it is known."""
         return next(filter(None, (each.find_out(call) for each in self.toolsets.values())), None)
 
     async def close(self) -> None:
@@ -100,7 +97,6 @@ class SubagentCall(Toolset):
         return ""
 
     def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
-        """Return what precedes that in its thread."""
         return ()
 
     @override
@@ -178,7 +174,6 @@ class SubagentCall(Toolset):
 
 class Subagent:
     def __init__(self, of: SubagentCall, call: entries.Call, before: tuple[Item, ...]) -> None:
-        """``before`` precedes its first message."""
         models, writer, sender = of.models, of.writer, of.sender
         assert models is not None, "the caller was asked by a model"
         self.sender = sender

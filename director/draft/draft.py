@@ -56,7 +56,6 @@ class Draft:
         return self.layout.outline()
 
     def summary(self) -> str:
-        """Return its name, purpose, declarations and size."""
         file = self.loaded.workflow
         lines = [f"draft of {file.name}", *([f"For: {file.description}"] if file.description else [])]
         lines += [f"Inputs: {', '.join(file.inputs)}"] if file.inputs else []

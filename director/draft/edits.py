@@ -86,7 +86,6 @@ def _no_nodes(document: Document, path: Path, what: str, fix: str) -> WorkflowIn
 
 
 def spliced(lines: Lines, new: Mapping[Path, Sequence[Item]], gone: Collection[Path]) -> Edit:
-    """Put ``new`` items before their places in lists, and take those at ``gone`` away."""
     data: Any = copy.deepcopy(lines.document.data)
     lists: dict[Path, list[Any]] = {each[:-1]: data_at(data, each[:-1]) for each in (*new, *gone)}
     put: dict[int, list[str]] = {}

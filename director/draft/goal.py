@@ -30,7 +30,6 @@ class Goal:
 
     @property
     def place(self) -> Path:
-        """Return the intended place of the workflow. Files that it uses are resolved from there."""
         return Path(self.repairs.file) if self.repairs is not None else self.save
 
     @classmethod

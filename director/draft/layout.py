@@ -76,7 +76,6 @@ class Layout:
         return [each for each in named if isinstance(each, str)]
 
     def outline(self, more: Callable[[Placed], str] = lambda _placed: "") -> str:
-        """Return the nodes as a short tree, one a line; ``more`` returns the text appended to a line."""
         lines = (f"{each.position:>3} {'  ' * each.depth}{each}  {more(each)}" for each in self.nodes)
         return "\n".join(line.rstrip() for line in lines)
 
@@ -136,7 +135,6 @@ class Layout:
         return "\n".join(lines)
 
     def read(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> str:
-        """Return the source of the nodes that ``selected`` returns; for ``workflow``, of everything but the nodes."""
         if which.strip() == HEAD and not any(each.id == HEAD for each in self.nodes):
             return self.head
         return self.told(self.selected(which, kind, recent))
@@ -151,7 +149,6 @@ class Layout:
         return f"{above.rstrip()}\n{below.strip()}".strip()
 
     def text_of(self, placed: Placed) -> str:
-        """Return a node's source as a list item at the left margin."""
         if opening(self._document, placed.path[:-1]) == "[":
             mark = self._document.values[placed.path]
             return f"- {self._document.source.text[mark.start : mark.stop]}"

@@ -39,7 +39,6 @@ def patched(text: str, run: str) -> str:
 
 
 def notes(session: str, text: str) -> str:
-    """Return a page of notes with a head that names the session."""
     return f"<!-- Built by `runops build`, session {session}, sum {_sum(text)} -->\n{text}"
 
 

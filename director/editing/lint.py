@@ -89,7 +89,6 @@ def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[
 
 
 def _telling(value: Json) -> bool:
-    """Return whether a value is specific: no other text equals it by chance."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return (isinstance(value, str) or number) and len(str(value).strip().lstrip("-")) >= SHORTEST
 
@@ -106,7 +105,6 @@ def _holds(text: Json, value: Json) -> bool:
 
 
 def _texts(value: Any) -> Iterator[Json]:
-    """Yield the values in a node's fields that may hold data."""
     if isinstance(value, dict):
         fields: dict[str, Any] = value
         for name, each in fields.items():

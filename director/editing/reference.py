@@ -111,7 +111,6 @@ def _entry(entry: reference.Entry) -> list[str]:
 
 
 def _effect() -> str:
-    """Return the meaning of the effect classes, as in the docs."""
     text = next(each.text for each in reference.entry("step").fields if each.name == "effect")
     text = re.sub("`(read|idempotent|effect)`", r"\1", text)
     return text[0].lower() + text[1:]

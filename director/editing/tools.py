@@ -37,9 +37,9 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
     return (
         Simple(tool("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}), READ, edit.reference),
         Simple(tool("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}), CHANGED, edit.create),
-        Simple(tool("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}), CHANGED, edit.update),
-        Simple(tool("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), CHANGED, edit.move),
-        Simple(tool("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}), CHANGED, edit.delete),
+        Simple(tool("update_node", "Replaces a node.", {"id": node, "yaml": one, "reason": REASON}), CHANGED, edit.update),
+        Simple(tool("move_nodes", "Moves nodes after another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), CHANGED, edit.move),
+        Simple(tool("delete_nodes", "Deletes nodes, and those in them.", {"ids": ids, "reason": REASON}), CHANGED, edit.delete),
     )  # fmt: skip
 
 
@@ -162,7 +162,6 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
 
 
 def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
-    """Report an edit: new, changed and deleted nodes, with their current positions, and changes of the head."""
     was, now = _said(before), _said(made)
     touched = {each for each, said in now.items() if was.get(each) != said} | set(named)
     lines = [f"{each.position:>3} {'  ' * each.depth}{each}" for each in made.layout.nodes if each.id in touched]
@@ -180,7 +179,6 @@ def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
 
 
 def advised(before: Draft | None, made: Draft, goal: Goal) -> list[str]:
-    """Return possible improvements of the new and changed nodes, a line each."""
     was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
     found = [each for each in lint.hints(made, goal) if was.get(each.node) != made.loaded.fingerprints[each.node]]
     more = [f"… and {len(found) - MOST_HINTS} more hints"] if len(found) > MOST_HINTS else []

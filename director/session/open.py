@@ -152,7 +152,6 @@ def _claimed(writer: SessionWriter, **told: Json) -> None:
 
 
 def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
-    """Return the entries that a fork copies, in order: whole exchanges, and the entries between them."""
     end = _first_open(entries)
     closed = {each.call for each in entries if isinstance(each, log_entries.Result) and each.seq < end}
     taken = [

@@ -40,7 +40,6 @@ def around(
     tools: Sequence[Tool],
     knowledge: Knowledge = nothing,
 ) -> window.RequestFrame:
-    """Return the frame around the conversation. It contains no secret that the session knows."""
     masked, ours = state.masker.text, state.masker.but_words.text
 
     def known(asked: str) -> Sequence[Part]:

@@ -48,6 +48,5 @@ def of_session(
 
 
 def with_settings(goal: Goal, own: SessionState) -> Goal:
-    """Return the goal of a build with its later settings for effects and proof."""
     policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
     return dataclasses.replace(goal, policy=policy or goal.policy, runs=runs or goal.runs)

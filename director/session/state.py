@@ -138,7 +138,6 @@ class SessionState:
         return [each for each in found if each in known][: layout.RECENT]
 
     def _versions_of_draft(self) -> Iterator[tuple[drafts.Draft, drafts.Draft | None]]:
-        """Yield the last versions of the draft, each with the one before, newest first."""
         versions = [each for each in self.history.versions("draft") if not each.cleared][-VERSIONS:]
         texts = [self._once(each) for each in versions]
         first = None if len(versions) < VERSIONS else texts.pop(0)

@@ -33,7 +33,6 @@ def part(text: str, start: int | None, end: int | None) -> str:
 
 
 def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
-    """Return the value at a path of the session's own log; None if there is none."""
     if path.startswith(LINE):
         number = path.removeprefix(LINE)
         wanted = int(number) if number.isdecimal() and len(number) < 12 else 0

@@ -36,8 +36,6 @@ GOAL = 4_000  # limit of a goal, in characters
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """The options of the command, but for those of its output."""
-
     goal: str | None = None
     url: str | None = None
     save: Path | None = None
@@ -152,7 +150,6 @@ def _checked(url: str | None) -> str | None:
 
 
 def settings_for(given: settings.Settings) -> settings.Settings:
-    """Return the settings of a build: its own defaults where none was given."""
     update: dict[str, object] = {}
     if "model_timeout" not in given.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
@@ -165,7 +162,6 @@ def settings_for(given: settings.Settings) -> settings.Settings:
 
 
 def given(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
-    """Return the settings that the command line gives the build."""
     return session_settings.given(chosen, {"model_director": order.model})
 
 

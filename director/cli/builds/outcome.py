@@ -26,15 +26,12 @@ MOST_OUTPUTS = 3  # limit of the runs of a proof whose output is shown
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of a build in this process."""
-
     record: endings.BuildRecord
     text: str  # the end and the next command, for a person
     ended: loop.Ended | None  # None if it did not end by itself
 
     @property
     def fix(self) -> dict[str, Json] | None:
-        """The fix of another file that it made."""
         return self.ended.value.get("fix") if self.ended is not None and self.ended.done else None
 
 
@@ -79,13 +76,11 @@ def of_build(
 
 
 def shown(path: str) -> str:
-    """Return a file relative to the current folder."""
     file = Path(path)
     return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path
 
 
 def rows(facts: list[tuple[str, str]]) -> list[str]:
-    """Return names and texts as lines."""
     wide = max(len(name) for name, _ in facts)
     return [f"  {name:<{wide}}  {harmless(text)}" for name, text in facts]
 

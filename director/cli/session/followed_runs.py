@@ -82,7 +82,6 @@ async def _report(
 
 
 def spent_by(held: Conversation, run: str) -> entries.Ran:
-    """Return the run's spending until now. Raises UsageError ``unknown-run``, LogError."""
     return budgets.ran(run_index.load_history(held.here.kept, run)[0].ledger, held.price)
 
 

@@ -106,7 +106,6 @@ def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
 
 
 def completed(typed: str) -> list[str]:
-    """Return the commands that begin with ``typed``, for Tab."""
     return [f"/{each}" for each in SHAPES if f"/{each}".startswith(typed)] if typed.startswith("/") else []
 
 
@@ -141,8 +140,6 @@ def _not_written(what: str) -> UsageError:
 
 
 class SlashCommands:
-    """Each command is a method, and returns the lines to show."""
-
     def __init__(self, held: Conversation, front: foreground.Foreground) -> None:
         self._held, self._front = held, front
         self.ran: events.RunEnded | None = None  # the end of the run that the last command began or resumed
