@@ -79,7 +79,7 @@ class Rig:
         assert written is not None
         assert before in written.text
         text = written.text.replace(before, after)
-        self.build.state.write_draft(draft.Draft.of(text), reason="otherwise", by="model")
+        self.build.state.write_draft(draft.Draft.of(text), reason="otherwise")
 
     async def execute(
         self, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None

@@ -78,7 +78,7 @@ def opened(
     )
     open_build.furnish(build)
     if text is not None:
-        own.write_draft(draft.Draft.of(text), reason="as given", by="model")
+        own.write_draft(draft.Draft.of(text), reason="as given")
     return build
 
 
@@ -89,9 +89,7 @@ async def call(
     build: BuildContext, name: str, more: Sequence[Toolset] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
     """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
-    box = Toolbox(
-        build.state, About(), build.writer, build.listener, open_build.toolsets(build) if more is None else more
-    )
+    box = Toolbox(build.state, About(), build.listener, open_build.toolsets(build) if more is None else more)
     number = next(_numbers)
     asked = ToolCall(f"call_{number}", name, json.dumps(arguments))
     tool = next(each for each in box.offered if each.name == name)

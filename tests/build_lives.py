@@ -11,6 +11,7 @@ from typing import Any
 
 from director.builds import loop
 from director.builds import open as open_build
+from director.builds import subject as build_subject
 from director.conversation import reply
 from director.draft.goal import Goal, Policy
 from director.session import open as open_session
@@ -80,10 +81,9 @@ class Life:
         )
         past = self.writer.history
         budget = budgets.parse(past.budget) if past.budget is not None else None
-        talk = reply.Talk(
-            self.writer,
-            open_build.subject_of(self.build),
+        self.talk = reply.Talk(
             own,
+            build_subject.BuildSubject(self.build),
             talks.Supply(self.model, self.requests, budget),
             chosen,
             self.listener,
@@ -91,14 +91,13 @@ class Life:
             [*open_build.toolsets(self.build), *self.more(self.build)],
             loop.OPTIONS,
         )
-        self.loop = loop.Build(self.build, talk)
 
     def live(self, word: str | None = None) -> Life:
         """Build until it ends, or breaks off; what a process has is let go then."""
 
         async def lived() -> None:
             try:
-                self.ended = await self.loop.to_its_end(word)
+                self.ended = await loop.to_its_end(self.build, self.talk, word)
             except RunOpsError as error:
                 self.error = error
             finally:

@@ -63,9 +63,7 @@ def edited(build: BuildContext, old: str, new: str) -> None:
     """Put other words into the draft."""
     assert build.state.draft is not None
     assert old in build.state.draft.text
-    build.state.write_draft(
-        draft.Draft.of(build.state.draft.text.replace(old, new)), reason=f"{new} is right", by="model"
-    )
+    build.state.write_draft(draft.Draft.of(build.state.draft.text.replace(old, new)), reason=f"{new} is right")
 
 
 def click() -> Leaf:

@@ -207,9 +207,7 @@ class Life:
         served = isinstance(self.model, run_models.RunModels)
         self.models = self.model if served else Supply(cast(Model, self.model), self.requests, budget)
         chosen = CHOSEN.model_copy(update={"delegate_clean_context": self.clean})
-        self.talk = reply.Talk(
-            self.writer, About(), self.state, self.models, chosen, self.listener, lambda: self.limits
-        )
+        self.talk = reply.Talk(self.state, About(), self.models, chosen, self.listener, lambda: self.limits)
         if self.mode is not None:
             self.talk.mode = self.mode
 

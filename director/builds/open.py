@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from director import bench
-from director.builds import subject
 from director.draft.goal import Goal
 from director.editing import tools as editing
 from director.effects import grants
@@ -19,7 +18,6 @@ from director.targeting import tools as targeting
 from director.tools import ask_user, build_context
 from director.tools.build_context import BuildContext
 from director.tools.toolbox import Toolset
-from nodes.values import Json
 from runtime.log import session
 from runtime.log.writer import LogWriter
 from runtime.secrets import sources
@@ -62,31 +60,7 @@ def of_session(
     return build
 
 
-def subject_of(build: build_context.BuildContext) -> subject.BuildSubject:
-    return subject.BuildSubject(
-        build.state, build.goal, lambda: _values(build), lambda: _states(build), lambda: _tabs(build)
-    )
-
-
-def _values(build: build_context.BuildContext) -> Mapping[str, Json]:
-    return build.bench.values()
-
-
-def _states(build: build_context.BuildContext) -> Mapping[str, str]:
-    return build.bench.marks()
-
-
-def _tabs(build: build_context.BuildContext) -> Sequence[str]:
-    lines: list[str] = []
-    for each in build.observer.tabs():
-        name = "/".join(filter(None, (each.where, each.name)))
-        title = f' "{each.title}"' if each.title else ""
-        lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
-    return lines
-
-
 def furnish(build: BuildContext) -> None:
-    """Add to the build context what its tools use. Nothing is opened yet."""
     build.observer = observer.PageObserver(build)
     build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
     build.bench = bench.Bench(build)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from typing_extensions import override
 
@@ -12,18 +12,14 @@ from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import reference
 from director.session import prompt
-from director.session.state import SessionState
 from director.subjects.files import DraftSubject
-from nodes.values import Json
+from director.tools.build_context import BuildContext
 from runtime.context import window
 from runtime.display.text import cut, one_line
 from runtime.observation import page_text
 
-TITLE = 120
-"""Limit of the goal in the title, in characters."""
-
-NAMED = 5
-"""Limit of the stale nodes that are named."""
+TITLE = 120  # limit of the goal in the title, in characters
+NAMED = 5  # limit of the stale nodes that are named
 
 POLICIES = {
     "ask": "the person is asked before each",
@@ -34,17 +30,9 @@ POLICIES = {
 
 
 class BuildSubject(DraftSubject):
-    def __init__(
-        self,
-        state: SessionState,
-        goal: Goal,
-        values: Callable[[], Mapping[str, Json]] = dict,
-        states: Callable[[], Mapping[str, str]] = dict,
-        tabs: Callable[[], Sequence[str]] = tuple,
-    ) -> None:
-        """``values`` and ``states`` of nodes are those of the bench, by id; ``tabs`` returns lines about the tabs of its browsers."""
-        super().__init__(state)
-        self._goal, self._values, self._states, self._tabs = goal, values, states, tabs
+    def __init__(self, build: BuildContext) -> None:
+        super().__init__(build.state)
+        self._build, self._goal = build, build.goal
 
     @property
     @override
@@ -53,7 +41,7 @@ class BuildSubject(DraftSubject):
         draft = self._state.draft
         if draft is None:
             return f"build: {goal}" if self._goal.repairs is not None else f"build: {goal}; no nodes yet"
-        states = self._states()
+        states = self._build.bench.marks()
         known = [each for each in draft.loaded.places if each in states]
         told = [
             f"{count} {state}" for state, count in Counter(states[each].partition(":")[0] for each in known).items()
@@ -74,7 +62,7 @@ class BuildSubject(DraftSubject):
         return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
 
     def _next(self, draft: Draft) -> str:
-        states = self._states()
+        states = self._build.bench.marks()
         stale = [each.id for each in draft.layout.nodes if states.get(each.id, "").startswith("stale")]
         waits = [each.id for each in draft.layout.nodes if not each.depth and each.id not in states]
         if stale:
@@ -88,7 +76,7 @@ class BuildSubject(DraftSubject):
         draft = self._state.draft
         if draft is None:
             return ""
-        states = self._states()
+        states = self._build.bench.marks()
         lines: list[str] = []
         for line in draft.outline().splitlines():
             words = line.split()
@@ -101,7 +89,7 @@ class BuildSubject(DraftSubject):
         # The values for the first nodes are known before there are any nodes.
         given = self._goal.inputs if self._state.draft is not None else header.given(self._goal)
         inputs = {f"inputs.{name}": value for name, value in given.items()}
-        return {**super().variables(), **inputs, **self._values()}
+        return {**super().variables(), **inputs, **self._build.bench.values()}
 
     @override
     def lacks(self, name: str) -> tuple[str, str] | None:
@@ -109,7 +97,7 @@ class BuildSubject(DraftSubject):
         place = draft.loaded.places.get(name) if draft is not None else None
         if place is None:
             return None
-        state = self._states().get(name)
+        state = self._build.bench.marks().get(name)
         if state == "done":
             return "it yields nothing, or what it yielded held a secret", "read something else"
         if state is not None and not state.startswith("stale"):
@@ -122,21 +110,25 @@ class BuildSubject(DraftSubject):
 
     @override
     def browser_state(self) -> str:
-        tabs = self._tabs()
-        return page_text.fenced("\n".join(tabs)) if tabs else "No browser is open yet."
+        lines: list[str] = []
+        for each in self._build.observer.tabs():
+            name = "/".join(filter(None, (each.where, each.name)))
+            title = f' "{each.title}"' if each.title else ""
+            lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
+        return page_text.fenced("\n".join(lines)) if lines else "No browser is open yet."
 
     @override
     def instructions(self) -> Sequence[window.Part]:
         how = f"{prompt.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
         fix = [window.Part("fix", prompt.prompt("repair"))] if self._goal.repairs is not None else []
-        return window.Part("build", how), *fix, window.Part("goal", told(self._goal))
+        return window.Part("build", how), *fix, window.Part("goal", goal_text(self._goal))
 
 
 def _some(ids: Sequence[str]) -> str:
     return f"{', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
 
 
-def told(goal: Goal) -> str:
+def goal_text(goal: Goal) -> str:
     lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from decimal import Decimal
 from typing import Any, Literal, TypeVar
 
 import typer
@@ -22,14 +23,14 @@ from runtime.display import costs
 from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.store import store
+from runtime.messages.messages import Usage
 from runtime.models import run_models
 from runtime.report import endings
 from runtime.secrets import masking
 from runtime.system import tasks
 from runtime.workspace import host
 
-BY_SIGNAL = (130, 143)
-"""Exit codes of interruptions."""
+BY_SIGNAL = (130, 143)  # exit codes of interruptions
 
 STATES: dict[int, Literal["paused", "out-of-budget", "replaced", "interrupted"]] = {
     4: "paused",
@@ -46,20 +47,19 @@ class Conversation:
 
     command = "chat"
     options = reply.CHAT
-    toolsets: Sequence[Toolset] = ()
-    """Tools besides those of every session."""
+    toolsets: Sequence[Toolset] = ()  # tools besides those of every session
 
     def __init__(
-        self, writer: SessionWriter, here: host.Host, models: session_options.Models, screen: cli_screen.Screen
+        self, writer: SessionWriter, here: host.Host, models: session_options.Models | None, screen: cli_screen.Screen
     ) -> None:
-        """``writer`` is the session's, and is closed with it."""
+        """``writer`` is closed with it. Without ``models`` it can only be looked at."""
         self.here, self.models, self.screen = here, models, screen
         self.words: list[endings.WordReport] = []
         self._use(writer)
 
     def _use(self, writer: SessionWriter) -> None:
         self.writer, self.state = writer, SessionState(writer)
-        self.runs = runs.Runs(writer, self.here.kept, self.screen, self.models.price)
+        self.runs = runs.Runs(writer, self.here.kept, self.screen, self.price)
         self._supply: run_models.RunModels | None = None
         self._talk: reply.Talk | None = None
         self._subject: subject.Subject | None = None
@@ -74,7 +74,6 @@ class Conversation:
 
     @property
     def again(self) -> str:
-        """The command that resumes it."""
         return f"runops {self.command} --resume {self.id}"
 
     @property
@@ -91,12 +90,11 @@ class Conversation:
     def talk(self) -> reply.Talk:
         """The conversation about its current subject. Raises UsageError ``price-unknown``."""
         if self._talk is None:
-            if self._supply is None:
+            if self._supply is None and self.models is not None:
                 self._supply = self.models.supply(self.writer, self.here.kept)
             self._talk = reply.Talk(
-                self.writer,
-                self.subject,
                 self.state,
+                self.subject,
                 self._supply,
                 self.here.settings,
                 self.screen,
@@ -105,6 +103,9 @@ class Conversation:
                 self.options,
             )
         return self._talk
+
+    def price(self, usage: Usage, model: str) -> Decimal | None:
+        return self.models.price(usage, model) if self.models is not None else None
 
     def limits(self) -> window.Limits:
         return limits.of_session(self.session, self.writer, self.here.settings)
@@ -116,10 +117,10 @@ class Conversation:
         if run is not None:
             self._talk, self._subject = None, None
             known = session_options.secrets_of(self.session, self.here)
-            self.writer.masker = masking.Masker({**known, **self.models.masked()})
+            key = self.models.masked() if self.models is not None else {}
+            self.writer.masker = masking.Masker({**known, **key})
 
     async def move(self, writer: SessionWriter) -> None:
-        """Continue in another session."""
         await self.close()
         self._use(writer)
 

@@ -12,17 +12,14 @@ from runtime.display.stream import Talk
 
 PROMPT, ANSWER = "> ", "answer> "
 
-LONGEST_LINE = 1 << 16
-"""Limit of the bytes read at once for an answer."""
+LONGEST_LINE = 1 << 16  # limit of the bytes read at once for an answer
 
 
 def interactive() -> bool:
-    """Return whether a person types, and sees answers."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def can_ask() -> bool:
-    """Return whether a person types, and sees questions."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -79,8 +76,6 @@ def _piped() -> str:
 
 
 def person_at(show: Callable[[str], None]) -> person.Person:
-    """Return the person at the terminal; ``show`` shows a question."""
-
     async def prompted() -> str | None:
         talk = Talk(sys.stderr)
         talk.write(ANSWER)

@@ -24,14 +24,9 @@ from runtime.log import session as log_session
 
 DIM, RED, YELLOW = 2, 31, 33
 
-WIDE = 100
-"""Columns of a line about a tool."""
-
-TOLD = 160
-"""Columns of a tool's result in a build."""
-
-UNKNOWN = 78
-"""Columns of an overwritten line, if the width of the terminal is unknown."""
+WIDE = 100  # columns of a line about a tool
+TOLD = 160  # columns of a tool's result in a build
+UNKNOWN = 78  # columns of an overwritten line, if the width of the terminal is unknown
 
 INDENT = "    "
 
@@ -55,14 +50,10 @@ class Screen(Listener):
         self._answers = answers if answers is not None else Talk(sys.stdout)
         self._as_it_comes = as_it_comes
         self.quiet = quiet
-        self._begun = ""
-        """The shown part of an incomplete answer."""
-        self._asked: dict[str, str] = {}
-        """The request of each call, by its path."""
-        self.report: window.Report | None = None
-        """Window of the last request."""
-        self.warnings: list[str] = []
-        """Warnings for the person, also if nothing is shown."""
+        self._begun = ""  # the shown part of an incomplete answer
+        self._asked: dict[str, str] = {}  # the request of each call, by its path
+        self.report: window.Report | None = None  # window of the last request
+        self.warnings: list[str] = []  # warnings for the person, also if nothing is shown
 
     @override
     def asked(self, model: str, report: window.Report) -> None:
@@ -127,13 +118,11 @@ class Screen(Listener):
             self._answers.line(harmless(text))
 
     def broken(self) -> None:
-        """End the line of an incomplete answer."""
         if self._begun and not self._begun.endswith("\n"):
             self._answers.line()
         self._begun = ""
 
     def result(self, lines: list[str]) -> None:
-        """Show lines that a person has requested."""
         for each in lines:
             self._answers.line(harmless(each))
 
@@ -148,12 +137,10 @@ class Screen(Listener):
         return self._answers.full if self.unheard else None
 
     def say(self, text: str, colour: int | None = None) -> None:
-        """Show a message that is no answer."""
         if not self.quiet:
             self.talk.line(escapes.styled(text, colour) if colour is not None and coloured(self.talk) else text)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
-        """Show the cost of the last message, and the fill of the window."""
         parts = [costs.told(spent)] if spent is not None else []
         parts += [f"window {_share(report.tokens, report.limit)}"] if report is not None else []
         if parts:
@@ -172,20 +159,16 @@ class BuildScreen(Screen):
     def __init__(self, stream: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         talk = Talk(stream)
         super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
-        self.session: log_session.Session | None = None
-        """The session whose costs are shown."""
+        self.session: log_session.Session | None = None  # the session whose costs are shown
         self.plan: Callable[[], Json] = lambda: None
         self._shown: list[str] = []
         self._steps: plain.Plain | None = None
         self._turn = 0
         self._clock = clock
-        self._model: tuple[str, float] | None = None
-        """The pending request of a model, and its start."""
+        self._model: tuple[str, float] | None = None  # the pending request of a model, and its start
         self._tool: tuple[str, float] | None = None
-        self._waited_at = clock()
-        """Time of the last line about a wait."""
-        self._overwrites = False
-        """True if the last line on the terminal is one about a wait."""
+        self._waited_at = clock()  # time of the last line about a wait
+        self._overwrites = False  # True if the last line on the terminal is one about a wait
         self._timer: asyncio.TimerHandle | None = None
 
     @override
@@ -271,7 +254,6 @@ class BuildScreen(Screen):
         super().say(text, colour)
 
     def ends(self) -> None:
-        """Show no more waits."""
         self._model = self._tool = None
         if self._timer is not None:
             self._timer.cancel()
@@ -279,7 +261,6 @@ class BuildScreen(Screen):
         self._erase()
 
     def tick(self) -> None:
-        """Called every second."""
         found = self._under_way()
         if found is None:
             self._erase()
@@ -294,7 +275,6 @@ class BuildScreen(Screen):
             self.talk.line(text)
 
     def _under_way(self) -> tuple[str, float] | None:
-        """Return what a person waits for, and its start; None if the person is waited for."""
         if self._model is not None or self._tool is None or self._steps is None:
             return self._model or self._tool
         step = self._steps.progress.current
@@ -311,7 +291,6 @@ class BuildScreen(Screen):
         self._timer = loop.call_later(1.0, fire)
 
     def _erase(self) -> None:
-        """Remove the line about a wait, before other output."""
         if self._overwrites:
             self._overwrites = False
             self.talk.write(escapes.ERASED)
@@ -324,8 +303,6 @@ class BuildScreen(Screen):
 
 
 class _Below(Talk):
-    """Lines below the line of a tool."""
-
     def __init__(self, talk: Talk) -> None:
         super().__init__(talk.stream)
         self._talk = talk

@@ -115,7 +115,6 @@ class Models:
         return cls(chosen, selection.server(chosen, here.secrets))
 
     def masked(self) -> dict[str, str]:
-        """Return the values that must be masked: the key."""
         return {selection.KEY: self.server.key} if len(self.server.key) >= selection.MASKED_KEY else {}
 
     def check(self, budget: budgets.Budget | None) -> None:
@@ -125,7 +124,6 @@ class Models:
             prices.require([model], self.chosen.prices, self.server.profile.name)
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
-        """Return the dollars that a usage costs; None if unknown."""
         return prices.dollars(usage, model, self.chosen.prices, self.server.profile.name)
 
     def supply(self, writer: session_open.SessionWriter, kept: store.Kept) -> run_models.RunModels:
@@ -139,8 +137,6 @@ class Models:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """A session that there is already, and its settings."""
-
     id: str
     past: log_session.Session
     here: host.Host

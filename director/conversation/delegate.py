@@ -26,11 +26,8 @@ from runtime.messages.messages import Item, Tool, ToolCall, is_models
 
 NAME = "delegate"
 
-DEPTH = 2
-"""Limit of nested delegates."""
-
-TURNS = 20
-"""Limit of the requests of one delegate."""
+DEPTH = 2  # limit of nested delegates
+TURNS = 20  # limit of the requests of one delegate
 
 BUDGET = Budget(calls=50, tokens=500_000, time=Decimal(1200))
 """Budget of one delegate, with those that it sends; never more than its parent has left."""

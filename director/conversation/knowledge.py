@@ -13,17 +13,12 @@ from nodes.errors import UsageError
 from runtime.context import window
 from runtime.system import regular_files
 
-TITLE, TEXT = 3, 1
-"""Scores of a question's word in the title of a section, and in its text."""
+TITLE, TEXT = 3, 1  # scores of a question's word in the title of a section, and in its text
 
 MOST_FILES = 200
-LARGEST_FILE = 1 << 20
-"""Limit in bytes."""
-LONGEST = 8_000
-"""Limit of a section, in characters; the rest is omitted."""
-
-SHORTEST = 3
-"""Least length of a word that counts; shorter ones are everywhere."""
+LARGEST_FILE = 1 << 20  # limit in bytes
+LONGEST = 8_000  # limit of a section, in characters; the rest is omitted
+SHORTEST = 3  # least length of a word that counts; shorter ones are everywhere
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 """A word; in scripts without blanks between words, each character is one."""
@@ -35,8 +30,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
     file: str
-    title: str
-    """The heading; before the first one, the name of the file."""
+    title: str  # the heading; before the first one, the name of the file
     text: str
 
     def score(self, words: Iterable[str]) -> int:

@@ -25,8 +25,7 @@ from director.tools.toolbox import Toolset
 from nodes.errors import ModelError, RunOpsError, SetupError
 from runtime.context import request as context_request
 from runtime.context import window
-from runtime.log import entries, session
-from runtime.log.writer import LogWriter
+from runtime.log import entries
 from runtime.messages.messages import Item, Request
 from runtime.models import budgets, requests, run_models
 from runtime.models.turns import turn
@@ -35,28 +34,23 @@ from runtime.settings import settings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    turns: int = 40
-    """Requests."""
-    an_answer: float = 1200.0
-    """Seconds for one answer, with all its retries."""
-    max_output: int = 4_000
-    """Limit of one answer, in tokens, reasoning included."""
+    turns: int = 40  # requests
+    an_answer: float = 1200.0  # seconds for one answer, with all its retries
+    max_output: int = 4_000  # limit of one answer, in tokens, reasoning included
     left_open: bool = False
     """True if an interruption also ends the session's process: then open calls are left to the resumed session, as after a crash."""
 
 
 CHAT = ReplyOptions()
 
-NODE = "session"
-"""Node type of the calls of a session."""
+NODE = "session"  # node type of the calls of a session
 
 
 class Talk:
     def __init__(
         self,
-        writer: LogWriter[session.Session],
-        subject: Subject,
         state: SessionState,
+        subject: Subject,
         models: run_models.RunModels | None,
         chosen: settings.Settings,
         listener: Listener,
@@ -69,6 +63,7 @@ class Talk:
         Without ``models`` nothing can be said. Nothing is written or sent yet. Raises UsageError if the knowledge in the settings cannot be
         read.
         """
+        writer = state.writer
         self._writer, self._subject, self._state, self._listener = writer, subject, state, listener
         self._limits, self._options = limits, options or CHAT
         self.ended: turn.Done | None = None
@@ -82,7 +77,7 @@ class Talk:
         for each in every:
             if isinstance(each, subagents.SubagentCall):
                 each.employ(models, limits, sender)
-        self._tools = session_tools.Toolbox(state, subject, writer, listener, every)
+        self._tools = session_tools.Toolbox(state, subject, listener, every)
         self._exchanges: requests.Exchanges | None = None
         self._turns: turn.Turns | None = None
         self._frame = context_request.Frame(

@@ -33,8 +33,7 @@ from runtime.messages.messages import Item, Request
 from runtime.models import budgets, requests, run_models
 from runtime.models.turns import call_checks, turn
 
-MAX_OUTPUT = 4_000
-"""Limit of one answer, in tokens."""
+MAX_OUTPUT = 4_000  # limit of one answer, in tokens
 
 ENDS = barrier.ENDS - {"budget", "paused"}
 """Categories of errors that end all work, and so are not returned as an answer."""
@@ -42,16 +41,13 @@ ENDS = barrier.ENDS - {"budget", "paused"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
-    depth: int
-    """0 for the session itself."""
+    depth: int  # 0 for the session itself
     budgets: budgets.Requester
     items: Callable[[], tuple[Item, ...]]
     """Returns the thread in its requests, with the answer that calls the subagent."""
 
 
 class SubagentTools(toolbox.ModelTools):
-    """The tools of one subagent, and its instructions."""
-
     @property
     @override
     def final(self) -> Collection[str]:
@@ -62,7 +58,6 @@ class SubagentTools(toolbox.ModelTools):
         """Return the frame around its conversation."""
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome of a call of its tools that a crash left open, if it is known."""
         return next(filter(None, (each.find_out(call) for each in self.toolsets.values())), None)
 
     async def close(self) -> None:
@@ -72,8 +67,7 @@ class SubagentTools(toolbox.ModelTools):
 class SubagentCall(Toolset):
     """A tool that starts a subagent, once ``employ`` has set its parent."""
 
-    name: str
-    """Name of the tool, and of the calls in the subagent's thread."""
+    name: str  # name of the tool, and of the calls in the subagent's thread
     who: str
     turns: int
     budget: Budget
@@ -103,7 +97,6 @@ class SubagentCall(Toolset):
         return ""
 
     def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
-        """Return what precedes that in its thread."""
         return ()
 
     @override
@@ -181,7 +174,6 @@ class SubagentCall(Toolset):
 
 class Subagent:
     def __init__(self, of: SubagentCall, call: entries.Call, before: tuple[Item, ...]) -> None:
-        """``before`` precedes its first message."""
         models, writer, sender = of.models, of.writer, of.sender
         assert models is not None, "the caller was asked by a model"
         self.sender = sender

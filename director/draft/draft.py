@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Sequence
 
 from director.draft import edits, header, layout
-from director.draft.lines import ended, shifted, unsuited
+from director.draft.lines import Lines, data_at, ended, in_lines, shifted, unsuited
+from nodes import errors
+from nodes.errors import ModelError
 from runtime.language import callees, reader, workflow, yaml_text
-from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language.yaml_text import Path
 
-NAME = "draft.yaml"
-"""Name of the draft in diagnostics."""
-
-Limits = Callable[["Draft"], Sequence[Diagnostic]]
-"""Returns what a draft may not contain although it is valid, each with its place in the draft."""
+NAME = "draft.yaml"  # name of the draft in diagnostics
 
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """One version of the draft. It is immutable: each edit returns a new one, checked by ``limits``, or changes nothing.
+    """One version of the draft. It is immutable: each edit returns a new one.
 
     Edits raise WorkflowInvalid with every mistake, each with its node and field, and ModelError if they are not possible.
     """
@@ -35,7 +35,7 @@ class Draft:
         return cls(text, reader.parse(text, NAME, files), files)
 
     @classmethod
-    def begun(cls, head: str, nodes: str, files: callees.Files | None = None, limits: Limits | None = None) -> Draft:
+    def begun(cls, head: str, nodes: str, files: callees.Files | None = None) -> Draft:
         """Return a draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``.
 
         Keys given next to ``nodes`` change the head, as ``with_head`` does.
@@ -46,7 +46,7 @@ class Draft:
         lines = [line for each in new for line in shifted(each.lines, 2)]
         text = "\n".join([head.rstrip(), "", "nodes:", *lines, ""])
         data = {**yaml_text.read(NAME, head).data, "nodes": [each.data for each in new]}
-        return _made(edits.Edit(text, data), "", files, limits)
+        return _made(edits.Edit(text, data), "", files)
 
     @functools.cached_property
     def layout(self) -> layout.Layout:
@@ -56,67 +56,159 @@ class Draft:
         return self.layout.outline()
 
     def summary(self) -> str:
-        """Return its name, purpose, declarations and size."""
         file = self.loaded.workflow
         lines = [f"draft of {file.name}", *([f"For: {file.description}"] if file.description else [])]
         lines += [f"Inputs: {', '.join(file.inputs)}"] if file.inputs else []
         lines += [f"Secrets: {', '.join(file.secrets)}"] if file.secrets else []
         return "\n".join([*lines, f"Nodes: {self.layout.kinds()}"])
 
-    def with_nodes(self, nodes: str, after: str | None = None, limits: Limits | None = None) -> Draft:
+    def with_nodes(self, nodes: str, after: str | None = None) -> Draft:
         """Return the draft with further nodes, given as YAML text: a list of them, or one.
 
         ``after`` is a node: the new ones follow it in the same block. ``ID/`` or ``ID/BLOCK`` puts them first in that block, ``/``
         first in the file, None last in the file.
+        Raises ModelError ``node-unknown``, ``block-unknown``, ``edit-not-possible``.
         """
-        return self._edited(self._editor.created(edits.given(nodes), after), limits)
+        new, place = edits.given(nodes), self._spot(after)
+        return self._edited(edits.spliced(self._in_lines([place]), {place: new}, ()))
 
-    def with_updates(self, nodes: str, node: str | None = None, limits: Limits | None = None) -> Draft:
-        """Return the draft with a new text for ``node``; without ``node``, for each given node by its id."""
-        return self._edited(self._editor.updated(edits.given(nodes), node), limits)
+    def with_updates(self, nodes: str, node: str | None = None) -> Draft:
+        """Return the draft with a new text for ``node``; without ``node``, for each given node by its id. Raises ModelError ``update-unclear``."""
+        new = edits.given(nodes)
+        if node is not None and len(new) != 1:
+            raise _unclear(
+                f"{len(new)} nodes were given for the one `{node[:80]}`",
+                "give one; with `id` null each replaces the node with its own id; `create_nodes` adds further ones",
+            )
+        names = [node] if node is not None else [str(data_at(each.data, ()).get("id") or "") for each in new]
+        if "" in names:
+            raise _unclear(
+                f"node {names.index('') + 1} of those given has no `id`, so it replaces none",
+                "give each node the id of the one that it replaces",
+            )
+        if twice := {each for each in names if names.count(each) > 1}:
+            raise _unclear(f"`{min(twice)}` is given twice", "give each node once")
+        paths = [self._place(each) for each in names]
+        self._refuse_nested(names)
+        return self._edited(edits.replaced(self._in_lines(paths), dict(zip(paths, new, strict=True))))
 
-    def with_moved(self, ids: Sequence[str], after: str | None, limits: Limits | None = None) -> Draft:
-        """Return the draft with these nodes moved, in this order; ``after`` as in ``with_nodes``."""
-        return self._edited(self._editor.moved(ids, after), limits)
+    def with_moved(self, ids: Sequence[str], after: str | None) -> Draft:
+        """Return the draft with these nodes moved, in this order; ``after`` as in ``with_nodes``. Raises ModelError ``move-unclear``, ``block-empty``."""
+        paths = self._named(ids)
+        self._refuse_nested(ids)
+        place = self._spot(after)
+        for each, path in paths.items():
+            if place[:-1][: len(path)] == path or (after or "").partition("/")[0] == each:
+                raise ModelError(
+                    "move-unclear",
+                    f"`{each}` cannot be moved after itself, or into itself",
+                    fix="`after` is a node that stays where it is",
+                )
+        self._refuse_emptied(paths.values(), but=place[:-1])
+        lines = self._in_lines([place, *paths.values()])
+        return self._edited(
+            edits.spliced(lines, {place: [lines.item(each) for each in paths.values()]}, paths.values())
+        )
 
-    def without(self, ids: Sequence[str], limits: Limits | None = None) -> Draft:
-        """Return the draft without these nodes and the nodes in them."""
-        return self._edited(self._editor.deleted(ids), limits)
+    def without(self, ids: Sequence[str]) -> Draft:
+        """Return the draft without these nodes and the nodes in them. Raises ModelError ``block-empty``."""
+        paths = self._named(ids).values()
+        outer = [path for path in paths if not any(within(path, each) for each in paths)]
+        self._refuse_emptied(outer)
+        return self._edited(edits.spliced(self._in_lines(outer), {}, outer))
 
-    def with_head(self, head: str, limits: Limits | None = None) -> Draft:
+    def with_head(self, head: str) -> Draft:
         """Return the draft with a changed head. ``head`` maps keys to new values; null removes a key, and inputs are merged by name."""
-        return self._edited(header.changed(self._document, head), limits)
-
-    @property
-    def _editor(self) -> edits.Editor:
-        return edits.Editor(self._document, self.loaded.places, self.layout)
+        return self._edited(header.changed(self._document, head))
 
     @property
     def _document(self) -> yaml_text.Document:
         text = self.loaded.document.source.text
         return self.loaded.document if ended(text) == text else yaml_text.read(NAME, ended(text))
 
-    def _edited(self, edit: edits.Edit, limits: Limits | None) -> Draft:
-        return _made(edit, "\ufeff" if self.text.startswith("\ufeff") else "", self.files, limits)
+    def _edited(self, edit: edits.Edit) -> Draft:
+        return _made(edit, "\ufeff" if self.text.startswith("\ufeff") else "", self.files)
+
+    def _in_lines(self, places: Iterable[Path]) -> Lines:
+        document = self._document
+        for each in places:
+            document = in_lines(document, each[:-1])
+        return Lines(document)
+
+    def _place(self, node: str) -> Path:
+        found = self.loaded.places.get(node)
+        if found is None:
+            close = errors.near(node, self.loaded.places)
+            raise ModelError(
+                "node-unknown",
+                f"the draft has no node `{node[:80]}`",
+                fix=f"did you mean `{close}`?" if close else "the outline (`get_workflow_summary`) lists the nodes",
+            )
+        return found
+
+    def _named(self, ids: Sequence[str]) -> dict[str, Path]:
+        if not ids:
+            raise ModelError("node-unknown", "no node is named", fix="give the ids of nodes")
+        return {each: self._place(each) for each in ids}
+
+    def _spot(self, after: str | None) -> Path:
+        """Return the place before which ``after`` puts nodes: the path of a list, and an index in it."""
+        if after is None:
+            return ("nodes", len(data_at(self._document.data, ("nodes",))))
+        node, slash, block = after.partition("/")
+        if not slash:
+            path = self._place(node)
+            return (*path[:-1], int(path[-1]) + 1)
+        if not node:
+            return ("nodes", 0)
+        self._place(node)
+        blocks = self.layout.blocks.get(node, {})
+        path = blocks.get(block) or (next(iter(blocks.values()), None) if not block else None)
+        if path is None:
+            named = ", ".join(f"`{node}/{each}`" for each in blocks)
+            raise ModelError(
+                "block-unknown",
+                f"`{node}` has no block `{block[:80]}`" if block else f"`{node}` has no nodes in it",
+                fix=f"it has {named}" if named else f"`update_node` writes `{node}` anew with nodes in it",
+            )
+        return (*path, 0)
+
+    def _refuse_emptied(self, paths: Collection[Path], but: Path | None = None) -> None:
+        for block in {each[:-1] for each in paths} - {but}:
+            if len(data_at(self._document.data, block)) > sum(each[:-1] == block for each in paths):
+                continue
+            owner = next((each for each, blocks in self.layout.blocks.items() if block in blocks.values()), None)
+            raise ModelError(
+                "block-empty",
+                f"{f'the block of `{owner}`' if owner else 'the draft'} would be empty",
+                fix=f"delete `{owner}` as a whole, or write it anew: `update_node`"
+                if owner
+                else "replace its nodes in one call: `update_node` with `id` null, or `create_nodes` first",
+            )
+
+    def _refuse_nested(self, names: Collection[str]) -> None:
+        for name, other in itertools.permutations(names, 2):
+            if within(self._place(name), self._place(other)):
+                raise _unclear(
+                    f"`{name}` is in `{other}`", f"give `{other}` with `{name}` in it, or name only one of them"
+                )
 
 
-def _made(edit: edits.Edit, mark: str, files: callees.Files | None, limits: Limits | None) -> Draft:
+def within(path: Path, outer: Path) -> bool:
+    return path != outer and path[: len(outer)] == outer
+
+
+def _unclear(what: str, fix: str) -> ModelError:
+    return ModelError("update-unclear", what, fix=fix)
+
+
+def _made(edit: edits.Edit, mark: str, files: callees.Files | None) -> Draft:
     """Return the draft as an edit makes it, with its byte order mark kept. The text is parsed again: it must yield the intended data."""
     document = yaml_text.read(NAME, edit.text)
     if document.problems or document.data != edit.data:
         raise unsuited("the text would say something else than was meant")
     try:
-        made = Draft.of(f"{mark}{edit.text}", files)
-        problems = limits(made) if limits is not None else ()
-        if problems:
-            raise WorkflowInvalid(problems, NAME)
+        return Draft.of(f"{mark}{edit.text}", files)
     except WorkflowInvalid as error:
         laid = layout.Layout(document)
-        raise WorkflowInvalid([_located(each, laid) for each in error.diagnostics], NAME) from None
-    return made
-
-
-def _located(problem: Diagnostic, laid: layout.Layout) -> Diagnostic:
-    """Return the mistake with its node and field: its line is of no draft that anybody has seen."""
-    where = laid.where(problem.mark.start) if problem.mark is not None and problem.file == NAME else ""
-    return dataclasses.replace(problem, message=f"`{where}`: {problem.message}") if where else problem
+        raise WorkflowInvalid([laid.located(each) for each in error.diagnostics], NAME) from None

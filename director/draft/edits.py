@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from director.draft import layout
 from director.draft.lines import Item, Lines, data_at, ended, in_lines, merged, shifted
-from nodes import errors
-from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import writer, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.yaml_text import Document, Path
 
-GIVEN = "yaml"
-"""Name of the text given for an edit, in diagnostics."""
+GIVEN = "yaml"  # name of the text given for an edit, in diagnostics
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     text: str
     data: Json
 
@@ -91,140 +85,7 @@ def _no_nodes(document: Document, path: Path, what: str, fix: str) -> WorkflowIn
     return WorkflowInvalid([problem], GIVEN)
 
 
-class Editor:
-    def __init__(self, document: Document, places: Mapping[str, Path], laid: layout.Layout) -> None:
-        self._document, self._places, self._layout = document, places, laid
-
-    def created(self, new: Sequence[Item], after: str | None) -> Edit:
-        """Add nodes.
-
-        ``after``: a node, followed in its block; ``ID/`` or ``ID/BLOCK``: first in that block; ``/``: first in the file; None: last.
-        Raises ModelError ``node-unknown``, ``block-unknown``, ``edit-not-possible``.
-        """
-        place = self._spot(after)
-        return spliced(self._in_lines([place]), {place: new}, ())
-
-    def updated(self, new: Sequence[Item], node: str | None) -> Edit:
-        """Replace ``node`` by one node; None: each node with the same id. Raises ModelError as ``created``, and ``update-unclear``."""
-        if node is not None and len(new) != 1:
-            raise ModelError(
-                "update-unclear",
-                f"{len(new)} nodes were given for the one `{node[:80]}`",
-                fix="give one; with `id` null each replaces the node with its own id; `create_nodes` adds further ones",
-            )
-        names = [node] if node is not None else [str(data_at(each.data, ()).get("id") or "") for each in new]
-        if "" in names:
-            raise ModelError(
-                "update-unclear",
-                f"node {names.index('') + 1} of those given has no `id`, so it replaces none",
-                fix="give each node the id of the one that it replaces",
-            )
-        if twice := {each for each in names if names.count(each) > 1}:
-            raise ModelError("update-unclear", f"`{min(twice)}` is given twice", fix="give each node once")
-        paths = {each: self._place(each) for each in names}
-        _refuse_nested(paths)
-        return _replaced(self._in_lines(paths.values()), dict(zip(paths.values(), new, strict=True)))
-
-    def moved(self, ids: Sequence[str], after: str | None) -> Edit:
-        """Move nodes, in the order given; ``after`` as in ``created``. Raises ModelError as there, and ``move-unclear``, ``block-empty``."""
-        paths = self._named(ids)
-        _refuse_nested(paths)
-        place = self._spot(after)
-        for each, path in paths.items():
-            if place[:-1][: len(path)] == path or (after or "").partition("/")[0] == each:
-                raise ModelError(
-                    "move-unclear",
-                    f"`{each}` cannot be moved behind itself, or into itself",
-                    fix="`after` is a node that stays where it is",
-                )
-        self._refuse_emptied(paths, but=place[:-1])
-        lines = self._in_lines([place, *paths.values()])
-        return spliced(lines, {place: [lines.item(each) for each in paths.values()]}, paths.values())
-
-    def deleted(self, ids: Sequence[str]) -> Edit:
-        """Delete these nodes and those in them. Raises ModelError ``node-unknown``, ``block-empty``, ``edit-not-possible``."""
-        paths = self._named(ids)
-        outer = {each: path for each, path in paths.items() if not _owner(path, paths)}
-        self._refuse_emptied(outer)
-        return spliced(self._in_lines(outer.values()), {}, outer.values())
-
-    def _in_lines(self, places: Iterable[Path]) -> Lines:
-        document = self._document
-        for each in places:
-            document = in_lines(document, each[:-1])
-        return Lines(document)
-
-    def _place(self, node: str) -> Path:
-        found = self._places.get(node)
-        if found is None:
-            close = errors.near(node, self._places)
-            raise ModelError(
-                "node-unknown",
-                f"the draft has no node `{node[:80]}`",
-                fix=f"did you mean `{close}`?" if close else "the outline (`get_workflow_summary`) lists the nodes",
-            )
-        return found
-
-    def _named(self, ids: Sequence[str]) -> dict[str, Path]:
-        if not ids:
-            raise ModelError("node-unknown", "no node is named", fix="give the ids of nodes")
-        return {each: self._place(each) for each in ids}
-
-    def _spot(self, after: str | None) -> Path:
-        """Return the place before which ``after`` puts nodes: the path of a list, and an index in it."""
-        if after is None:
-            return ("nodes", len(data_at(self._document.data, ("nodes",))))
-        node, slash, block = after.partition("/")
-        if not slash:
-            path = self._place(node)
-            return (*path[:-1], int(path[-1]) + 1)
-        if not node:
-            return ("nodes", 0)
-        self._place(node)
-        blocks = self._layout.blocks.get(node, {})
-        path = blocks.get(block) or (next(iter(blocks.values()), None) if not block else None)
-        if path is None:
-            named = ", ".join(f"`{node}/{each}`" for each in blocks)
-            raise ModelError(
-                "block-unknown",
-                f"`{node}` has no block `{block[:80]}`" if block else f"`{node}` has no nodes in it",
-                fix=f"it has {named}" if named else f"`update_node` writes `{node}` anew with nodes in it",
-            )
-        return (*path, 0)
-
-    def _refuse_emptied(self, paths: Mapping[str, Path], but: Path | None = None) -> None:
-        for path in {each[:-1] for each in paths.values()}:
-            inside = [node for node, each in paths.items() if each[:-1] == path]
-            if path == but or len(data_at(self._document.data, path)) > len(inside):
-                continue
-            owner = next((each for each, blocks in self._layout.blocks.items() if path in blocks.values()), None)
-            named = ", ".join(f"`{each[:80]}`" for each in inside[:3]) + (" …" if len(inside) > 3 else "")
-            raise ModelError(
-                "block-empty",
-                f"without {named} {f'the block of `{owner}`' if owner else 'the draft'} would be empty",
-                fix=f"take `{owner}` away as a whole, or write it anew: `update_node`"
-                if owner
-                else "replace its nodes in one call: `update_node` with `id` null, or `create_nodes` first",
-            )
-
-
-def _owner(path: Path, paths: Mapping[str, Path]) -> str | None:
-    """Return the node among ``paths`` that contains the one at ``path``."""
-    return next((each for each, outer in paths.items() if outer != path and path[: len(outer)] == outer), None)
-
-
-def _refuse_nested(paths: Mapping[str, Path]) -> None:
-    for name, path in paths.items():
-        if other := _owner(path, paths):
-            raise ModelError(
-                "update-unclear",
-                f"`{name}` stands within `{other}`",
-                fix=f"give `{other}` with `{name}` in it, or name only one of them",
-            )
-
-
 def spliced(lines: Lines, new: Mapping[Path, Sequence[Item]], gone: Collection[Path]) -> Edit:
-    """Put ``new`` items before their places in lists, and take those at ``gone`` away."""
     data: Any = copy.deepcopy(lines.document.data)
     lists: dict[Path, list[Any]] = {each[:-1]: data_at(data, each[:-1]) for each in (*new, *gone)}
     put: dict[int, list[str]] = {}
@@ -245,7 +106,7 @@ def spliced(lines: Lines, new: Mapping[Path, Sequence[Item]], gone: Collection[P
     return Edit(lines.edited(put, dropped), data)
 
 
-def _replaced(lines: Lines, new: Mapping[Path, Item]) -> Edit:
+def replaced(lines: Lines, new: Mapping[Path, Item]) -> Edit:
     """Replace items. The comments above one stay if the new one has none."""
     data: Any = copy.deepcopy(lines.document.data)
     put: dict[int, list[str]] = {}

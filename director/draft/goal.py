@@ -19,23 +19,17 @@ class Goal:
     goal: str
     url: str | None
     """Address of the site. Its origin is the first that the draft may open."""
-    save: Path
-    """File to which the workflow is written."""
-    runs: int = 2
-    """Number of runs that the draft must pass."""
+    save: Path  # file to which the workflow is written
+    runs: int = 2  # number of runs that the draft must pass
     policy: Policy = "ask"
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """The inputs of the proof, by name."""
-    secrets: Sequence[str] = ()
-    """Names of the secrets that it may use."""
-    force: bool = False
-    """True if ``save`` may overwrite an existing file."""
-    repairs: entries.Repairs | None = None
-    """The repair of an existing workflow, if this build is one."""
+    secrets: Sequence[str] = ()  # names of the secrets that it may use
+    force: bool = False  # True if `save` may overwrite an existing file
+    repairs: entries.Repairs | None = None  # the repair of an existing workflow, if this build is one
 
     @property
     def place(self) -> Path:
-        """Return the intended place of the workflow. Files that it uses are resolved from there."""
         return Path(self.repairs.file) if self.repairs is not None else self.save
 
     @classmethod

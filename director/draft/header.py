@@ -19,11 +19,8 @@ from runtime.language.yaml_text import Document, Path
 if TYPE_CHECKING:
     from director.draft.goal import Goal
 
-BASE = "base_url"
-"""The input with the address of the site."""
-
-LONGEST_NAME = 60
-"""Limit of a name made from a goal, in characters."""
+BASE = "base_url"  # the input with the address of the site
+LONGEST_NAME = 60  # limit of a name made from a goal, in characters
 
 ORDER = [field.alias or name for name, field in Workflow.model_fields.items()]
 """The keys of a file, in the order in which they are written."""
@@ -63,7 +60,6 @@ def given(goal: Goal) -> dict[str, Json]:
 
 
 def name_of(goal: str) -> str:
-    """Return a goal's first sentence, cut after a word."""
     sentence = _SENTENCE.split(goal.strip(), maxsplit=1)[0].strip().rstrip(".!?:;,")
     if len(sentence) <= LONGEST_NAME:
         return sentence or "Draft"
@@ -115,7 +111,6 @@ def changed(document: Document, text: str) -> Edit:
 
 
 def _edited(document: Document, entries: Mapping[Path, Item | None]) -> str:
-    """Return the text with these entries replaced or added; None removes one."""
     lines = Lines(document)
     put: dict[int, list[str]] = {}
     gone: set[int] = set()
@@ -143,7 +138,6 @@ def _before(keys: Sequence[str], key: str) -> str | None:
 
 
 def differences(before: Any, now: Any) -> list[str]:
-    """Return the added, changed and removed keys of a head, in one line or none."""
     said: list[str] = []
     for prefix, was, new in (("", before, now), ("inputs.", before.get("inputs") or {}, now.get("inputs") or {})):
         names = [each for each in {**was, **new} if prefix or each not in ("nodes", "inputs")]

@@ -13,32 +13,26 @@ from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
+from runtime.language.diagnostics import Diagnostic
 from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.workflow import Workflow
 from runtime.language.yaml_text import Path
 
-HEAD = "workflow"
-"""Name of the head of a file, used next to the ids of nodes."""
-
-RECENT = 5
-"""Number of recent nodes."""
+HEAD = "workflow"  # name of the head of a file, used next to the ids of nodes
+RECENT = 5  # number of recent nodes
 
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
-    position: int
-    """From 1, over all nodes of the file in text order, nested ones included."""
+    position: int  # from 1, over all nodes of the file in text order, nested ones included
     depth: int
     id: str
     kind: str
-    action: str
-    """Its action or query, or the file that it uses; empty if none."""
-    block: str
-    """The block of its container, unless it is ``nodes``: ``catch``, ``otherwise``, the name of a branch."""
-    line: int
-    """Line of the text, from 1."""
+    action: str  # its action or query, or the file that it uses; empty if none
+    block: str  # the block of its container, unless it is `nodes`: `catch`, `otherwise`, the name of a branch
+    line: int  # line of the text, from 1
     path: Path
 
     def __str__(self) -> str:
@@ -82,7 +76,6 @@ class Layout:
         return [each for each in named if isinstance(each, str)]
 
     def outline(self, more: Callable[[Placed], str] = lambda _placed: "") -> str:
-        """Return the nodes as a short tree, one a line; ``more`` returns the text appended to a line."""
         lines = (f"{each.position:>3} {'  ' * each.depth}{each}  {more(each)}" for each in self.nodes)
         return "\n".join(line.rstrip() for line in lines)
 
@@ -142,7 +135,6 @@ class Layout:
         return "\n".join(lines)
 
     def read(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> str:
-        """Return the source of the nodes that ``selected`` returns; for ``workflow``, of everything but the nodes."""
         if which.strip() == HEAD and not any(each.id == HEAD for each in self.nodes):
             return self.head
         return self.told(self.selected(which, kind, recent))
@@ -157,7 +149,6 @@ class Layout:
         return f"{above.rstrip()}\n{below.strip()}".strip()
 
     def text_of(self, placed: Placed) -> str:
-        """Return a node's source as a list item at the left margin."""
         if opening(self._document, placed.path[:-1]) == "[":
             mark = self._document.values[placed.path]
             return f"- {self._document.source.text[mark.start : mark.stop]}"
@@ -171,6 +162,12 @@ class Layout:
         ids = {each.path: each.id for each in self.nodes}
         node = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in ids), ())
         return ".".join(map(str, (ids.get(node, ""), *path[len(node) :]))).strip(".")
+
+    def located(self, problem: Diagnostic) -> Diagnostic:
+        """Return a mistake with its node and field: its line is of no draft that anybody has seen."""
+        own = problem.file == self._document.source.name
+        where = self.where(problem.mark.start) if problem.mark is not None and own else ""
+        return dataclasses.replace(problem, message=f"`{where}`: {problem.message}") if where else problem
 
 
 def _label(block: tuple[str | int, ...], owner: Any) -> str:

@@ -20,24 +20,17 @@ _PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
 class Span(NamedTuple):
     """The lines of an item or an entry, counted from 0."""
 
-    column: int
-    """Column of its dash or key."""
-    head: int
-    """First line of the comments right above it."""
+    column: int  # column of its dash or key
+    head: int  # first line of the comments right above it
     own: int
-    stop: int
-    """First line after it, and after the comments below it that are indented further."""
+    stop: int  # first line after it, and after the comments below it that are indented further
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Item:
-    """A list item or a map entry that can be put into a text."""
-
     data: Json
-    lines: Sequence[str]
-    """At the left margin, without line ends, with what is above it."""
-    commented: bool
-    """True if it begins with a comment."""
+    lines: Sequence[str]  # at the left margin, without line ends, with what is above it
+    commented: bool  # True if it begins with a comment
 
 
 def data_at(data: Any, path: Path) -> Any:
@@ -67,7 +60,6 @@ def unsuited(reason: str) -> ModelError:
 
 
 def merged(old: Sequence[Any], new: Mapping[int, Sequence[Any]], gone: Container[int]) -> list[Any]:
-    """Return ``old`` without the positions ``gone``, with each of ``new`` before its position."""
     made: list[Any] = []
     for number in range(len(old) + 1):
         made += new.get(number, ())
@@ -118,7 +110,6 @@ class Lines:
         return Span(column, head, own, stop)
 
     def _begins(self, number: int) -> tuple[int, str]:
-        """Return the column and the character at which a line begins; the character is empty for a blank line."""
         line = self.all[number]
         return len(line) - len(line.lstrip(" ")), line.strip()[:1]
 
@@ -130,7 +121,6 @@ class Lines:
         return Item(data_at(self.document.data, path), shifted(lines, -span.column), span.head < span.own)
 
     def around(self, span: Span, *, below: bool = False) -> range:
-        """Return the lines to delete with an item: its own, and the blank lines above it, or ``below`` it."""
         head, stop = span.head, span.stop
         while not below and head and not self.all[head - 1].strip():
             head -= 1

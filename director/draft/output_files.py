@@ -16,8 +16,7 @@ from nodes.errors import UsageError
 from runtime.display.text import one_line
 from runtime.system import files, regular_files
 
-NOTES = ".build.md"
-"""Suffix of the page of notes: ``x.build.md`` for the workflow ``x.yaml``."""
+NOTES = ".build.md"  # suffix of the page of notes: `x.build.md` for the workflow `x.yaml`
 
 _HEAD = re.compile(r"\ufeff?# Built by `runops build`, session (\S+), sum ([0-9a-f]{16})\r?\n")
 _PROVED = re.compile(rf"{_HEAD.pattern}# proved: ")
@@ -40,7 +39,6 @@ def patched(text: str, run: str) -> str:
 
 
 def notes(session: str, text: str) -> str:
-    """Return a page of notes with a head that names the session."""
     return f"<!-- Built by `runops build`, session {session}, sum {_sum(text)} -->\n{text}"
 
 

@@ -111,7 +111,6 @@ def _inputs(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnosti
 
 
 def _names(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
-    """Yield ids with another meaning in the tools, which could not be selected."""
     was = before.loaded.places if before is not None else {}
     for name, meaning in MEANT.items():
         if name in made.loaded.places and name not in was:

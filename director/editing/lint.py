@@ -24,19 +24,16 @@ from runtime.display.text import cut
 from runtime.language import hints as of_file
 from runtime.language import workflow
 
-SHORTEST = 3
-"""Least length of an input's value that is searched for; shorter ones are everywhere."""
+SHORTEST = 3  # least length of an input's value that is searched for; shorter ones are everywhere
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
 """Parts of css or xpath selectors that count elements."""
 
-CLICKS = frozenset({"click", "dblclick"})
-"""Actions with an unpredictable effect."""
+CLICKS = frozenset({"click", "dblclick"})  # actions with an unpredictable effect
 
 _KEYWORDS = "id type description action query role tab opens effect on_error after_crash each_error on_redo"
-_CLOSED = frozenset(_KEYWORDS.split())
-"""Fields with keywords of the language, or names of the file itself."""
+_CLOSED = frozenset(_KEYWORDS.split())  # fields with keywords of the language, or names of the file itself
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,7 +89,6 @@ def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[
 
 
 def _telling(value: Json) -> bool:
-    """Return whether a value is specific: no other text equals it by chance."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return (isinstance(value, str) or number) and len(str(value).strip().lstrip("-")) >= SHORTEST
 
@@ -109,7 +105,6 @@ def _holds(text: Json, value: Json) -> bool:
 
 
 def _texts(value: Any) -> Iterator[Json]:
-    """Yield the values in a node's fields that may hold data."""
     if isinstance(value, dict):
         fields: dict[str, Any] = value
         for name, each in fields.items():

@@ -10,8 +10,7 @@ from nodes.errors import ModelError, UsageError
 from runtime.language import reference
 from runtime.language.expressions import builtins, filters
 
-LONGEST = 3_500
-"""Limit of one answer, in characters."""
+LONGEST = 3_500  # limit of one answer, in characters
 
 TOPICS = {"targets": "target", "rules": "rule", "verify": "rule", "workflow": "file", "head": "file", "inputs": "input"}
 """Names of topics in the reference, where they differ."""
@@ -112,7 +111,6 @@ def _entry(entry: reference.Entry) -> list[str]:
 
 
 def _effect() -> str:
-    """Return the meaning of the effect classes, as in the docs."""
     text = next(each.text for each in reference.entry("step").fields if each.name == "effect")
     text = re.sub("`(read|idempotent|effect)`", r"\1", text)
     return text[0].lower() + text[1:]

@@ -19,14 +19,9 @@ from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.secrets import masking
 
-MOST_PROBLEMS = 10
-"""Limit of the mistakes reported for one edit."""
-
-MOST_NODES = 25
-"""Limit of the nodes reported for one edit, a line each."""
-
-MOST_HINTS = 4
-"""Limit of the hints reported for one edit."""
+MOST_PROBLEMS = 10  # limit of the mistakes reported for one edit
+MOST_NODES = 25  # limit of the nodes reported for one edit, a line each
+MOST_HINTS = 4  # limit of the hints reported for one edit
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
@@ -42,9 +37,9 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
     return (
         Simple(tool("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}), READ, edit.reference),
         Simple(tool("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}), CHANGED, edit.create),
-        Simple(tool("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}), CHANGED, edit.update),
-        Simple(tool("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), CHANGED, edit.move),
-        Simple(tool("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}), CHANGED, edit.delete),
+        Simple(tool("update_node", "Replaces a node.", {"id": node, "yaml": one, "reason": REASON}), CHANGED, edit.update),
+        Simple(tool("move_nodes", "Moves nodes after another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), CHANGED, edit.move),
+        Simple(tool("delete_nodes", "Deletes nodes, and those in them.", {"ids": ids, "reason": REASON}), CHANGED, edit.delete),
     )  # fmt: skip
 
 
@@ -60,10 +55,10 @@ class _Edits:
 
         def make(before: Draft | None) -> Draft:
             if before is not None:
-                return before.with_nodes(text, after, self._limits(before))
+                return before.with_nodes(text, after)
             if after is not None and after != "/":
                 raise ModelError("node-unknown", "there is no draft yet", fix="its first nodes have `after` null")
-            return Draft.begun(header.begun(self._build.goal), text, self._build.state.files, self._limits(None))
+            return Draft.begun(header.begun(self._build.goal), text, self._build.state.files)
 
         return self._done(make, arguments, dry=bool(arguments["dry_run"]))
 
@@ -71,21 +66,18 @@ class _Edits:
         text, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
 
         def make(before: Draft | None) -> Draft:
-            draft, checks = _begun(before), self._limits(before)
-            return draft.with_head(text, checks) if node == "workflow" else draft.with_updates(text, node, checks)
+            draft = _begun(before)
+            return draft.with_head(text) if node == "workflow" else draft.with_updates(text, node)
 
         return self._done(make, arguments)
 
     def move(self, arguments: dict[str, Json]) -> str:
         ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"] or None)
-        return self._done(lambda before: _begun(before).with_moved(ids, after, self._limits(before)), arguments, ids)
+        return self._done(lambda before: _begun(before).with_moved(ids, after), arguments, ids)
 
     def delete(self, arguments: dict[str, Json]) -> str:
         ids = _texts(arguments["ids"])
-        return self._done(lambda before: _begun(before).without(ids, self._limits(before)), arguments)
-
-    def _limits(self, before: Draft | None) -> drafts.Limits:
-        return lambda made: limits.refused(made, before, self._build.goal, self._build.here.settings.python_modules)
+        return self._done(lambda before: _begun(before).without(ids), arguments)
 
     def _done(
         self,
@@ -106,10 +98,13 @@ class _Edits:
         else:
             try:
                 made = make(before)
+                modules = self._build.here.settings.python_modules
+                if problems := limits.refused(made, before, self._build.goal, modules):
+                    raise WorkflowInvalid([made.layout.located(each) for each in problems], drafts.NAME)
             except WorkflowInvalid as error:
                 raise refused(error, masker, first=before is None) from None
             if not dry:
-                state.write_draft(made, reason=reason, by="model")
+                state.write_draft(made, reason=reason)
                 self._build.listener.changed("draft", "")
         head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"
         lines = [head, told(before, made, named), *advised(before, made, self._build.goal)]
@@ -167,7 +162,6 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
 
 
 def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
-    """Report an edit: new, changed and deleted nodes, with their current positions, and changes of the head."""
     was, now = _said(before), _said(made)
     touched = {each for each, said in now.items() if was.get(each) != said} | set(named)
     lines = [f"{each.position:>3} {'  ' * each.depth}{each}" for each in made.layout.nodes if each.id in touched]
@@ -185,7 +179,6 @@ def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
 
 
 def advised(before: Draft | None, made: Draft, goal: Goal) -> list[str]:
-    """Return possible improvements of the new and changed nodes, a line each."""
     was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
     found = [each for each in lint.hints(made, goal) if was.get(each.node) != made.loaded.fingerprints[each.node]]
     more = [f"… and {len(found) - MOST_HINTS} more hints"] if len(found) > MOST_HINTS else []

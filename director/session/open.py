@@ -151,11 +151,7 @@ def _claimed(writer: SessionWriter, **told: Json) -> None:
     writer.noted("claimed", data, log_entries.SESSION_THREAD)
 
 
-# The entries that a fork copies.
-
-
 def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
-    """Return the entries that a fork copies, in order: whole exchanges, and the entries between them."""
     end = _first_open(entries)
     closed = {each.call for each in entries if isinstance(each, log_entries.Result) and each.seq < end}
     taken = [
@@ -173,38 +169,19 @@ def _first_open(entries: Sequence[log_entries.AnyEntry]) -> int:
     """Return the line of the session's first answer with unfinished calls; the line after the last if there is none."""
     waiting: dict[str, int] = {}
     for entry in entries:
-        if entry.thread != log_entries.SESSION_THREAD:
-            continue
-        match entry:
-            case log_entries.Assistant():
-                waiting |= {each.id: entry.seq for each in entry.calls or ()}
-            case log_entries.ToolResult():
-                waiting.pop(entry.asked, None)
-            case _:
-                pass
+        if entry.thread == log_entries.SESSION_THREAD and isinstance(entry, log_entries.Assistant):
+            waiting |= {each.id: entry.seq for each in entry.calls or ()}
+        elif entry.thread == log_entries.SESSION_THREAD and isinstance(entry, log_entries.ToolResult):
+            waiting.pop(entry.asked, None)
     return min(waiting.values(), default=len(entries) + 1)
 
 
 def _is_taken(entry: log_entries.AnyEntry) -> bool:
-    match entry:
-        case log_entries.Version():
-            return True
-        case log_entries.ModelError():
-            # An answer that was sent again is not usable, and one that is still expected is not the fork's.
-            return entry.thread == log_entries.SESSION_THREAD and entry.again is None and entry.pending is None
-        case (
-            log_entries.User()
-            | log_entries.Reasoning()
-            | log_entries.Assistant()
-            | log_entries.Call()
-            | log_entries.Result()
-            | log_entries.ToolResult()
-            | log_entries.Summary()
-            | log_entries.Event()
-        ):
-            return entry.thread == log_entries.SESSION_THREAD
-        case _:
-            return False
+    if isinstance(entry, log_entries.ModelError) and (entry.again is not None or entry.pending is not None):
+        # An answer that was sent again is not usable, and one that is still expected is not the fork's.
+        return False
+    said = isinstance(entry, log_entries.Said | log_entries.Reasoning | log_entries.Call | log_entries.Result)
+    return isinstance(entry, log_entries.Version) or (said and entry.thread == log_entries.SESSION_THREAD)
 
 
 def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:

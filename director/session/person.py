@@ -12,8 +12,7 @@ from nodes.values import Json
 from runtime.log import entries, session
 from runtime.log.writer import LogWriter
 
-LONGEST = 20_000
-"""Limit of an answer, in characters."""
+LONGEST = 20_000  # limit of an answer, in characters
 
 
 class Person(Protocol):

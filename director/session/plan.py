@@ -18,8 +18,7 @@ Status = Literal["pending", "in_progress", "completed", "blocked"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 MOST_TASKS = 200
-A_TEXT = 2_000
-"""Limit of any text of a plan, in characters."""
+A_TEXT = 2_000  # limit of any text of a plan, in characters
 
 
 class Part(BaseModel):
@@ -27,14 +26,11 @@ class Part(BaseModel):
 
 
 class Task(Part):
-    task_id: str = Field(min_length=1, max_length=80)
-    """Its name in the plan."""
+    task_id: str = Field(min_length=1, max_length=80)  # its name in the plan
     description: str
     status: Status = "pending"
-    notes: str = ""
-    """Its outcome, or what it waits for."""
-    node_ids: tuple[str, ...] = ()
-    """The nodes of the workflow that it is about."""
+    notes: str = ""  # its outcome, or what it waits for
+    node_ids: tuple[str, ...] = ()  # the nodes of the workflow that it is about
 
 
 class Phase(Part):
@@ -45,8 +41,7 @@ class Phase(Part):
 
 class Plan(Part):
     overall_goal: str
-    current_phase: str = ""
-    """Name of the current phase."""
+    current_phase: str = ""  # name of the current phase
     phases: tuple[Phase, ...] = ()
     next_actions: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
@@ -59,15 +54,7 @@ class Plan(Part):
     def as_json(self) -> dict[str, Json]:
         return self.model_dump(mode="json")
 
-    def patch(
-        self,
-        task_id: str,
-        *,
-        status: Status | None = None,
-        notes: str | None = None,
-        description: str | None = None,
-        node_ids: Sequence[str] | None = None,
-    ) -> Plan:
+    def patch(self, task_id: str, *, status: Status | None = None, notes: str | None = None) -> Plan:
         """Return the plan with one task changed in the given fields; the status of its phase follows from its tasks.
 
         A completed task is removed from the next actions. If that completes the current phase, the next open one becomes current.
@@ -81,8 +68,7 @@ class Plan(Part):
                 f"the plan has no task `{task_id}`",
                 fix=f"did you mean `{close}`?" if close else f"these are its tasks: {', '.join(known) or 'none'}",
             )
-        given = {"status": status, "notes": notes, "description": description, "node_ids": node_ids}
-        update = {name: value for name, value in given.items() if value is not None}
+        update = {name: value for name, value in (("status", status), ("notes", notes)) if value is not None}
         data = self.as_json()
         for phase in data["phases"]:
             for task in phase["tasks"]:
@@ -125,12 +111,8 @@ def of(data: Json) -> Plan:
     return plan
 
 
-def as_todo(plan: Plan) -> list[str]:
-    return plans.as_todo(plan.as_json())
-
-
 def as_text(plan: Plan) -> str:
-    return "\n".join(as_todo(plan))
+    return "\n".join(plans.as_todo(plan.as_json()))
 
 
 def as_step(plan: Plan, task_id: str) -> str:

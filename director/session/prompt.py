@@ -21,8 +21,7 @@ from runtime.log import entries
 from runtime.messages.messages import Tool
 from runtime.observation import page_text
 
-Knowledge = Callable[[str], Sequence[Part]]
-"""Returns what is known about a question, best first."""
+Knowledge = Callable[[str], Sequence[Part]]  # returns what is known about a question, best first
 
 
 WANTED = frozenset({"goal", "directive"})
@@ -41,7 +40,6 @@ def around(
     tools: Sequence[Tool],
     knowledge: Knowledge = nothing,
 ) -> window.RequestFrame:
-    """Return the frame around the conversation. It contains no secret that the session knows."""
     masked, ours = state.masker.text, state.masker.but_words.text
 
     def known(asked: str) -> Sequence[Part]:
@@ -80,7 +78,7 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
         return
     plan = state.plan
     if strategy == "hybrid":
-        yield Part("status", _one_line(subject.title))
+        yield Part("status", " ".join(subject.title.split()))
         if plan is not None:
             yield Part("plan", plans.as_text(plan))
         return
@@ -90,7 +88,3 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
     # A variable may hold anything that a step has read.
     yield Part("variables", page_text.fenced(told) if told else "(none has a value)")
     yield Part("browser state", subject.browser_state())
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -27,8 +27,7 @@ Begin = Callable[[events.Listener, start.Options], Awaitable[Run]]
 
 Price = Callable[[Usage, str], Decimal | None]
 
-NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
-"""Spending of a run that has not begun."""
+NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)  # spending of a run that has not begun
 
 
 class Runs:
@@ -63,7 +62,6 @@ class Runs:
     async def begins(
         self, run: str, what: str | None, before: entries.Ran = NOTHING, *, call: str | None = None
     ) -> None:
-        """Log that a run, which had spent ``before``, begins or resumes, and sync that."""
         asked: dict[str, Json] = {"call": call} if call is not None else {}
         data: dict[str, Json] = {"run": run, "what": what, **asked, "spent": before.model_dump(mode="json")}
         self._writer.noted("child-started", data, entries.SESSION_THREAD)
@@ -72,7 +70,6 @@ class Runs:
     def options(
         self, begun: Callable[[str], Awaitable[None]], before: entries.Ran = NOTHING, *, command: str = "chat"
     ) -> start.Options:
-        """Return the options of a run, with the rest of the session's budget; ``command`` resumes the session."""
         session, name = self._writer.history, self._writer.conversation.id
         allowance: budgets.Allowance | None = None
         if session.budget is not None:
@@ -92,13 +89,11 @@ class Runs:
                 await self._ended(run, run_index.state_of(past, held=False) if past is not None else "lost")
 
     def past(self, run: str) -> history.History | None:
-        """Return the history of a run; None if it cannot be read."""
         with contextlib.suppress(UsageError, LogError):
             return run_index.load_history(self._kept, run)[0]
         return None
 
     def spent(self, past: history.History, before: entries.Ran = NOTHING) -> entries.Ran | None:
-        """Return the run's spending since ``before``; None if it asked no model since."""
         spent = budgets.ran(past.ledger, self._price, before)
         return spent if spent.calls else None
 

@@ -17,8 +17,7 @@ from runtime.settings import settings
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
 """The flags that set them, by name."""
 
-OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}
-"""Those that override the goal of a build."""
+OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}  # those that override the goal of a build
 
 
 def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, Json]:
@@ -49,6 +48,5 @@ def of_session(
 
 
 def with_settings(goal: Goal, own: SessionState) -> Goal:
-    """Return the goal of a build with its later settings for effects and proof."""
     policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
     return dataclasses.replace(goal, policy=policy or goal.policy, runs=runs or goal.runs)

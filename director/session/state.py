@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Literal
 
 from director.draft import draft as drafts
 from director.draft import layout, project_files
 from director.session import plan as plans
 from director.session import variables
-from director.session.variables import By
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import callees
@@ -17,11 +17,8 @@ from runtime.log import entries, session
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 
-VERSIONS = 10
-"""Number of draft versions searched for recently written nodes."""
-
-LONGEST = 20_000
-"""Limit of a description, in characters."""
+VERSIONS = 10  # number of draft versions searched for recently written nodes
+LONGEST = 20_000  # limit of a description, in characters
 
 
 class SessionState:
@@ -30,7 +27,7 @@ class SessionState:
         header = writer.history.header
         if files is None and header is not None and header.build is not None:
             files = project_files.of_build(header.build)
-        self.writer, self._files = writer, files
+        self.writer, self.files = writer, files
         self._drafts: dict[int, drafts.Draft] = {}
         self.variables = variables.Variables(self)
 
@@ -73,42 +70,30 @@ class SessionState:
         same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
         return same and self.writer.value_of(last) == self.masker.json(value)
 
-    # The plan.
-
     @property
     def plan(self) -> plans.Plan | None:
         data = self.value("plan")
         return plans.of(data) if data is not None else None
 
-    def set_plan(self, plan: plans.Plan, *, reason: str, by: By) -> entries.Version:
-        return self.keep(entries.Version(of="plan", number=0, reason=reason, by=by), plan.as_json())
+    def set_plan(self, plan: plans.Plan, *, reason: str) -> entries.Version:
+        return self.keep(entries.Version(of="plan", number=0, reason=reason, by="model"), plan.as_json())
 
     def patch_task(
-        self,
-        task_id: str,
-        *,
-        status: plans.Status | None = None,
-        notes: str | None = None,
-        description: str | None = None,
-        node_ids: Sequence[str] | None = None,
-        reason: str,
-        by: By,
+        self, task_id: str, *, status: plans.Status | None = None, notes: str | None = None, reason: str
     ) -> plans.Plan:
         """Change the given fields of a task, and return the plan. Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``."""
         before = self.plan
         if before is None:
             raise ModelError("plan-missing", "there is no plan yet", fix="write one first: `update_plan`")
-        patched = before.patch(task_id, status=status, notes=notes, description=description, node_ids=node_ids)
-        self.set_plan(patched, reason=reason, by=by)
+        patched = before.patch(task_id, status=status, notes=notes)
+        self.set_plan(patched, reason=reason)
         return patched
-
-    # The description.
 
     @property
     def description(self) -> str:
         return str(self.value("description") or "")
 
-    def describe(self, text: str, *, reason: str, by: By) -> entries.Version:
+    def describe(self, text: str, *, reason: str) -> entries.Version:
         """Replace the description. Raises ModelError ``description-too-long``."""
         if len(text) > LONGEST:
             raise ModelError(
@@ -116,20 +101,16 @@ class SessionState:
                 f"the description has {len(text):,} characters, and may have {LONGEST:,}",
                 fix="say it in fewer words",
             )
-        return self.keep(entries.Version(of="description", number=0, reason=reason, by=by), text)
-
-    # The draft.
-
-    @property
-    def files(self) -> callees.Files | None:
-        return self._files
+        return self.keep(entries.Version(of="description", number=0, reason=reason, by="model"), text)
 
     @property
     def draft(self) -> drafts.Draft | None:
         found = self.history.latest("draft")
         return self._draft_of(found) if found is not None else None
 
-    def write_draft(self, draft: drafts.Draft, *, reason: str, by: By) -> entries.Version:
+    def write_draft(
+        self, draft: drafts.Draft, *, reason: str, by: Literal["model", "person"] = "model"
+    ) -> entries.Version:
         """Replace the draft. Raises ModelError ``secret-refused`` if it contains a secret."""
         variables.refuse_secret(self.masker, draft.text, "the draft")
         written = self.keep(entries.Version(of="draft", number=0, reason=reason, by=by), draft.text)
@@ -157,7 +138,6 @@ class SessionState:
         return [each for each in found if each in known][: layout.RECENT]
 
     def _versions_of_draft(self) -> Iterator[tuple[drafts.Draft, drafts.Draft | None]]:
-        """Yield the last versions of the draft, each with the one before, newest first."""
         versions = [each for each in self.history.versions("draft") if not each.cleared][-VERSIONS:]
         texts = [self._once(each) for each in versions]
         first = None if len(versions) < VERSIONS else texts.pop(0)
@@ -166,7 +146,7 @@ class SessionState:
                 yield newer, older
 
     def _once(self, version: entries.Version) -> drafts.Draft | None:
-        """Return an earlier version; None if it is no longer valid: a file that it used may be missing."""
+        """Return an earlier version; None if it is no longer valid: a file that it uses may be missing."""
         try:
             return self._draft_of(version)
         except WorkflowInvalid:
@@ -174,5 +154,5 @@ class SessionState:
 
     def _draft_of(self, version: entries.Version) -> drafts.Draft:
         if version.seq not in self._drafts:
-            self._drafts[version.seq] = drafts.Draft.of(str(self.writer.value_of(version)), self._files)
+            self._drafts[version.seq] = drafts.Draft.of(str(self.writer.value_of(version)), self.files)
         return self._drafts[version.seq]

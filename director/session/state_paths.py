@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError
@@ -16,14 +16,9 @@ from runtime.observation import page_text
 if TYPE_CHECKING:
     from director.session.state import SessionState
 
-NAME = "read_state"
-"""Name of the tool that reads them."""
-
-AT_ONCE = 6_000
-"""Limit of one part, in characters."""
-
-LINE = "@state/line/"
-"""Prefix of the path of a line of the session's own log."""
+NAME = "read_state"  # name of the tool that reads them
+AT_ONCE = 6_000  # limit of one part, in characters
+LINE = "@state/line/"  # prefix of the path of a line of the session's own log
 
 
 def part(text: str, start: int | None, end: int | None) -> str:
@@ -38,7 +33,6 @@ def part(text: str, start: int | None, end: int | None) -> str:
 
 
 def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
-    """Return the value at a path of the session's own log; None if there is none."""
     if path.startswith(LINE):
         number = path.removeprefix(LINE)
         wanted = int(number) if number.isdecimal() and len(number) < 12 else 0
@@ -47,9 +41,9 @@ def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
     return of_entries(_with_blobs(state), path, texts)
 
 
-def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: Texts) -> str | None:
+def of_entries(entries: Iterable[log_entries.Entry], path: str, texts: Texts) -> str | None:
     """Return the blob that one of the entries names so. Of several, the value of a step wins, then a tool result, then the newest."""
-    found: tuple[int, int, log_entries.AnyEntry] | None = None
+    found: tuple[int, int, log_entries.Entry] | None = None
     for entry in entries:
         blob: log_entries.Blob | None = getattr(entry, "blob", None)
         if blob is not None and blob.path == path:
@@ -96,19 +90,9 @@ def _said(state: SessionState) -> Iterator[log_entries.Said]:
                     yield each
 
 
-def _with_blobs(state: SessionState) -> Iterator[log_entries.AnyEntry]:
+def _with_blobs(state: SessionState) -> Iterator[log_entries.Entry]:
     past = state.history
-    for each in _said(state):
-        if isinstance(
-            each,
-            log_entries.User
-            | log_entries.Assistant
-            | log_entries.ToolResult
-            | log_entries.ModelError
-            | log_entries.Summary
-            | log_entries.Event,
-        ):
-            yield each
+    yield from _said(state)
     for action in past.actions.values():
         yield action.call
         if action.result is not None:

@@ -15,9 +15,7 @@ class Subject(Protocol):
     """
 
     @property
-    def title(self) -> str:
-        """Return one line with kind, name and state: ``run 01JD…K2 of Pay the open orders: failed``."""
-        ...
+    def title(self) -> str: ...
 
     def summary(self) -> str: ...
 
@@ -32,9 +30,7 @@ class Subject(Protocol):
         """
         ...
 
-    def variables(self) -> dict[str, object]:
-        """Return its current values: inputs, ``vars``, and for a run the values of its steps."""
-        ...
+    def variables(self) -> dict[str, object]: ...
 
     def lacks(self, _name: str) -> tuple[str, str] | None:
         """Explain why the node of this name has no valid value, and what gives it one; None if nothing is known of it."""

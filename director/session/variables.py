@@ -5,57 +5,41 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json, NotJson, normalise
 from runtime.context import briefs
 from runtime.log import entries
-from runtime.log.session import Session
 from runtime.secrets import masking
+
+if TYPE_CHECKING:
+    from director.session.state import SessionState
 
 NAME = re.compile(r"(?:vars\.)?[A-Za-z_][A-Za-z0-9_]{0,79}")
 """Valid names. A variable named like a node, an item or ``vars.NAME`` of the draft replaces that on the bench."""
 
-MOST = 500
-"""Limit of the variables that have a value."""
-
-LONGEST = 1 << 20
-"""Limit of a value as JSON, in characters."""
-
-By = Literal["model", "person"]
-"""The author of a value."""
-
-
-class Keeper(Protocol):
-    @property
-    def history(self) -> Session: ...
-
-    @property
-    def masker(self) -> masking.Masker: ...
-
-    def value(self, of: str, name: str = "") -> Json: ...
-
-    def keep(self, version: entries.Version, value: Json) -> entries.Version: ...
+MOST = 500  # limit of the variables that have a value
+LONGEST = 1 << 20  # limit of a value as JSON, in characters
 
 
 class Variables:
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
 
     def names(self) -> list[str]:
-        return [each.name for each in self._keeper.history.variables()]
+        return [each.name for each in self._state.history.variables()]
 
     def all(self) -> dict[str, Json]:
-        return {name: self._keeper.value("variable", name) for name in self.names()}
+        return {name: self._state.value("variable", name) for name in self.names()}
 
     def get(self, name: str) -> Json:
         """Return the value of one. Raises ModelError ``variable-unknown``, with the closest name."""
         self._known(name)
-        return self._keeper.value("variable", name)
+        return self._state.value("variable", name)
 
-    def set(self, name: str, value: object, *, reason: str, by: By) -> entries.Version:
+    def set(self, name: str, value: object, *, reason: str) -> entries.Version:
         """Set a value. Raises ModelError ``variable-invalid`` for an invalid name or value, ``secret-refused`` if it contains a secret."""
         if not NAME.fullmatch(name):
             raise _invalid(f"`{name[:100]}` is no name", "a name has letters, digits and `_`, at most 80")
@@ -68,26 +52,23 @@ class Variables:
         names = self.names()
         if name not in names and len(names) >= MOST:
             raise _invalid(f"there are {MOST} variables already", "clear those that are not needed any more")
-        refuse_secret(self._keeper.masker, [name, known], f"the variable `{name}`")
-        return self._keeper.keep(entries.Version(of="variable", name=name, number=0, reason=reason, by=by), known)
+        refuse_secret(self._state.masker, [name, known], f"the variable `{name}`")
+        return self._state.keep(entries.Version(of="variable", name=name, number=0, reason=reason, by="model"), known)
 
-    def clear(self, name: str, *, reason: str, by: By) -> entries.Version:
+    def clear(self, name: str, *, reason: str) -> entries.Version:
         """Remove its value. Raises ModelError ``variable-unknown``, unless the last change was a removal for the same reason."""
-        wanted = entries.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by=by)
-        versions = self._keeper.history.versions("variable", name)
+        wanted = entries.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by="model")
+        versions = self._state.history.versions("variable", name)
         last = versions[-1] if versions else None
-        if last is None or (last.cleared, last.reason, last.by) != (
-            True,
-            self._keeper.masker.text(" ".join(reason.split())),
-            by,
-        ):
+        said = self._state.masker.text(" ".join(reason.split()))
+        if last is None or not last.cleared or last.reason != said:
             self._known(name)
-        return self._keeper.keep(wanted, None)
+        return self._state.keep(wanted, None)
 
-    def clear_all(self, *, reason: str, by: By) -> list[str]:
+    def clear_all(self, *, reason: str) -> list[str]:
         names = self.names()
         for name in names:
-            self.clear(name, reason=reason, by=by)
+            self.clear(name, reason=reason)
         return names
 
     def _known(self, name: str) -> None:

@@ -20,8 +20,7 @@ from runtime.system import regular_files
 from runtime.workspace import host
 
 MOST_PROBLEMS = 10
-GIVEN = "(given when a run is started)"
-"""Placeholder of an input without a default."""
+GIVEN = "(given when a run is started)"  # placeholder of an input without a default
 
 NO_BROWSER = "No browser belongs to it: only a run has one."
 
@@ -117,7 +116,6 @@ class FileSubject(NoRun):
 
 class _File:
     def __init__(self, path: Path, allowed: Sequence[str]) -> None:
-        """Its nodes may call functions of the ``allowed`` Python modules."""
         self.loaded: workflow.Loaded | None = None
         self.problem: UsageError | None = None
         try:
@@ -148,7 +146,6 @@ class _File:
 
 
 def secrets_of(path: Path) -> list[str]:
-    """Return the secrets that a workflow file declares, even with mistakes in it, as far as it can be read."""
     return _File(path, ()).secrets
 
 
@@ -216,7 +213,6 @@ class GoneSubject(DraftSubject):
 
 
 def _declared(file: workflow.Workflow) -> dict[str, object]:
-    """Return the values that a file has before it runs: inputs with a value, and hidden secrets."""
     inputs = {f"inputs.{name}": GIVEN if each.required else each.default for name, each in file.inputs.items()}
     return {**inputs, **{f"secrets.{name}": masking.MASK for name in file.secrets}}
 

@@ -29,8 +29,7 @@ ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
 OPEN = "open, no outcome recorded"
 """Placeholder for the result of a call without one. It is never stored."""
 
-LINE = "@state/run/line/"
-"""Prefix of the path of a line of the run's log."""
+LINE = "@state/run/line/"  # prefix of the path of a line of the run's log
 
 MOST = 100
 """Limit of the steps shown separately: the newest. The outline has the others."""
@@ -43,7 +42,6 @@ class _Step:
     attempt: attempts.Attempt
 
     def item(self) -> window.WindowItem:
-        """Return it for a window."""
         return window.WindowItem(
             "step", self.attempt.call.seq, _size_of(self._whole), _size_of(self._pointed), self._items
         )
@@ -66,7 +64,6 @@ class _Step:
         return pointed if _size_of(pointed).within(_size_of(self._whole)) else self._whole
 
     def _arguments(self) -> dict[str, Json]:
-        """Return the step's arguments; of long ones only the beginning, and the path of the rest."""
         call = self.attempt.call
         head: dict[str, Json] = {"path": briefs.ours(call.path)}
         if head["path"] != call.path:
@@ -127,7 +124,6 @@ def fix_of(error: dict[str, Json]) -> tuple[str, str]:
 
 
 def steps(past: history.History) -> list[window.WindowItem]:
-    """Return the newest ``MOST`` attempts of the steps of a run, oldest first."""
     newest = [each for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD][-MOST:]
     return [_Step(each).item() for each in newest]
 

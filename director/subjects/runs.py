@@ -40,8 +40,6 @@ _TURN = re.compile(r"\[[^\]]*\]")
 
 
 class View:
-    """One reading of the log."""
-
     def __init__(self, kept: store.Kept, reading: store.Reading) -> None:
         self._kept, self.reading = kept, reading
         self.past = history.History(reading.entries)
@@ -70,7 +68,6 @@ class View:
 
     @functools.cached_property
     def outcomes(self) -> dict[str, str]:
-        """The outcome of each step and container that is no part of a model's work, by path."""
         found: dict[str, str] = {}
         for path, status in of_run.statuses(self.past, held=self.reading.held).items():
             attempts, scope = self.past.attempts.get(path), self.past.scopes.get(path)
@@ -84,7 +81,6 @@ class View:
 
     @functools.cached_property
     def by_node(self) -> dict[str, Counter[str]]:
-        """The outcomes of each node of the run's own file."""
         went: dict[str, Counter[str]] = {}
         for path, outcome in self.outcomes.items():
             if (node := self.node(path)) is not None:
@@ -104,7 +100,6 @@ class RunSubject(Subject):
     """Always rendered from the current log; a finished run is read once."""
 
     def __init__(self, kept: store.Kept, run: str) -> None:
-        """Raises UsageError ``unknown-run``, LogError if the log is damaged."""
         self.run = run
         self._kept = kept
         self._stamp: list[tuple[int, int]] = []
@@ -166,7 +161,6 @@ class RunSubject(Subject):
 
     @override
     def variables(self) -> dict[str, object]:
-        """Return inputs, ``vars``, and the values of steps outside of loops and used files."""
         now = self.now
         inputs = {f"inputs.{name}": value for name, value in now.header.inputs.items()}
         secrets = {f"secrets.{name}": masking.MASK for name in now.header.secrets}
@@ -243,7 +237,7 @@ class RunSubject(Subject):
             if isinstance(entry, entries.Call | entries.Result | entries.Scope):
                 return state_paths.as_text(value_of(entry, self._kept))
             return None
-        return state_paths.of_entries(iter(logged), path, Texts(self._kept))
+        return state_paths.of_entries(logged, path, Texts(self._kept))
 
     @override
     def items(self) -> Sequence[window.WindowItem]:
@@ -251,7 +245,6 @@ class RunSubject(Subject):
 
 
 def _summary(now: View) -> Iterator[str]:
-    """Yield the size of a run, its outcome, its obstacles, its cost."""
     report, file = now.report, now.loaded.workflow
     if file.description:
         yield f"For: {file.description}"

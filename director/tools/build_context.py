@@ -58,9 +58,7 @@ class Bench(Protocol):
         """The browser as the last nodes left it; None before any ran."""
         ...
 
-    def values(self) -> Mapping[str, Json]:
-        """Return the current values of nodes, by id, without stale ones."""
-        ...
+    def values(self) -> Mapping[str, Json]: ...
 
     def marks(self) -> Mapping[str, str]:
         """Return the state of each executed node outside loops, by id: ``done``, ``passed by``, or ``stale: `` and the cause."""
@@ -79,24 +77,17 @@ class Bench(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpenTab:
-    """An open tab in its current state."""
-
     where: Where
-    name: str
-    """Empty for an unnamed tab."""
+    name: str  # empty for an unnamed tab
     url: str
-    title: str
-    """Empty if it has not been observed."""
-    current: bool
-    """True if it is used when no tab is named."""
+    title: str  # empty if it has not been observed
+    current: bool  # True if it is used when no tab is named
 
 
 class Observer(Protocol):
     """Looks at the pages of both browsers: ``director.scouting.observer``."""
 
-    def tabs(self) -> Sequence[OpenTab]:
-        """Return every open tab of both browsers, those of the bench first."""
-        ...
+    def tabs(self) -> Sequence[OpenTab]: ...
 
     async def close(self) -> None: ...
 
@@ -107,8 +98,7 @@ class BuildContext:
 
     writer: LogWriter[session.Session]
     state: SessionState
-    here: host.Host
-    """Its settings are those of the runs and browsers that it starts."""
+    here: host.Host  # its settings are those of the runs and browsers that it starts
     listener: Listener
     goal: Goal
     person: persons.Person
@@ -124,7 +114,6 @@ class BuildContext:
         self.carrier = Runtime.of(self.here)
 
     async def close(self) -> None:
-        """End the runs, and close the browsers."""
         await self.carrier.aclose()
         for each in ("bench", "observer"):
             if hasattr(self, each):

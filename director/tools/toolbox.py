@@ -74,8 +74,6 @@ class Toolset:
 
 
 class Simple(Toolset):
-    """A tool that immediately answers with a text."""
-
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode], do: Callable[[dict[str, Json]], str]) -> None:
         super().__init__(offered, modes)
         self._do = do
@@ -128,7 +126,6 @@ class ModelTools(turn.Tools):
         return dataclasses.replace(outcome, told=told)
 
     def refused(self, asked: ToolCall, place: turn.Place, told: str) -> None:
-        """Report to the listener a call that reached no tool."""
         masker = self._state.masker
         self._listener.called(place.path, asked.name, masker.text(asked.arguments))
         self._listener.done(place.path, masker.text(told), failed=True)

@@ -47,7 +47,7 @@ MOST_NAMES = 60
 """Maximum names added to a summary."""
 
 PROMPT = """\
-Sum up the conversation so that whoever reads only your summary can continue with the work. Keep, as far as it was said:
+Sum up the conversation so that a reader of only your summary can continue the work. Keep, as far as it was said:
 - what was decided, and why
 - what is aimed at, and what is done of it
 - what was demanded or forbidden

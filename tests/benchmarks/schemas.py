@@ -21,7 +21,7 @@ def tools(folder: Path) -> list[Tool]:
     shop = build_contexts.opened(folder)
     try:
         delegate = Delegation(shop.state, Listener(), lambda: box, clean=True)
-        box = Toolbox(shop.state, About(), shop.writer, shop.listener, [*open_build.toolsets(shop), delegate])
+        box = Toolbox(shop.state, About(), shop.listener, [*open_build.toolsets(shop), delegate])
         return list(box.offered)
     finally:
         let_go(shop.writer.conversation)

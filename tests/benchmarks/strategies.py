@@ -104,9 +104,8 @@ class _Session:
         self._told = self._fetched = self._calls = 0
         chosen = settings.Settings(model="m", model_base_url="http://127.0.0.1:9", window_strategy=strategy)
         self._talk = reply.Talk(
-            self._writer,
-            _Building(self._state, browser.page),
             self._state,
+            _Building(self._state, browser.page),
             talks.Supply(self._answer, self._requests),
             chosen,
             events.Listener(),
@@ -140,7 +139,7 @@ class _Session:
     async def _add(self, arguments: dict[str, Json]) -> str:
         node, before = str(arguments["yaml"]), self._state.draft
         draft = before.with_nodes(node) if before is not None else drafts.Draft.begun(building.HEAD, node)
-        self._state.write_draft(draft, reason=str(arguments["reason"]), by="model")
+        self._state.write_draft(draft, reason=str(arguments["reason"]))
         return f"Added as {len(draft.loaded.workflow.nodes)}."
 
     def _answer(self, request: Request) -> Answer:

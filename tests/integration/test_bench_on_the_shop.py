@@ -96,7 +96,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
             "action: click\n        target", "action: click\n        timeout: 1\n        target"
         ).replace("query: extract\n", "query: extract\n    timeout: 1\n")
     )
-    build.state.write_draft(quick, reason="to be quick", by="model")
+    build.state.write_draft(quick, reason="to be quick")
     told = await execute(build, "pay", begin="live", item="1002")
     assert "failed (target-not-found, before its action)" in told
     assert "nearest:" in told

@@ -322,9 +322,7 @@ def talk(shop: BuildContext, model: talks.Model, requests: list[Request]) -> rep
     """A talk whose model is this function, and may send scouts."""
     chosen, models = talks.CHOSEN, talks.Supply(model, requests)
     limits = window.Limits
-    return reply.Talk(
-        shop.writer, talks.About(), shop.state, models, chosen, shop.listener, limits, scout.toolsets(shop)
-    )
+    return reply.Talk(shop.state, talks.About(), models, chosen, shop.listener, limits, scout.toolsets(shop))
 
 
 def told_last(request: Request) -> str:

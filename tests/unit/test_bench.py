@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from director.bench import report
 from director.bench import tools as bench_tools
-from director.builds import open as open_build
+from director.builds import subject
 from director.conversation import session_tools
 from director.proving import tools
 from nodes.errors import SiteError
@@ -175,9 +175,7 @@ async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path
     rig = Rig(tmp_path, READS + '\n  - {id: never, type: transform, expr: 1, when: "{{ 1 == 2 }}"}', site())
 
     async def ask(name: str) -> str:
-        tools_of = session_tools.Toolbox(
-            rig.build.state, open_build.subject_of(rig.build), rig.build.writer, rig.build.listener
-        )
+        tools_of = session_tools.Toolbox(rig.build.state, subject.BuildSubject(rig.build), rig.build.listener)
         told = set[str]()
         for tool in ("get_workflow_variables", "get_workflow_variable"):
             asked = ToolCall("a", tool, json.dumps({"key": name}))
@@ -212,14 +210,14 @@ async def test_a_pin_stands_in_the_place_of_a_value(tmp_path: Path) -> None:
     """A variable of the session that is called like a node, an item or a variable is what is read, until it is cleared."""
     rig = Rig(tmp_path, READS + LOOP, site())
     variables = rig.build.state.variables
-    variables.set("long", 21, reason="to try", by="person")
+    variables.set("long", 21, reason="to try")
     assert await rig.execute("twice") == {"twice": "ok"}
     assert rig.bench.values()["twice"] == 42
     assert "pinned by a variable of the session: `long`" in rig.told
-    variables.set("order", {"no": 5}, reason="to try", by="person")
+    variables.set("order", {"no": 5}, reason="to try")
     assert await rig.execute("name,pay", begin="fresh") == {"name": "ok", "pay": "ok"}
     assert rig.site.actions == ['text="Pay N5/1"']
-    variables.clear("long", reason="enough", by="person")
+    variables.clear("long", reason="enough")
     assert await rig.execute("twice") == {"error": "value-missing"}
 
 
@@ -381,7 +379,7 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     rig = Rig(tmp_path, CONTAINERS.replace(", effect: idempotent", "").replace("never}", "click}") + READS, site())
     monkeypatch.setattr(start, "Chromium", lambda *_given: Fresh(rig.site))
     variables = rig.build.state.variables
-    variables.set("long", 21, reason="to try", by="person")
+    variables.set("long", 21, reason="to try")
 
     async def run_draft() -> str:
         given: dict[str, Json] = {"inputs": None, "reason": "to see"}
@@ -389,7 +387,7 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
 
     assert "passed" in await run_draft()
     assert rig.bench.values()["long"] == 21
-    variables.clear("long", reason="enough", by="person")
+    variables.clear("long", reason="enough")
     known = rig.bench.values()
     assert (known["seen"], known["long"], known["turns"], known["way"]) == ("paid", 4, [1, 2], "Lnorth")
     assert await rig.execute("twice") == {"twice": "ok"}
@@ -758,12 +756,12 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
     assert await rig.execute("number", item="2") == {"number": "ok"}
     assert await rig.execute("caught") == {"error": "value-missing"}
     assert "`set_variable` error" in rig.told
-    rig.build.state.variables.set("error", {"code": "mine"}, reason="to try", by="person")
+    rig.build.state.variables.set("error", {"code": "mine"}, reason="to try")
     assert await rig.execute("caught") == {"caught": "ok"}
-    rig.build.state.variables.set("vars.tenant", "south", reason="to try", by="person")
+    rig.build.state.variables.set("vars.tenant", "south", reason="to try")
     assert await rig.execute("left") == {"left": "ok"}
     assert rig.bench.values()["left"] == "Lsouth"
-    rig.build.state.variables.clear("vars.tenant", reason="enough", by="person")
+    rig.build.state.variables.clear("vars.tenant", reason="enough")
     rig.edit("tenant: north}", "tenant: east}")
     assert await rig.execute("end") == {"error": "value-stale"}
 

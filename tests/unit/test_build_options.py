@@ -163,12 +163,12 @@ def test_what_no_workflow_can_name_is_refused_before_anything_is_begun(given: di
 
 def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A build waits longer for an answer and keeps more outputs whole, unless somebody says otherwise."""
-    by_itself = options.chosen_for(settings.load())
+    by_itself = options.settings_for(settings.load())
     assert (by_itself.model_timeout, by_itself.window_recent_outputs) == (300.0, 5_000)
     assert limits.of_settings(by_itself).max_messages is None
     monkeypatch.setenv("RUNOPS_MODEL_TIMEOUT", "60")
     monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
-    said = options.chosen_for(settings.load())
+    said = options.settings_for(settings.load())
     assert (said.model_timeout, said.window_recent_outputs) == (60.0, 0)
 
 

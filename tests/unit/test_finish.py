@@ -73,7 +73,7 @@ async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, brow
         # What a draft uses stands where the build looks for it, and not where the draft will be left.
         build.state = SessionState(build.writer, callees.Texts({"x.yaml": TEXT}))
         open_build.furnish(build)
-        build.state.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
+        build.state.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given")
     outcome = await finish(build, **said)
     assert outcome.error is not None
     assert (outcome.error["code"], browsers.opened, build.goal.save.exists()) == ("not-finished", 0, False)
@@ -229,7 +229,7 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     assert "never did, or always left empty: `pay`" in refused
     other = await build_contexts.call(build, "run_draft", tools.toolsets(build), **{**run, "inputs": '{"number": "7"}'})
     assert "This run, with other inputs, does not count there." in other.told
-    build.state.write_draft(draft.Draft.of(TEXT), reason="pays each", by="model")
+    build.state.write_draft(draft.Draft.of(TEXT), reason="pays each")
     whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
     assert whole.endswith("with the goal's inputs. What this one did counts there, too.")
 

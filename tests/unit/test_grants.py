@@ -169,7 +169,7 @@ async def test_a_value_set_by_hand_makes_another_action(tmp_path: Path) -> None:
     """Where a value is pinned that the action rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
     build, asked = asking(tmp_path, "yes", "no", "no", "no")
     await holds(build)
-    build.state.variables.set("orders", ["1007"], reason="a smaller list", by="model")
+    build.state.variables.set("orders", ["1007"], reason="a smaller list")
     wanted = [(leaf(build, "pay"), "each[1]/pay")]
     bench = await build.effects.demand(wanted, place="2_execute_nodes")
     whole = await build.effects.demand(wanted, place="3_finish", pins={})

@@ -53,7 +53,7 @@ DATA: dict[str, Json] = {
 
 def test_a_plan_reads_as_a_to_do_list() -> None:
     """Each phase and each task has a line with its mark; the phase that is worked on, nodes, notes and blockers are told."""
-    assert plans.as_todo(plans.of(DATA)) == [
+    assert shown.as_todo(plans.of(DATA).as_json()) == [
         "Goal: Pay the open orders",
         "[x] Look",
         "  [x] t1  See the login",

@@ -51,8 +51,8 @@ def told(life: talks.Life, strategy: Any = "hybrid", mode: Any = "agent") -> win
 def session() -> talks.Life:
     """A session that keeps a plan and a variable."""
     life = talks.Life(talks.in_turn([]))
-    life.state.set_plan(plans.of(PLAN), reason="it is new", by="model")
-    life.state.variables.set("tea", "green", reason="it is", by="person")
+    life.state.set_plan(plans.of(PLAN), reason="it is new")
+    life.state.variables.set("tea", "green", reason="it is")
     return life
 
 

@@ -45,7 +45,7 @@ def using(folder: Path, text: str, **more: Any) -> BuildContext:
     build.state = SessionState(build.writer, callees.Texts({"used.yaml": SUM % 1}))
     open_build.furnish(build)
     (folder / "used.yaml").write_text(SUM % 1)
-    build.state.write_draft(draft.Draft.of(text, build.state.files), reason="as given", by="model")
+    build.state.write_draft(draft.Draft.of(text, build.state.files), reason="as given")
     return build
 
 
@@ -56,7 +56,7 @@ async def test_runs_of_another_draft_do_not_count(tmp_path: Path, browsers: Brow
     toolsets = tools.toolsets(build)
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
     await build_contexts.call(build, "finish", toolsets, **arguments)
-    build.state.write_draft(draft.Draft.of(TEXT), reason="it is paid now", by="model")
+    build.state.write_draft(draft.Draft.of(TEXT), reason="it is paid now")
     accepted = await build_contexts.call(build, "finish", toolsets, **arguments)
     value: Any = accepted.value
     assert (value["proved"], browsers.opened) == ("full", 4)
@@ -71,7 +71,7 @@ async def test_a_run_of_just_this_draft_counts_for_its_actions(tmp_path: Path, b
         await build_contexts.call(
             build, "run_draft", tools.toolsets(build), inputs=json.dumps({"number": number}), reason="try"
         )
-        build.state.write_draft(draft.Draft.of(text), reason="the same", by="model")
+        build.state.write_draft(draft.Draft.of(text), reason="the same")
         if proved is None:
             clicks(browsers, fails)
         outcome = await finish(build)
@@ -99,7 +99,7 @@ async def test_a_run_counts_for_a_draft_that_does_the_same(
     build = opened(tmp_path, TEXT, inputs={"number": "7"})
     await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert old in TEXT
-    build.state.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better", by="model")
+    build.state.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better")
     fit = draft_runs.prepared(build, draft_runs.as_saved(build), {"number": "7"})
     assert len(draft_runs.passed_before(build, fit)) == same
 
@@ -192,7 +192,7 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     outcome = await finish(build, unproved="pay was tried alone")
     value: Any = outcome.value
     assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
-    build.state.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all", by="model")
+    build.state.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all")
     outcome = await finish(build, unproved="pay was tried alone, as it was before")
     value = outcome.value
     assert value["proved"] == "all but pay (never reached)"

@@ -32,20 +32,20 @@ def test_everything_that_is_kept_is_a_version_with_its_reason(tmp_path: Path) ->
     """Plan, description, draft and variables are numbered each for itself, and the last one holds."""
     state = state_of(tmp_path)
     assert (state.plan, state.description, state.draft, state.variables.all()) == (None, "", None, {})
-    state.set_plan(PLAN, reason="a first plan", by="model")
-    patched = state.patch_task("t", status="completed", notes="ok", reason="it is done", by="model")
-    state.describe("Pay all.", reason="so said", by="person")
-    state.describe("Pay all but one.", reason="one is disputed", by="model")
+    state.set_plan(PLAN, reason="a first plan")
+    patched = state.patch_task("t", status="completed", notes="ok", reason="it is done")
+    state.describe("Pay all.", reason="so said")
+    state.describe("Pay all but one.", reason="one is disputed")
     draft = drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}")
-    state.write_draft(draft, reason="the first node", by="model")
-    state.variables.set("order", {"number": 7}, reason="needed later", by="model")
+    state.write_draft(draft, reason="the first node")
+    state.variables.set("order", {"number": 7}, reason="needed later")
     assert state.plan == patched
     assert [each.status for each in patched.tasks()] == ["completed"]
     assert state.description == "Pay all but one."
     assert state.draft == draft
     assert state.variables.all() == {"order": {"number": 7}}
     assert versions(state, "plan") == [(1, "a first plan", "model", False), (2, "it is done", "model", False)]
-    assert versions(state, "description")[0] == (1, "so said", "person", False)
+    assert versions(state, "description")[0] == (1, "so said", "model", False)
     assert versions(state, "variable", "order") == [(1, "needed later", "model", False)]
 
 
@@ -54,10 +54,10 @@ def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
     kept = memory_store.MemoryStore(tmp_path)
     writer = begun(tmp_path, kept=kept)
     first = SessionState(writer)
-    first.set_plan(PLAN, reason="r", by="model")
-    first.describe("Pay " + "all " * 3000, reason="r", by="model")
-    first.write_draft(drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}"), reason="r", by="model")
-    first.variables.set("rows", ["x" * 9000], reason="r", by="person")
+    first.set_plan(PLAN, reason="r")
+    first.describe("Pay " + "all " * 3000, reason="r")
+    first.write_draft(drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}"), reason="r")
+    first.variables.set("rows", ["x" * 9000], reason="r")
     fold = session.Session(kept.kept.read(writer.conversation.id).entries)
     again = SessionState(type(writer)(writer.conversation, fold, writer.masker, kept.kept))
     assert again.plan == PLAN
@@ -71,18 +71,18 @@ def test_what_is_cleared_has_no_value_and_may_have_one_again(tmp_path: Path) -> 
     """Clearing is a version of its own, with its reason; clearing all clears each that has a value."""
     state = state_of(tmp_path)
     for name in ("a", "b", "c"):
-        state.variables.set(name, name, reason="r", by="model")
-    state.variables.clear("b", reason="not needed", by="person")
+        state.variables.set(name, name, reason="r")
+    state.variables.clear("b", reason="not needed")
     assert state.variables.names() == ["a", "c"]
     with pytest.raises(ModelError):
         state.variables.get("b")
-    assert state.variables.clear_all(reason="begin anew", by="model") == ["a", "c"]
+    assert state.variables.clear_all(reason="begin anew") == ["a", "c"]
     assert state.variables.all() == {}
-    state.variables.set("b", 2, reason="after all", by="model")
+    state.variables.set("b", 2, reason="after all")
     assert state.variables.all() == {"b": 2}
     assert versions(state, "variable", "b") == [
         (1, "r", "model", False),
-        (2, "not needed", "person", True),
+        (2, "not needed", "model", True),
         (3, "after all", "model", False),
     ]
 
@@ -90,7 +90,7 @@ def test_what_is_cleared_has_no_value_and_may_have_one_again(tmp_path: Path) -> 
 def test_null_is_a_value_and_not_a_cleared_one(tmp_path: Path) -> None:
     """A variable that was set to null is there."""
     state = state_of(tmp_path)
-    state.variables.set("nothing", None, reason="r", by="model")
+    state.variables.set("nothing", None, reason="r")
     assert state.variables.all() == {"nothing": None}
 
 
@@ -98,15 +98,13 @@ def test_no_secret_is_kept(tmp_path: Path) -> None:
     """A variable or a draft with a secret in it is refused, for a mask is no value; in words it is masked."""
     state = state_of(tmp_path, KNOWN)
     with pytest.raises(ModelError) as caught:
-        state.variables.set("password", {"deep": [f"it is {SECRET}"]}, reason="r", by="model")
+        state.variables.set("password", {"deep": [f"it is {SECRET}"]}, reason="r")
     assert caught.value.code == "secret-refused"
     node = f"- {{id: pass, type: browser_action, action: fill, target: {{label: Password}}, value: {SECRET}}}"
     with pytest.raises(ModelError) as caught:
-        state.write_draft(
-            drafts.Draft.begun(f"{HEAD}allowed_origins: ['http://127.0.0.1']", node), reason="r", by="model"
-        )
+        state.write_draft(drafts.Draft.begun(f"{HEAD}allowed_origins: ['http://127.0.0.1']", node), reason="r")
     assert caught.value.code == "secret-refused"
-    state.describe(f"Sign in with {SECRET}.", reason=f"{SECRET} was told", by="person")
+    state.describe(f"Sign in with {SECRET}.", reason=f"{SECRET} was told")
     assert state.description == f"Sign in with {masking.MASK}."
     assert versions(state, "description")[0][1] == f"{masking.MASK} was told"
     assert state.variables.names() == []
@@ -117,7 +115,7 @@ def test_a_change_without_a_reason_is_refused(tmp_path: Path) -> None:
     """Nothing is written."""
     state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
-        state.describe("Pay all.", reason="  ", by="model")
+        state.describe("Pay all.", reason="  ")
     assert caught.value.code == "reason-missing"
     assert state.history.versions("description") == []
 
@@ -126,11 +124,11 @@ def test_a_task_is_patched_only_where_there_is_a_plan(tmp_path: Path) -> None:
     """Without a plan, and with an unknown task, nothing is written."""
     state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
-        state.patch_task("t", status="completed", reason="r", by="model")
+        state.patch_task("t", status="completed", reason="r")
     assert caught.value.code == "plan-missing"
-    state.set_plan(PLAN, reason="r", by="model")
+    state.set_plan(PLAN, reason="r")
     with pytest.raises(ModelError) as caught:
-        state.patch_task("tt", status="completed", reason="r", by="model")
+        state.patch_task("tt", status="completed", reason="r")
     assert caught.value.code == "task-unknown"
     assert len(state.history.versions("plan")) == 1
 
@@ -142,7 +140,7 @@ def test_what_cannot_be_a_variable_is_refused_in_words(tmp_path: Path, name: str
     """A bad name, a value that is no JSON, one that is too large."""
     state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
-        state.variables.set(name, value, reason="r", by="model")
+        state.variables.set(name, value, reason="r")
     assert caught.value.code == "variable-invalid"
     assert caught.value.fix
     assert state.variables.names() == []
@@ -151,12 +149,12 @@ def test_what_cannot_be_a_variable_is_refused_in_words(tmp_path: Path, name: str
 def test_a_variable_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
     """The near miss, or else all that have a value."""
     state = state_of(tmp_path)
-    state.variables.set("order_number", 1, reason="r", by="model")
+    state.variables.set("order_number", 1, reason="r")
     with pytest.raises(ModelError) as caught:
         state.variables.get("order_numbr")
     assert (caught.value.code, caught.value.fix) == ("variable-unknown", "did you mean `order_number`?")
     with pytest.raises(ModelError) as caught:
-        state.variables.clear("zzz", reason="r", by="model")
+        state.variables.clear("zzz", reason="r")
     assert caught.value.fix == "these have a value: order_number"
 
 
@@ -174,21 +172,21 @@ def test_the_recent_nodes_are_those_that_were_written_last(tmp_path: Path) -> No
     """The newest first, over several versions; a node that was only moved is none, and one that is gone neither."""
     state = state_of(tmp_path)
     draft = drafts.Draft.begun(HEAD, "- {id: n0, type: transform, expr: 0}")
-    state.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r")
     for number in range(1, 15):
         draft = draft.with_nodes(f"- {{id: n{number}, type: transform, expr: {number}}}")
-        state.write_draft(draft, reason="r", by="model")
+        state.write_draft(draft, reason="r")
     assert state.recent_nodes() == ["n14", "n13", "n12", "n11", "n10"]
-    state.write_draft(drafts.Draft.of(draft.text.replace("expr: 3}", "expr: 33}")), reason="r", by="model")
+    state.write_draft(drafts.Draft.of(draft.text.replace("expr: 3}", "expr: 33}")), reason="r")
     assert state.recent_nodes()[:2] == ["n3", "n14"]
     without = "\n".join(line for line in draft.text.splitlines() if "n14" not in line)
-    state.write_draft(drafts.Draft.of(without), reason="r", by="model")
+    state.write_draft(drafts.Draft.of(without), reason="r")
     assert "n14" not in state.recent_nodes()
 
 
 def test_a_version_never_changes(tmp_path: Path) -> None:
     """What was kept before stands in the log as it was."""
     state = state_of(tmp_path)
-    state.describe("one", reason="r", by="model")
-    state.describe("two", reason="r", by="model")
+    state.describe("one", reason="r")
+    state.describe("two", reason="r")
     assert [each.value for each in state.history.versions("description")] == ["one", "two"]

@@ -127,8 +127,8 @@ def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = No
     """The tools of a session with the draft of the shop."""
     writer = begun(folder)
     state, heard = SessionState(writer), Heard()
-    state.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
-    made = Bench(writer, state, session_tools.Toolbox(state, about or files.DraftSubject(state), writer, heard), heard)
+    state.write_draft(drafts.Draft.of(SHOP), reason="r")
+    made = Bench(writer, state, session_tools.Toolbox(state, about or files.DraftSubject(state), heard), heard)
     made.mode(mode)
     return made
 
@@ -264,7 +264,7 @@ async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tm
     """Nothing that a tool tells is longer than its bound; part by part all of it is read; what is told is data to its end."""
     made = bench(tmp_path)
     long = "".join(f"line {number}\n" for number in range(3000))
-    made.state.variables.set("letter", long, reason=REASON, by="person")
+    made.state.variables.set("letter", long, reason=REASON)
     told = await made.told("get_workflow_variable", key="letter")
     assert len(told) <= LONGEST
     assert told.count(page_text.BEGIN) == told.count(page_text.END) == 1
@@ -321,11 +321,11 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     """What another session of the same store keeps is not there for this one."""
     kept = memory_store.MemoryStore(tmp_path)
     other = SessionState(begun(tmp_path, kept=kept))
-    version = other.variables.set("rows", "x" * 9000, reason="r", by="person")
+    version = other.variables.set("rows", "x" * 9000, reason="r")
     assert version.blob is not None
     writer = begun(tmp_path, kept=kept)
     state = SessionState(writer)
-    made = Bench(writer, state, session_tools.Toolbox(state, files.DraftSubject(state), writer, Heard()), Heard())
+    made = Bench(writer, state, session_tools.Toolbox(state, files.DraftSubject(state), Heard()), Heard())
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
 
 
@@ -363,7 +363,7 @@ async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     writer = begun(tmp_path)
     state, heard = SessionState(writer), Heard()
     slow = Slow()
-    box = session_tools.Toolbox(state, files.DraftSubject(state), writer, heard, [slow])
+    box = session_tools.Toolbox(state, files.DraftSubject(state), heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]
     assert box.side_by_side == {"slow"}
     readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}

@@ -320,7 +320,7 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     writer = begun(tmp_path)
     state = SessionState(writer)
     subject = runs.RunSubject(rig.kept, rig.id)
-    talk = reply.Talk(writer, subject, state, answering, talks.CHOSEN, Listener(), window.Limits)
+    talk = reply.Talk(state, subject, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
     steps = [item for piece in subject.items() for item in piece.items(pointers=False)]
@@ -347,9 +347,7 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
                 writer = begun(tmp_path / "session")
                 subject = runs.RunSubject(rig.kept, rig.id)
                 limits = window.Limits(strategy="clean")
-                talk.append(
-                    reply.Talk(writer, subject, SessionState(writer), supplied, own, Listener(), lambda: limits)
-                )
+                talk.append(reply.Talk(SessionState(writer), subject, supplied, own, Listener(), lambda: limits))
             await talk[0].say("How far is it?")
 
         rig.site.before_click = say
@@ -463,13 +461,13 @@ def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
     state = state_of(tmp_path)
     subject = files.DraftSubject(state)
     assert (subject.title, subject.outline(), subject.nodes("all", None)) == ("draft: no nodes yet", "", "")
-    state.describe("Pay all.", reason="r", by="person")
+    state.describe("Pay all.", reason="r")
     draft = drafts.Draft.of(SHOP)
-    state.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r")
     assert subject.title == "draft of Pay the open orders"
     assert subject.description() == "Pay all."
     assert subject.outline() == draft.outline()
-    state.write_draft(draft.with_nodes("- {id: more, type: transform, expr: 1}"), reason="r", by="model")
+    state.write_draft(draft.with_nodes("- {id: more, type: transform, expr: 1}"), reason="r")
     assert re.findall(r"id: (\w+)", subject.nodes("recent", None))[-1] == "more"
     assert "Version: 2, valid" in subject.summary()
     assert subject.variables()["secrets.SHOP_PASSWORD"] == "[hidden]"
@@ -490,7 +488,7 @@ def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) 
         assert "there is no run 01JD (unknown-run)" in told
     assert (subject.outline(), subject.variables(), list(subject.items())) == ("", {}, [])
     draft = drafts.Draft.of(SHOP)
-    state.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r")
     assert subject.title == "run 01JD: cannot be read any more; draft of Pay the open orders"
     assert "there is no run 01JD" in subject.summary()
     assert "Version: 1, valid" in subject.summary()

@@ -162,9 +162,7 @@ def test_a_fork_goes_its_own_way(
     asyncio.run(like.hear(more[:1]))
     requests: list[Request] = []
     supply = talks.Supply(by_count([], later), requests)
-    talk = reply.Talk(
-        writer, talks.About(), SessionState(writer), supply, talks.CHOSEN, events.Listener(), lambda: limits
-    )
+    talk = reply.Talk(SessionState(writer), talks.About(), supply, talks.CHOSEN, events.Listener(), lambda: limits)
 
     async def live() -> None:
         for word in more:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from director.builds import loop
+from director.builds import loop, subject
 from director.builds import open as open_build
 from director.cli import foreground, session_options
 from director.cli import input as typed_input
@@ -33,16 +33,15 @@ class Building(foreground.Conversation):
         self,
         writer: SessionWriter,
         here: host.Host,
-        models: session_options.Models,
+        models: session_options.Models | None,
         screen: cli_screen.BuildScreen,
         who: person.Person,
     ) -> None:
-        """``who`` answers questions."""
         super().__init__(writer, here, models, screen)
         # The budget is the session's; the rest of it applies to each run.
         of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
-        self.build = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, models.price)
-        self._subject = open_build.subject_of(self.build)
+        self.build = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
+        self._subject = subject.BuildSubject(self.build)
         self.toolsets = open_build.toolsets(self.build)
         screen.session, screen.plan = self.session, lambda: self.state.value("plan")
 
@@ -57,7 +56,7 @@ def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quie
     """Begin or resume a build, to its end. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     order.check()
     foreground_run.silence()
-    here = here.having(options.chosen_for(here.settings))
+    here = here.having(options.settings_for(here.settings))
     found: session_options.Found | None = None
     if order.resume is not None:
         found = session_options.find(here, order.resume, options.given(order, here.settings), "build")
@@ -103,7 +102,7 @@ def follow(
         dead = [each for each in held.session.open_runs if not here.kept.held(each)]
         foreground.end_browsers(here.kept, [held.id, *dead])
         try:
-            ended = front.run(loop.Build(held.build, held.talk).to_its_end(word))
+            ended = front.run(loop.to_its_end(held.build, held.talk, word))
         except signals.Interrupted as interrupted:
             code = interrupted.exit
         except RunOpsError as error:

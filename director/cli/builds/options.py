@@ -27,32 +27,20 @@ from runtime.secrets import masking, sources
 from runtime.settings import settings
 from runtime.workspace import host
 
-FOLDER = "workflows"
-"""Folder of new workflows, if it exists."""
-
-SLUG = 60
-"""Limit of a file name made from a goal, in characters."""
-
-REQUEST_SECONDS = 300.0
-"""Default time limit of one request of a build, in seconds: its answers are long."""
-
-RECENT_OUTPUTS = 5_000
-"""Default size of the newest part of a build with whole tool outputs, in tokens."""
-
-GOAL = 4_000
-"""Limit of a goal, in characters."""
+FOLDER = "workflows"  # folder of new workflows, if it exists
+SLUG = 60  # limit of a file name made from a goal, in characters
+REQUEST_SECONDS = 300.0  # default time limit of one request of a build, in seconds: its answers are long
+RECENT_OUTPUTS = 5_000  # default size of the newest part of a build with whole tool outputs, in tokens
+GOAL = 4_000  # limit of a goal, in characters
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """The options of the command, but for those of its output."""
-
     goal: str | None = None
     url: str | None = None
     save: Path | None = None
     force: bool = False
-    inputs: tuple[str, ...] = ()
-    """As ``NAME=VALUE``."""
+    inputs: tuple[str, ...] = ()  # as `NAME=VALUE`
     secrets: tuple[str, ...] = ()
     effects: Policy | None = None
     runs: int | None = None
@@ -161,20 +149,19 @@ def _checked(url: str | None) -> str | None:
     return url
 
 
-def chosen_for(chosen: settings.Settings) -> settings.Settings:
+def settings_for(given: settings.Settings) -> settings.Settings:
     update: dict[str, object] = {}
-    if "model_timeout" not in chosen.model_fields_set:
+    if "model_timeout" not in given.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
-    if chosen.window_recent_outputs is None:
+    if given.window_recent_outputs is None:
         update["window_recent_outputs"] = RECENT_OUTPUTS
-    if chosen.window_max_messages is None:
+    if given.window_max_messages is None:
         # A build has many small calls: their text counts, and a summary in its middle costs more than they do.
         update["window_max_messages"] = 0
-    return chosen.model_copy(update=update)
+    return given.model_copy(update=update)
 
 
 def given(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
-    """Return the settings that the command line gives the build."""
     return session_settings.given(chosen, {"model_director": order.model})
 
 

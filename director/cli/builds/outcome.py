@@ -19,29 +19,19 @@ from runtime.log import session as log_session
 from runtime.report import endings, of_session
 from runtime.report.parts import Costs, ErrorReport
 
-READY = 6
-"""The exit code if a fix is ready for review."""
-
-MOST_OUTPUT = 400
-"""Limit of a workflow's output as shown to a person, in characters."""
-
-MOST_OUTPUTS = 3
-"""Limit of the runs of a proof whose output is shown."""
+READY = 6  # the exit code if a fix is ready for review
+MOST_OUTPUT = 400  # limit of a workflow's output as shown to a person, in characters
+MOST_OUTPUTS = 3  # limit of the runs of a proof whose output is shown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of a build in this process."""
-
     record: endings.BuildRecord
-    text: str
-    """The end and the next command, for a person."""
-    ended: loop.Ended | None
-    """None if it did not end by itself."""
+    text: str  # the end and the next command, for a person
+    ended: loop.Ended | None  # None if it did not end by itself
 
     @property
     def fix(self) -> dict[str, Json] | None:
-        """The fix of another file that it made."""
         return self.ended.value.get("fix") if self.ended is not None and self.ended.done else None
 
 
@@ -86,13 +76,11 @@ def of_build(
 
 
 def shown(path: str) -> str:
-    """Return a file relative to the current folder."""
     file = Path(path)
     return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path
 
 
 def rows(facts: list[tuple[str, str]]) -> list[str]:
-    """Return names and texts as lines."""
     wide = max(len(name) for name, _ in facts)
     return [f"  {name:<{wide}}  {harmless(text)}" for name, text in facts]
 

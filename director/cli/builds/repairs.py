@@ -38,30 +38,22 @@ from runtime.report import endings
 from runtime.secrets import masking, sources
 from runtime.workspace import host, run_index
 
-SAID = {
+VERDICTS = {
     "proved": "proved: a copy of the run continued from there to its end",
     "held": "proved up to an action that was held",
-    "guess": "not proved: nothing tells for sure that this is what was meant",
+    "guess": "not proved: nothing shows for sure that this element was meant",
 }
-SAID_OF_BUILDS = {
-    "proved": "proved: the whole workflow passed, in fresh browsers",
-    "held": "proved up to an action that was held, in fresh browsers",
-}
-"""The same for a fix by a model."""
+VERDICTS_OF_BUILDS = {**VERDICTS, "proved": "proved: the whole workflow passed, in fresh browsers"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RepairOptions:
-    """The options of the command, but for those of its output."""
-
-    file: Path | None
-    """None for the file of the run."""
+    file: Path | None  # None for the file of the run
     run: str
     effects: Policy | None
     apply: bool
     yes: bool
-    runs: int = 2
-    """Number of runs that a model's fix must pass."""
+    runs: int = 2  # number of runs that a model's fix must pass
     model: str | None = None
     no_model: bool = False
 
@@ -103,8 +95,6 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
 
 
 class _Repair:
-    """The repair of one run."""
-
     def __init__(self, goal: RepairOptions, here: host.Host, *, quiet: bool) -> None:
         self._goal, self._here, self._quiet = goal, here, quiet
         self.run = run_index.find(here.kept, goal.run)
@@ -131,7 +121,6 @@ class _Repair:
         self._changed = self._header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
 
     def _policy(self) -> Policy:
-        """Return the policy for the actions of a proof. Raises UsageError ``effects-not-local``."""
         if self._goal.effects == "allow":
             declared = self._loaded.workflow.inputs
             known = {name: value for name, value in self._header.inputs.items() if name in declared}
@@ -141,7 +130,6 @@ class _Repair:
         return self._goal.effects or "hold"
 
     def follow(self) -> repair.Outcome:
-        """Return the outcome of a repair without a model; exits if it is interrupted."""
         self.policy: Policy = self._policy()
         copies: list[str] = []
 
@@ -164,8 +152,6 @@ class _Repair:
                 console.say(f"interrupted; no file is changed\n  again  {self._again}")
                 raise typer.Exit(interrupted.exit) from None
 
-    # A build that fixes it.
-
     def build(self, found: repair.Outcome, of_build: host.Host) -> tuple[outcome.Outcome | None, str | None]:
         """Return the outcome of a build for the fix; without one, the reason why none was begun although it was possible."""
         if not goals.is_open(found) or self._goal.no_model:
@@ -180,12 +166,12 @@ class _Repair:
         if step is not None and step.user:
             return (
                 None,
-                f"no model is asked: the step stands in {step.file.path}, which the workflow uses, and a build fixes the file alone that was run",
+                f"no model is asked: the step is in {step.file.path}, and a build fixes only the file that was run",
             )
         if not self._quiet:
             console.say(f"..  no fix is proved ({found.found.kind}): a model looks further")
         try:
-            return self._built(found, of_build.having(options.chosen_for(of_build.settings))), None
+            return self._built(found, of_build.having(options.settings_for(of_build.settings))), None
         except (SetupError, UsageError) as error:
             # Results without a model are reported even so.
             return None, f"no model could be asked: {error.message}. {error.fix or ''}".rstrip()
@@ -203,7 +189,7 @@ class _Repair:
         if masker.but_words.holds(text):
             raise UsageError(
                 "secret-refused",
-                f"a secret stands in {self._loaded.path} itself: it is told to no model",
+                f"{self._loaded.path} contains a secret, so it is not sent to a model",
                 fix="write `{{ secrets.NAME }}` in its place, or repair with `--no-model`",
             )
         wanted = entries.Build.model_validate(masker.json(goal.as_logged().model_dump(mode="json")))
@@ -215,10 +201,7 @@ class _Repair:
         opening = session_options.open_session(here, models, header, known, keep)
         return foreground.follow(opening, here, models, asks=not self._goal.yes, quiet=self._quiet)
 
-    # The fix.
-
     def keep(self, found: repair.Outcome) -> endings.PatchReport | None:
-        """Store a fix by candidates next to the run."""
         proof = found.proof
         if proof is None:
             return None
@@ -241,27 +224,27 @@ class _Repair:
         if known.verdict == "guess" and not self._goal.yes:
             raise UsageError(
                 "fix-not-proved",
-                f"the fix of run {self.run} is a guess: nothing tells that what it finds is what was meant",
-                fix="look at it; with `--apply --yes` it is written all the same",
+                f"the fix of run {self.run} is a guess: nothing shows that the element that it finds was meant",
+                fix="look at it; `--apply --yes` writes it even so",
             )
         patch_files.apply(known.changes)
         files = [str(each.file) for each in known.changes]
         console.say(f"applied to {', '.join(files)}\n  {self._next(known)}")
         if as_json:
-            told = {"run": self.run, "verdict": known.verdict, "files": files, "done": list(known.done)}
-            console.result(endings.RepairApplied.model_validate(told).as_json())
+            applied = {"run": self.run, "verdict": known.verdict, "files": files, "done": list(known.done)}
+            console.result(endings.RepairApplied.model_validate(applied).as_json())
         raise typer.Exit(0)
 
     def _next(self, known: patch_files.KnownPatch) -> str:
         """Return the command after the fix. Actions of the proof must not be repeated."""
         if not known.done:
-            return f"again  {self._going_on()}"
+            return f"again  {self._resume_command()}"
         if known.verdict == "proved":
             return f"done   run {known.proof} continued to the end in its place: {self.run} is not to be resumed"
         actions = ", ".join(briefs.ours(each) for each in known.done)
         return f"look   runops show {known.proof}   (it did {actions} on the site: resuming {self.run} would do that again)"
 
-    def _going_on(self) -> str:
+    def _resume_command(self) -> str:
         """Return the command that resumes with the current file: a run resumes only with the file that it began with."""
         if self._same_file:
             return f"runops resume {self.run} --allow-changed"
@@ -269,10 +252,7 @@ class _Repair:
         was = one_line(str(self._was))
         return f"runops run {file}   ({self.run} was a run of {was}, and continues with no other file)"
 
-    # The report.
-
     def look(self, fix: endings.PatchReport | None) -> str:
-        """Return the command that applies the fix; without one, that shows the run."""
         if fix is None:
             return f"runops show {self.run}"
         return f"{self._again} --apply{' --yes' if fix.verdict == 'guess' else ''}"
@@ -303,11 +283,10 @@ class _Repair:
         built: outcome.Outcome | None,
         hindered: str | None,
     ) -> list[str]:
-        """Return the report for a person: the failure, its reasons, the fix, and the next command."""
         kind, path = found.found.kind, found.case.failure.path
         rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.found.why]
         if self._changed:
-            rows.append(("file", "it has changed since the run began, and was looked at as it is now"))
+            rows.append(("file", "it has changed since the run began; the present file was examined"))
         if found.case.gone:
             rows.append(("file", f"it has no step `{one_line(path)}` any more"))
         seen: dict[str, Json] = evidence.of(self.past, path) or {}
@@ -324,13 +303,13 @@ class _Repair:
         else:
             rows += [("fix", one_line(f"{each.path}: {each.what}")) for each in fix.steps]
             rows += [("or", one_line(other)) for each in fix.steps for other in each.others or ()]
-            said = SAID if built is None or built.fix is None else SAID_OF_BUILDS
+            said = VERDICTS if built is None or built.fix is None else VERDICTS_OF_BUILDS
             where = f": {briefs.ours(fix.reached)}" if fix.reached else ""
             rows.append(("proof", f"{said[fix.verdict]}{where}  (run {fix.run})"))
-            rows += [("done", f"{one_line(each)}, in the proof: it is done on the site") for each in fix.done]
+            rows += [("done", f"{one_line(each)}: the proof did it on the site") for each in fix.done]
             rows += [("patch", fix.kept), ("apply", self.look(fix))]
             if not fix.done:
-                rows.append(("then", self._going_on()))
+                rows.append(("then", self._resume_command()))
         return [f"{console.paint(kind, console.BOLD, console.YELLOW)}  {one_line(path)}", *outcome.rows(rows)]
 
 

@@ -82,8 +82,7 @@ async def _report(
 
 
 def spent_by(held: Conversation, run: str) -> entries.Ran:
-    """Return the run's spending until now. Raises UsageError ``unknown-run``, LogError."""
-    return budgets.ran(run_index.load_history(held.here.kept, run)[0].ledger, held.models.price)
+    return budgets.ran(run_index.load_history(held.here.kept, run)[0].ledger, held.price)
 
 
 async def settle(held: Conversation) -> None:

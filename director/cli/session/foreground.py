@@ -27,14 +27,11 @@ from runtime.report import endings, of_session
 from runtime.report.parts import Costs
 from runtime.workspace import host
 
-FINAL = frozenset({3, 5, 70, 75})
-"""Exit codes of errors that a further message would only repeat."""
+FINAL = frozenset({3, 5, 70, 75})  # exit codes of errors that a further message would only repeat
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The options of the command, but for those of its output."""
-
     about: str | None = None
     message: str | None = None
     resume: str | None = None
@@ -128,18 +125,14 @@ def _ending(held: foreground.Conversation, code: int) -> endings.ChatEnding:
 
 
 class Chat:
-    """Processes messages until there are no more, or one must be the last."""
-
     def __init__(self, held: foreground.Conversation, front: Foreground, *, person: bool) -> None:
         """``person``: somebody types, and sees the output; then errors do not end it."""
         self._held, self._front, self._person = held, front, person
         self._code = 0
-        self._over = False
-        """True if a further message would only repeat the last error."""
+        self._over = False  # True if a further message would only repeat the last error
         self._slashes = slash_commands.SlashCommands(held, front)
 
     def carry_out(self, options: ChatOptions) -> int:
-        """Return the exit code."""
         held = self._held
         try:
             if options.resume is not None:
@@ -188,7 +181,6 @@ class Chat:
                 screen.say("--  interrupted; the session continues")
 
     def _take(self, line: str) -> bool:
-        """Process a message; return whether another one may follow."""
         more = True
         try:
             word = slash_commands.parse(line)
@@ -211,7 +203,6 @@ class Chat:
         return more and not self._held.screen.unheard
 
     def _do(self, name: str, words: slash_commands.Words, typed: str) -> bool:
-        """Execute a slash command; a run that did not pass sets its own exit code."""
         self._code = 0
         more = self._slashes.take(name, words)
         ran = self._slashes.ran

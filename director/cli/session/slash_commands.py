@@ -30,8 +30,7 @@ from runtime.workspace import run_index
 
 MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
 
-Words = tuple[str, ...]
-"""The arguments of a command, split like in a shell."""
+Words = tuple[str, ...]  # the arguments of a command, split like in a shell
 
 HELP = {
     "/mode [chat|agent|run]": "tell the mode, or change it",
@@ -107,7 +106,6 @@ def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
 
 
 def completed(typed: str) -> list[str]:
-    """Return the commands that begin with ``typed``, for Tab."""
     return [f"/{each}" for each in SHAPES if f"/{each}".startswith(typed)] if typed.startswith("/") else []
 
 
@@ -142,12 +140,9 @@ def _not_written(what: str) -> UsageError:
 
 
 class SlashCommands:
-    """Each command is a method, and returns the lines to show."""
-
     def __init__(self, held: Conversation, front: foreground.Foreground) -> None:
         self._held, self._front = held, front
-        self.ran: events.RunEnded | None = None
-        """The end of the run that the last command began or resumed."""
+        self.ran: events.RunEnded | None = None  # the end of the run that the last command began or resumed
         self._known: dict[str, Callable[[Words], list[str] | None]] = {
             "mode": self._mode,
             "run": self._run,
