@@ -296,7 +296,7 @@ class Selection:
     """The items in step paths, by loop id: a key, or a number."""
 
 
-def chosen(text: str, places: NodeMap) -> Selection:
+def select(text: str, places: NodeMap) -> Selection:
     """Return the nodes that a text selects. Raises ModelError ``node-unknown`` if it selects none, with the closest id."""
     text = text.strip()[: LONGEST + 1]
     if not text or len(text) > LONGEST:

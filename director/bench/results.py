@@ -69,7 +69,7 @@ class Results:
     def is_secret(self, value: Json) -> bool:
         return self._build.writer.masker.json(value) != value
 
-    def judge(
+    def freshness(
         self, places: NodeMap, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
     ) -> FreshnessCheck:
         """Return the check of results for these inputs and pins, by default the person's. Raises UsageError for inputs that do not fit."""

@@ -248,7 +248,7 @@ def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
     last, number = proof.runs[-1], len(proof.runs)
     why = f"not done: proof run {number} of {build.goal.runs} did not pass: {report.head(last)}"
     ours = "\n".join(filter(None, [why, proofs.surprise(proof.runs)]))
-    return ours, f"{ours}\n{report.told(last, proof.loaded)}"
+    return ours, f"{ours}\n{report.text_of(last, proof.loaded)}"
 
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:

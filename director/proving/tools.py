@@ -56,7 +56,7 @@ class RunDraft(OfBuild):
         async def work(call: entries.Call) -> turn.Outcome:
             ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
-            lines = [report.told(ran, loaded)]
+            lines = [report.text_of(ran, loaded)]
             lines += [f"actions: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"] if every else []
             more = proofs.next_step(every) if ran.status == "passed" else ""
             lines += [f"next: {more}"] if more else []
