@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 GONE = frozenset({"page-crashed", "guard-lost"})
-"""Errors after which the browser is unusable."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BenchRequest:
     nodes: str
     mode: Literal["flow", "isolated"]
-    """In sequence, or each alone from its own state."""
     begin: plans.From
     item: str | None
     """A key, or a number from 1; for nested loops one for each, outermost first, with slashes between."""
@@ -51,7 +49,6 @@ class Bench(build_context.Bench):
     """
 
     def __init__(self, build: BuildContext) -> None:
-        """Nothing is opened or read yet."""
         self._build = build
         self.results = results.Results(build)
         self.own = self._own(build)

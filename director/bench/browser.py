@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 class Browser:
     def __init__(self, build: BuildContext, private: Path) -> None:
-        """Nothing is opened yet; ``private`` is the bench's own folder."""
         self._build, self._private = build, private
         self.now: port.Browser | None = None
         """As the last nodes left it; None before any ran."""
@@ -83,7 +82,6 @@ class Browser:
         return (seeing, page) if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver) else None
 
     def status(self) -> int | None:
-        """The site's error status for the current document, if any."""
         tab = self._tab()
         return self.page_errors.status(tab[1].page) if self.page_errors is not None and tab is not None else None
 

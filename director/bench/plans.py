@@ -22,7 +22,6 @@ From = Literal["before", "live", "fresh"]
 """Start of a run: the page as it is right before the first node, the current page, or a new browser."""
 
 MOST_NAMES = 5
-"""Limit of the names listed in an error."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -39,10 +38,7 @@ class Start:
 
 
 class Planner:
-    """Plans runs of one version of the draft."""
-
     def __init__(self, freshness: FreshnessCheck, results: Results, requested: Mapping[str, str]) -> None:
-        """``requested`` are the selected items, by loop id."""
         self._freshness, self._places = freshness, freshness.places
         self._results, self._requested = results, requested
 
@@ -132,7 +128,6 @@ class Planner:
         return {str(read.chain[0]) for loop in place.loops for read in self._places.reads_of_list(loop.id)}
 
     def _turn(self, loop: Iterate, names: Mapping[str, Json]) -> Item:
-        """Return the selected item of a loop, given these names; a pinned item takes precedence."""
         wanted = self._requested.get(loop.id)
         if loop.as_ is not None and loop.as_ in self._freshness.pins:
             loop, wanted = loop.model_copy(update={"over": [self._freshness.pins[loop.as_]], "limit": None}), None
@@ -179,7 +174,6 @@ class Planner:
         return excerpt.Segment(place.node, self._places.path(place.id, items), bound)
 
     def _missing_values(self, missing: Sequence[MissingRecord]) -> ModelError:
-        """Return the error for missing values, with the selection of nodes that provides them."""
         once = {(each.reader, each.chain): each for each in missing}
         reasons = [
             f"`{each.reader}` reads `{written(each.chain)}`, which {each.why or 'has no value yet'}"

@@ -25,18 +25,14 @@ CIRCULAR = "it depends on itself"
 
 
 def link(key: str, action: str, reads: Mapping[str, str]) -> str:
-    """Return a node that ran as a part of a lineage."""
     return f"{key} {digest([action, dict(reads)])}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-    """Result of a node, the last time that it ended well."""
-
     key: str
     id: str
     items: Mapping[str, str]
-    """Its items, by loop id."""
     print: str
     """Digest of its action (``NodeMap.print``)."""
     reads: Mapping[str, str]
@@ -69,17 +65,13 @@ class Record:
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingRecord:
     reader: str
-    """Id of the node that reads it."""
     chain: Chain
     maker: str | None
-    """Id of the node that provides it."""
     why: str | None
     """Reason why an earlier value does not count; None if there was none."""
 
 
 class FreshnessCheck:
-    """Decides which records are valid for one version of the draft."""
-
     def __init__(
         self,
         places: NodeMap,
@@ -169,7 +161,6 @@ class FreshnessCheck:
         return found if found is not None and not found.masked and self.why(found) is None else None
 
     def _variable(self, name: str, items: Mapping[str, str], reader: str) -> tuple[bool, Json]:
-        """Return the value set by the last node before the reader."""
         for setter in reversed(self._setters(name, reader)):
             for each in (setter, *(outer.id for outer in reversed(self.places[setter].around))):
                 found = self._valid(each, items)
@@ -178,7 +169,6 @@ class FreshnessCheck:
         return False, None
 
     def _setters(self, name: str, reader: str) -> list[str]:
-        """Return the nodes before the reader that set a variable, in file order."""
         setters = self.places.setters.get(name, [])
         if reader not in self.places.all:
             return setters
@@ -225,7 +215,6 @@ class FreshnessCheck:
         return MissingRecord(reader, chain, makers[-1] if makers else None, why)
 
     def _makers(self, chain: Chain, reader: str) -> list[str]:
-        """Return the nodes that provide a name, in file order."""
         match [str(each) for each in chain]:
             case ["vars", name, *_]:
                 return [self._outside(each, reader) for each in self._setters(name, reader)]

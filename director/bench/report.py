@@ -32,13 +32,9 @@ A_CHANGE = 350
 """Limit of a page's changes after one node, in characters; twice that after the last one."""
 
 MOST_PAGE_ERRORS = 5
-"""Limit of the page errors reported for one node."""
-
 NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
-"""Text if nothing else is to be shown of the page."""
 
 _LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
-"""Mention of the tool that shows the rest of a page."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,7 +84,6 @@ def text_of(report: Report) -> str:
 
 
 def _head(report: Report) -> str:
-    """Return what was executed, how far, and on what page it began."""
     done = [seen for seen in report.seen if seen.over and not seen.redone and not seen.inner]
     first, last = report.trips[0], report.trips[-1]
     doubts = _doubts(report)
@@ -185,7 +180,6 @@ def _status(trip: Trip, seen: Seen) -> str:
 
 
 def _value(seen: Seen) -> Iterator[str]:
-    """Yield a node's value: whole, or its beginning and end and the path of the whole."""
     name, value = seen.place.id, seen.value
     if seen.ran and seen.hidden:
         yield f"{name} = [holds a secret: not shown]"
@@ -198,7 +192,6 @@ def _value(seen: Seen) -> Iterator[str]:
 
 
 def _error(trip: Trip, seen: Seen) -> Iterator[str]:
-    """Yield the withheld action, or the details of the error."""
     if trip.held is None:
         yield from proving_report.details(seen.error or trip.ended.question or {}, AN_ERROR)
         return

@@ -29,14 +29,11 @@ LOOK_SECONDS = 5.0
 
 @dataclasses.dataclass(slots=True)
 class Seen:
-    """A node that ran, or was begun."""
-
     place: NodePlace
     path: str
     redone: bool
     """True if it was not requested, but leads to the page on which the others begin."""
     reads: Mapping[str, str]
-    """The names that it read, each with a digest of its value."""
     begun: float = dataclasses.field(default_factory=time.monotonic)
     seconds: float = 0.0
     over: bool = False
@@ -54,7 +51,6 @@ class Seen:
     """Reason why the page could not be observed."""
     page_errors: list[str] = dataclasses.field(default_factory=list[str])
     status: int | None = None
-    """The site's error status for the current document."""
     error: dict[str, Json] | None = None
     at: str | None = None
     """The failed step in it, if it is not the node itself."""
@@ -212,7 +208,6 @@ class Watcher(run_state.Watch):
         return not any(isinstance(each, Iterate) for each in self._running(place))
 
     def _reads(self, place: NodePlace, frame: scopes.Scope) -> dict[str, str]:
-        """Return what the node reads, each with a digest of its value."""
         found: dict[str, str] = {}
         for chain in self._freshness().chains(place):
             try:

@@ -32,10 +32,7 @@ CHANGED = ModelError(
 )
 
 MOST_OTHERS = 8
-"""Limit of the unproved things besides actions that a headline names."""
-
 MOST_HINTS = 8
-"""Limit of the hints in a refusal."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,8 +46,6 @@ class MissingProof:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FinishRequest:
-    """The model's arguments of ``finish``."""
-
     summary: str
     unproved: str
     """The parts that stay unproved or empty, with reasons."""

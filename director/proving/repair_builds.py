@@ -44,7 +44,6 @@ def text_of(file: Path) -> str:
 
 
 def unchanged(build: BuildContext) -> bool:
-    """Return whether the draft of a repair means the same as the file."""
     draft = build.state.draft
     return build.goal.repairs is not None and draft is not None and draft.text == _before(build)
 

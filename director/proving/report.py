@@ -32,7 +32,6 @@ A_GLANCE = 500
 """Limit of a page on which only the address was wrong, in characters."""
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
-"""Hint for a withheld action that need not be one."""
 
 
 def text_of(ran: proofs.Ran, loaded: workflow.Loaded) -> str:
@@ -72,7 +71,6 @@ def in_short(value: Json, longest: int) -> str:
 
 
 def head(ran: proofs.Ran) -> str:
-    """Return the end of the run, in a line."""
     if ran.held is not None:
         return f"held at {briefs.ours(ran.held)}: ready, not done; later nodes were not executed"
     at = f" at {briefs.ours(ran.path)}" if ran.path else ""
@@ -145,7 +143,6 @@ def by_address(error: Mapping[str, Json]) -> bool:
 
 
 def _page_then(ran: proofs.Ran) -> Iterator[str]:
-    """Yield the page at the failure, as far as it was kept."""
     kept = evidence.of(ran.past, ran.path) if ran.past is not None else None
     if kept is None:
         return

@@ -73,8 +73,6 @@ class RunDraft(OfBuild):
 
 
 class Finish(OfBuild):
-    """Ends the build: with a proved workflow, or, given up, with the draft as it is."""
-
     def __init__(self, build: BuildContext, offered: Tool) -> None:
         super().__init__(build, offered)
         self._counts: finish.Proof | None = None

@@ -54,7 +54,6 @@ class Scouting(subagents.SubagentCall):
     budget = BUDGET
 
     def __init__(self, build: BuildContext) -> None:
-        """The models are set later: ``employ``."""
         super().__init__(build.state, build.listener)
         self._build = build
 

@@ -76,7 +76,6 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools, most important first."""
     return of_thread(build, entries.SESSION_THREAD)
 
 
