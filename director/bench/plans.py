@@ -85,7 +85,7 @@ class Planner:
                     f"there is no live page: {live}",
                     fix='use `from` "before", which continues from the last state that was kept, or "fresh"',
                 )
-            return Start(lineage=live, how="the page as it stood", astray=not opens and live != way)
+            return Start(lineage=live, how="the current page", astray=not opens and live != way)
         before = [place for place, _key in self._places.before(first.id, items)]
         for number in range(len(way), -1, -1):
             redo = before[number:]
@@ -94,10 +94,10 @@ class Planner:
                 raise ModelError(
                     "state-missing",
                     f"the page as it is right before `{first.id}` is not there, and `{action.id}`, which leads there, is not done again unasked",
-                    fix=f'execute "{action.id}..{first.id}", which does it; or continue on the page as it stands (`from` "live")',
+                    fix=f'execute "{action.id}..{first.id}", which does it; or continue on the current page (`from` "live")',
                 )
             if live == way[:number]:
-                return Start(redo, lineage=way[:number], how="the page as it stood")
+                return Start(redo, lineage=way[:number], how="the current page")
             if number and (state := self._results.state(way[:number])) is not None:
                 how = f"the state kept after `{before[number - 1].id}`"
                 return Start(redo, fresh=True, state=state, lineage=way[:number], how=how)
@@ -185,8 +185,9 @@ class Planner:
             in_loop = any(each.maker is not None and self._places[each.maker].loops for each in missing)
             same = " with the same `item`" if in_loop and self._requested else ""
             fix = f'execute "{selection}"{same}, or {fix}'
-        code = "value-stale" if any(each.why for each in missing) else "value-missing"
-        return ModelError(code, "; ".join(reasons), fix=fix)
+        if any(each.why for each in missing):
+            return ModelError("value-stale", "; ".join(reasons), fix=fix)
+        return ModelError("value-missing", "; ".join(reasons), fix=fix)
 
 
 def requested_items(selection: Selection, item: str | None, places: NodeMap) -> dict[str, str]:
@@ -196,7 +197,7 @@ def requested_items(selection: Selection, item: str | None, places: NodeMap) -> 
         return found
     loops = list(dict.fromkeys(loop.id for node_id in selection.ids for loop in places[node_id].loops))
     if not loops:
-        raise ModelError("item-unknown", "none of these nodes stands in a loop", fix="leave `item` null")
+        raise ModelError("item-unknown", "none of these nodes is in a loop", fix="leave `item` null")
     named = [each.strip() for each in item.split("/")] if len(loops) > 1 else [item.strip()]
     for loop, each in zip(reversed(loops), reversed(named), strict=False):
         found.setdefault(loop, each)

@@ -169,7 +169,7 @@ def _status(trip: Trip, seen: Seen) -> str:
         status = "failed" if trip.ended.status == "failed" else trip.ended.status
         return f"{status}{where} ({error.get('code') or error.get('reason') or trip.ended.status}{said})"
     if not seen.ran:
-        return "no value: its error was passed over" if seen.tolerated else "skipped: its `when` is false"
+        return "no value: its error was tolerated" if seen.tolerated else "skipped: its `when` is false"
     node = seen.place.node
     if not isinstance(node, Leaf):
         return "ok"

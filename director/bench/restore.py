@@ -28,7 +28,7 @@ from runtime.workspace import run_index
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
-WHY = "what the run that failed had come by"
+WHY = "results of the failed run"
 
 
 class Restore(watcher.Watcher):

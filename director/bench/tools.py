@@ -31,7 +31,7 @@ _FIELDS: dict[str, dict[str, Json]] = {
     "from": {
         "type": ["string", "null"],
         "enum": ["before", "live", "fresh", None],
-        "description": "The page right before the first (default), as it stands, or a new browser.",
+        "description": "The page right before the first (default), the current page, or a new browser.",
     },
     "item": of(PERHAPS, "In a loop: key or number of the item; null is the first."),
     "reason": TEXT,

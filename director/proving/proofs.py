@@ -91,7 +91,7 @@ class Effect:
         """Describe its outcomes and in how many of the runs they occurred."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
-        moot = f"; {attempt.VERIFY_HELD_BEFORE}: its `verify` tells nothing of it" if self.moot else ""
+        moot = f"; {attempt.VERIFY_HELD_BEFORE}: its `verify` does not prove it" if self.moot else ""
         kinds: dict[Outcome, str] = {
             "done": "done",
             "held": "held: ready, not done",

@@ -115,7 +115,7 @@ def _failure(error: dict[str, Json]) -> str:
     code, (fix, _theirs) = error.get("code") or error.get("reason"), run_items.fix_of(error)
     why = f"why: {code} ({error.get('phase', 'before')} the action)\n{page_text.fenced(chr(10).join(details(error)))}"
     if error.get("reason") == "question":
-        fix = "a run of a build has nobody to ask: take an input in its place"
+        fix = "a run of a build cannot ask a person: use an input instead"
     return f"{why}\nfix: {fix}" if fix else why
 
 

@@ -151,8 +151,8 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
     ran = "; ".join(told) or "no run of it was begun"
     error = ModelError(
         "interrupted",
-        f"`{call.action}` was interrupted, and nothing came of it: {ran}",
-        fix="what a run did on the site stands: look at it, then call again; all runs are made anew",
+        f"`{call.action}` was interrupted, and has no result: {ran}",
+        fix="what a run did on the site stays done: look at it, then call again; all runs are repeated",
     )
     return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
 

@@ -30,7 +30,7 @@ NO_FIX: Mapping[Kind, str] = {
     "drift": "none was found: look at what the page showed, and correct the target",
     "slow page": "none was found: give the step a larger `timeout`, or continue with `runops resume` once the site is faster",
     "overlay": "none was found: put a step before it that closes the overlay",
-    "signed out": "look at the steps that sign in, at the account and its password, or sign in anew and start again",
+    "signed out": "look at the steps that sign in, at the account and its password, or sign in again and start again",
     "data changed": "look at the data: the step's item is not there any more; give other inputs, or let the file allow for it (`when`, `min: 0`)",
     "site error": "wait until the site works, then continue with `runops resume`",
     "finding": "fix nothing in the file: the workflow found what it was made to find",
@@ -184,7 +184,7 @@ def _covered(failure: Failure, then: PageGlance | None, now: PageLook | None) ->
         shown = failure.evidence.get("message") or (then.dialog if then else "")
         return "overlay", f"the page shows a dialog: {shown}"
     if failure.code == "target-not-actionable" and failure.evidence.get("problem") == "covered":
-        return "overlay", f"something lies over it: {failure.evidence.get('element') or 'another element'}"
+        return "overlay", f"it is covered by {failure.evidence.get('element') or 'another element'}"
     page = now.glance if now is not None and now.code is not None else then
     front = page.front if page is not None else None
     if front is None or failure.code not in FOUND_NOTHING | {"target-not-actionable", "timeout"}:
@@ -192,7 +192,7 @@ def _covered(failure: Failure, then: PageGlance | None, now: PageLook | None) ->
     wanted_in_dialog = failure.target is not None and "dialog" in str(failure.target)
     if (front.get("modal") or (now is not None and now.hidden)) and not wanted_in_dialog:
         name = str(front.get("name") or front.get("text") or "")[:80]
-        return "overlay", f'a {front.get("role")} lies over the page: "{name}"'
+        return "overlay", f'a {front.get("role")} covers the page: "{name}"'
     return None
 
 

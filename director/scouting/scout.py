@@ -113,7 +113,7 @@ class _Tools(subagents.SubagentTools):
             # Its parent can do it, and wait for the answer.
             error = ModelError(
                 "scout-unasked",
-                "a person must be asked for it, and nobody is there now",
+                "a person must be asked for it, and none is there now",
                 fix="leave it, and say in the report what would have to be done",
             ).as_json()
             return turn.Outcome(call_checks.told(error), error=error)

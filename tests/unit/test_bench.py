@@ -81,7 +81,7 @@ async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
     assert "redone first, to get there: open, user" in rig.told
     assert "on a new browser" in rig.told
     assert await rig.execute("seen") == {"seen": "ok"}
-    assert "on the page as it stood" in rig.told
+    assert "on the current page" in rig.told
     # Once more: the page is behind the action by now, and what was typed before it is no part of a state.
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
     assert "on the state kept after `open`; redone first, to get there: user" in rig.told
@@ -254,7 +254,7 @@ async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> 
     assert "(target-covered, before its action)" in rig.told
     assert "not executed: seen, long" in rig.told
     assert await rig.execute("submit") == {"submit": "failed"}
-    assert "on the page as it stood" in rig.told
+    assert "on the current page" in rig.told
     assert "after its action: it may have happened" in rig.told
     assert await rig.execute("seen", begin="live") == {"seen": "ok"}
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
@@ -582,7 +582,7 @@ async def test_a_held_action_ends_it_and_is_no_failure(tmp_path: Path) -> None:
     assert "would do:" in rig.told
     assert rig.site.actions == []
     assert await rig.execute("submit") == {"submit": "held"}
-    assert "on the page as it stood" in rig.told
+    assert "on the current page" in rig.told
     assert not [each for each in rig.build.writer.history.actions.values() if each.result and each.result.error]
 
 
