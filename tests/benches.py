@@ -54,7 +54,7 @@ class FakeBench(bench.Bench):
 
     @override
     def _own(self, build: BuildContext) -> FakeOwn:
-        self.fake = FakeOwn(build, self.known.folder)
+        self.fake = FakeOwn(build, self.results.folder)
         self.fake.site, self.fake.opened = self.site, []
         return self.fake
 

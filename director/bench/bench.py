@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from director.bench import browser as browser_module
 from director.bench import node_map, plans, report, restore, results, watcher
-from director.bench.node_map import NodeMap
 from director.bench.records import FreshnessCheck
 from director.effects import effects
 from director.proving import draft_runs
@@ -31,27 +30,16 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 GONE = frozenset({"page-crashed", "guard-lost"})
-"""Errors after which the browser is unusable."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BenchRequest:
     nodes: str
     mode: Literal["flow", "isolated"]
-    """In sequence, or each alone from its own state."""
     begin: plans.From
     item: str | None
     """A key, or a number from 1; for nested loops one for each, outermost first, with slashes between."""
     reason: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Work:
-    call: entries.Call
-    wanted: BenchRequest
-    places: NodeMap
-    given: Mapping[str, str]
-    prepared: prepare.Prepared
 
 
 class Bench(build_context.Bench):
@@ -61,13 +49,12 @@ class Bench(build_context.Bench):
     """
 
     def __init__(self, build: BuildContext) -> None:
-        """Nothing is opened or read yet."""
         self._build = build
-        self.known = results.Results(build)
+        self.results = results.Results(build)
         self.own = self._own(build)
 
     def _own(self, build: BuildContext) -> browser_module.Browser:
-        return browser_module.Browser(build, self.known.folder)
+        return browser_module.Browser(build, self.results.folder)
 
     @property
     @override
@@ -76,64 +63,71 @@ class Bench(build_context.Bench):
 
     @override
     def values(self) -> Mapping[str, Json]:
-        if (judge := self._judged()) is None:
+        if (freshness := self._freshness()) is None:
             return {}
-        known = {each.id: judge.value((each.id,), {}) for each in judge.places.in_order if not each.loops}
-        return {name: value for name, (counts, value) in known.items() if counts}
+        known = {each.id: freshness.value((each.id,), {}) for each in freshness.places.in_order if not each.loops}
+        return {name: value for name, (valid, value) in known.items() if valid}
 
     @override
     def marks(self) -> Mapping[str, str]:
-        if (judge := self._judged()) is None:
-            return {}
-        records = {each.id: judge.record(each.id, {}) for each in judge.places.in_order if not each.loops}
-        return {
-            name: f"stale: {why}" if (why := judge.why(record)) is not None else "done" if record.ran else "passed by"
-            for name, record in records.items()
-            if record is not None
-        }
+        marks: dict[str, str] = {}
+        freshness = self._freshness()
+        for each in freshness.places.in_order if freshness is not None else ():
+            if freshness is not None and not each.loops and (record := freshness.record(each.id, {})) is not None:
+                why = freshness.why(record)
+                marks[each.id] = f"stale: {why}" if why is not None else "done" if record.ran else "passed by"
+        return marks
 
-    def _judged(self) -> FreshnessCheck | None:
+    def _freshness(self) -> FreshnessCheck | None:
         """Return the check of the results for the current draft; None if there is no draft that can run."""
         try:
-            return self.known.judge(self.known.places)
+            return self.results.freshness(self.results.places)
         except RunOpsError:
             return None
 
     @override
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         reason = str(call.args.get("reason") or call.action)
-        recording = watcher.Recording(
-            self.known, reason, lambda: next(reversed(self._build.runs.of(call)), ""), prepared.inputs, pins={}
+        return watcher.Watcher(
+            self.results,
+            reason,
+            lambda: next(reversed(self._build.runs.of(call)), ""),
+            inputs=prepared.inputs,
+            pins={},
         )
-        return watcher.Watcher(recording)
 
     @override
     async def take_over(self, run: str) -> None:
-        await restore.take(self._build, self.known, run)
+        await restore.take(self._build, self.results, run)
 
     @override
     async def close(self) -> None:
         await self.own.close()
 
-    async def execute(self, call: entries.Call, wanted: BenchRequest) -> report.Report:
+    async def execute(self, call: entries.Call, request: BenchRequest) -> report.Report:
         """Run the requested nodes, each once, until the first that fails or is withheld.
 
         Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``,
         ``no-page``, ``origin-not-named``; UsageError ``item-unknown``; SetupError ``secret-missing``; Paused if a person is asked for an
         action.
         """
-        if not wanted.reason.strip():
+        if not request.reason.strip():
             raise ModelError("reason-missing", "there is no reason for it", fix="say in a sentence why")
-        places = self.known.places
-        selection = node_map.chosen(wanted.nodes, places)
-        prepared = draft_runs.prepared(self._build, places.loaded, self.known.given(places.loaded))
-        work = _Work(call, wanted, places, plans.given(selection, wanted.item, places), prepared)
-        done = report.Report(places, selection.ids, notes=self.known.pinned(places, selection.ids))
-        rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
+        places = self.results.places
+        selection = node_map.select(request.nodes, places)
+        prepared = draft_runs.prepared(self._build, places.loaded, self.results.given(places.loaded))
+        items = plans.requested_items(selection, request.item, places)
+
+        def plan(ids: Sequence[str]) -> tuple[plans.Start, excerpt.Excerpt]:
+            planner = plans.Planner(self.results.freshness(places, prepared.inputs), self.results, items)
+            return planner.plan(ids, request.begin, self.own.live(prepared))
+
+        done = report.Report(places, selection.ids, notes=self.results.pinned(places, selection.ids))
+        rows = [[each] for each in selection.ids] if request.mode == "isolated" else [list(selection.ids)]
         # Reject impossible requests before a person is asked for anything.
-        start = self._plan(work, rows[0]).start
+        start, _part = plan(rows[0])
         astray = (
-            start.astray or (wanted.begin == "live" and len(rows) > 1) or any(plans.gaps(places, row) for row in rows)
+            start.astray or (request.begin == "live" and len(rows) > 1) or any(plans.gaps(places, row) for row in rows)
         )
         page = self.own.now.page.url if astray and self.own.now is not None and not start.fresh else None
         within = {each.id for node_id in selection.ids for each in places.below(node_id)}
@@ -143,7 +137,7 @@ class Bench(build_context.Bench):
         shown = self.own.shown()
         for row in rows:
             done.notes += plans.gaps(places, row)
-            done.trips.append(await self._trip(work, row, holds))
+            done.trips.append(await self._trip(call, request.reason, prepared, *plan(row), holds))
             if done.trips[-1].ended.status != "passed":
                 break
         if shown is not None and done.view is not None and self.own.now is not None:
@@ -153,29 +147,26 @@ class Bench(build_context.Bench):
         done.around = self.own.around()
         return done
 
-    def _plan(self, work: _Work, ids: Sequence[str]) -> plans.Plan:
-        judge = self.known.judge(work.places, work.prepared.inputs)
-        planner = plans.Planner(judge, self.known, work.given)
-        return planner.plan(ids, work.wanted.begin, self.own.live(work.prepared))
-
-    async def _trip(self, work: _Work, ids: Sequence[str], holds: run_state.Withholds) -> report.Trip:
-        plan = self._plan(work, ids)
-        start, began = plan.start, list[str]()
-        redone = [place.id for place in start.redo]
+    async def _trip(
+        self,
+        call: entries.Call,
+        reason: str,
+        prepared: prepare.Prepared,
+        start: plans.Start,
+        part: excerpt.Excerpt,
+        holds: run_state.Withholds,
+    ) -> report.Trip:
+        places, began = self.results.places, list[str]()
         if start.fresh:
             await self.close()
-        recording = watcher.Recording(
-            self.known, work.wanted.reason, lambda: began[0] if began else "", work.prepared.inputs, own=self.own
-        )
-        watch = watcher.Watcher(recording, start.lineage, redone)
-        part = excerpt.Excerpt(
-            segments=plan.segments,
-            names=[*redone, *ids],
-            values=plan.values,
-            variables=plan.variables,
-            facts=plan.facts,
-            state=start.state,
-            watch=watch,
+        watch = part.watch = watcher.Watcher(
+            self.results,
+            reason,
+            lambda: began[0] if began else "",
+            inputs=prepared.inputs,
+            own=self.own,
+            lineage=start.lineage,
+            redone=[place.id for place in start.redo],
         )
 
         def begin(listener: events.Listener, options: start_run.Options) -> Awaitable[Run]:
@@ -184,19 +175,19 @@ class Bench(build_context.Bench):
                     began.append(event.run)
                 listener(event)
 
-            own = dataclasses.replace(options, part=part, browsers=self.own.lender(work.prepared), holds=holds)
-            return self._build.carrier.begin(work.prepared, listener=listen, options=own)
+            own = dataclasses.replace(options, part=part, browsers=self.own.lender(prepared), holds=holds)
+            return self._build.carrier.begin(prepared, listener=listen, options=own)
 
         try:
-            ended = await self._build.runs.follow(work.call, begin)
+            ended = await self._build.runs.follow(call, begin)
             stopped = self._stopped(watch, part, ended)
-            view = await watch.look_behind(stopped)
+            view = await watch.look(stopped)
         except BaseException:
             if began:
                 watch.break_off()
             raise
         finally:
-            if any(work.places.on_page(work.places[each]) for each in part.names):
+            if any(places.on_page(places[each]) for each in part.names):
                 self.own.lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()

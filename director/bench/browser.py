@@ -10,10 +10,11 @@ from typing_extensions import override
 
 from director.bench.records import Lineage
 from director.scouting import observer
-from runtime.browser import borrowed, page_errors, port
+from runtime.browser import borrowed, port
 from runtime.browser import open as open_browser
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.page.tab import Tab
+from runtime.browser.page_errors import PageErrors
 from runtime.browser.session import Session
 from runtime.engine import rendering
 from runtime.language import prepare
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
 
 class Browser:
     def __init__(self, build: BuildContext, private: Path) -> None:
-        """Nothing is opened yet; ``private`` is the bench's own folder."""
         self._build, self._private = build, private
         self.now: port.Browser | None = None
         """As the last nodes left it; None before any ran."""
         self.lineage: Lineage = ()
         """The nodes that changed its page."""
-        self.ears: page_errors.PageErrors | None = None
+        self.page_errors: PageErrors | None = None
         self._made_as: BrowserOptions | None = None
         """If the draft needs other options, a new browser is opened."""
         self._shown: tuple[object, Observation] | None = None
@@ -46,7 +46,7 @@ class Browser:
         return self.lineage if _options(prepared) == self._made_as else "the draft asks for another browser now"
 
     async def close(self) -> None:
-        browser, self.now, self.ears, self.lineage = self.now, None, None, ()
+        browser, self.now, self.page_errors, self.lineage = self.now, None, None, ()
         if browser is not None:
             await browser.close()
 
@@ -60,7 +60,7 @@ class Browser:
         self._made_as = _options(prepared)
         self.now = await self.make(self._made_as, origins)
         if isinstance(self.now, Session):
-            self.ears = page_errors.PageErrors(self.now.page.page.context)
+            self.page_errors = PageErrors(self.now.page.page.context)
         return self.now
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
@@ -82,9 +82,8 @@ class Browser:
         return (seeing, page) if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver) else None
 
     def status(self) -> int | None:
-        """The site's error status for the current document, if any."""
         tab = self._tab()
-        return self.ears.status(tab[1].page) if self.ears is not None and tab is not None else None
+        return self.page_errors.status(tab[1].page) if self.page_errors is not None and tab is not None else None
 
     async def look(self, browser: port.Browser) -> Observation:
         """Observe the page for the build's observer: the model may point at what it is shown. Raises SiteError."""
@@ -107,7 +106,7 @@ class Browser:
             return tab[0].around(tab[1], entries.SESSION_THREAD)
         return self._shown[1].around if self._shown is not None else ()
 
-    def told(self, view: Observation, text: str, *, whole: bool) -> None:
+    def note_shown(self, view: Observation, text: str, *, whole: bool) -> None:
         """Note what the build's model was shown of the page after the last nodes; the ``whole`` of it is not shown again."""
         self._shown = (self.now.page if self.now is not None else None, view)
         if (tab := self._tab()) is not None:

@@ -25,8 +25,6 @@ from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.recovery.compatibility import JUDGED
 
 FACTS = ("errors", "taken", "failures")
-"""Facts in ``run`` about nodes, by their ids."""
-
 Items = Mapping[str, str]
 """The selected items of the loops around a node, by loop id: the segment of the item in a step path, ``[#1007]``."""
 
@@ -45,7 +43,6 @@ class Read:
 class NodePlace:
     node: Node
     position: int
-    """Position in the outline."""
     around: tuple[Node, ...]
     """The containers around it, outermost first."""
     confirms: bool
@@ -69,7 +66,6 @@ class NodeMap:
     """The nodes of a draft, by id, in file order."""
 
     def __init__(self, loaded: workflow.Loaded, positions: Mapping[str, int]) -> None:
-        """``positions`` are those of the outline, by id."""
         self.loaded = loaded
         self.all: dict[str, NodePlace] = {}
         for each, (node, around) in loaded.index.items():
@@ -107,7 +103,6 @@ class NodeMap:
         return found
 
     def below(self, node_id: str) -> Iterator[NodePlace]:
-        """Yield a node and all nodes in its blocks, in file order."""
         return (each for each in self.in_order if each.id == node_id or any(o.id == node_id for o in each.around))
 
     def _block(self, place: NodePlace) -> Sequence[Node]:
@@ -279,8 +274,6 @@ def _leaves(file: workflow.Loaded, node: Node) -> Iterator[Leaf]:
 # Selections.
 
 LONGEST = 2_000
-"""Limit of a selection, in characters."""
-
 HOW = "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
 
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -296,7 +289,7 @@ class Selection:
     """The items in step paths, by loop id: a key, or a number."""
 
 
-def chosen(text: str, places: NodeMap) -> Selection:
+def select(text: str, places: NodeMap) -> Selection:
     """Return the nodes that a text selects. Raises ModelError ``node-unknown`` if it selects none, with the closest id."""
     text = text.strip()[: LONGEST + 1]
     if not text or len(text) > LONGEST:
@@ -337,7 +330,6 @@ def _end(place: NodePlace, places: NodeMap) -> int:
 
 
 def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
-    """Return the node of a position, an id, or a step path, whose items are added to ``items``."""
     bare = _KEYS.sub("", said)
     if _NUMBER.fullmatch(said):
         found = next((each for each in places.all.values() if each.position == int(said)), None)

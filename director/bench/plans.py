@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from director.bench.node_map import NodeMap, NodePlace, Read, Selection, bound_by, written
-from director.bench.records import FreshnessCheck, How, Lineage, MissingRecord
+from director.bench.node_map import NodeMap, NodePlace, Read, Selection, written
+from director.bench.records import FreshnessCheck, Lineage, MissingRecord
 from director.bench.results import Results
 from director.effects import effects
 from nodes.errors import ModelError
@@ -21,14 +21,7 @@ from runtime.runs import excerpt
 From = Literal["before", "live", "fresh"]
 """Start of a run: the page as it is right before the first node, the current page, or a new browser."""
 
-LACKING: Mapping[How, str] = {
-    "missing": "has no value yet",
-    "stale": "is stale",
-    "hidden": "held a secret, and was not kept",
-}
-
-MOST_TOLD = 5
-"""Limit of the names listed in an error."""
+MOST_NAMES = 5
 
 
 @dataclasses.dataclass(slots=True)
@@ -44,35 +37,13 @@ class Start:
     """True if the page may differ from the one that the draft reaches."""
 
 
-@dataclasses.dataclass(slots=True)
-class Plan:
-    start: Start
-    segments: list[excerpt.Segment | excerpt.Placed] = dataclasses.field(default_factory=list[Json])
-    values: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    variables: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    facts: dict[str, dict[str, Json]] = dataclasses.field(default_factory=dict[str, dict[str, Json]])
-
-    def give(self, read: Read, value: Json) -> None:
-        match [str(each) for each in read.chain]:
-            case ["vars", name]:
-                self.variables[name] = value
-            case ["run", fact, node_id]:
-                self.facts.setdefault(fact, {})[node_id] = value
-            case [name, *_] if name != "inputs":
-                self.values[name] = value
-            case _:
-                pass
-
-
 class Planner:
-    """Plans runs of one version of the draft."""
+    def __init__(self, freshness: FreshnessCheck, results: Results, requested: Mapping[str, str]) -> None:
+        self._freshness, self._places = freshness, freshness.places
+        self._results, self._requested = results, requested
 
-    def __init__(self, judge: FreshnessCheck, results: Results, given: Mapping[str, str]) -> None:
-        """``given`` are the requested items, by loop id."""
-        self._judge, self._places, self._results, self._given = judge, judge.places, results, given
-
-    def plan(self, ids: Sequence[str], begin: From, live: Lineage | str) -> Plan:
-        """Return the plan for these nodes, in sequence. ``live`` is the lineage of the current page, or why there is none.
+    def plan(self, ids: Sequence[str], begin: From, live: Lineage | str) -> tuple[Start, excerpt.Excerpt]:
+        """Return the start of the run of these nodes, in sequence, and its parts. ``live`` is the lineage of the current page, or why there is none.
 
         Raises ModelError ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``; UsageError ``item-unknown``.
         """
@@ -82,10 +53,18 @@ class Planner:
             start = self._start(self._places[first], ids[: ids.index(first)], begin, live)
         row = [*(each.id for each in start.redo), *ids]
         self._refuse_missing(row)
-        plan = Plan(start)
+        segments = [self._segment(self._places[node_id]) for node_id in row]
+        values: dict[str, Json] = {}
         for node_id in row:
-            self._give(plan, self._places[node_id])
-        return plan
+            for read in self._freshness.sources(node_id):
+                known, value = self._freshness.value(read.chain, {}, node_id)
+                if known and not self._in_loop(read):
+                    _put(values, read, value)
+        variables, facts = values.pop("vars", {}), values.pop("run", {})
+        values.pop("inputs", None)
+        return start, excerpt.Excerpt(
+            segments=segments, names=row, values=values, variables=variables, facts=facts, state=start.state
+        )
 
     # The page.
 
@@ -93,7 +72,7 @@ class Planner:
         """Return the start for the first node that works on a page; those ``ahead`` of it in the run work on none."""
         made = {each.id for node_id in ahead for each in self._places.below(node_id)}
         items = {} if self._lists(first) & made else self._items(first)
-        way = self._judge.way(first, items)
+        way = self._freshness.way(first, items)
         on_page = (each for each in self._places.leaves(first) if each.touches_page)
         # A node that opens an address first works from any page.
         opens = getattr(next(on_page, None), "action", None) in effects.OPENS
@@ -106,7 +85,7 @@ class Planner:
                     f"there is no live page: {live}",
                     fix='use `from` "before", which continues from the last state that was kept, or "fresh"',
                 )
-            return Start(lineage=live, how="the page as it stood", astray=not opens and live != way)
+            return Start(lineage=live, how="the current page", astray=not opens and live != way)
         before = [place for place, _key in self._places.before(first.id, items)]
         for number in range(len(way), -1, -1):
             redo = before[number:]
@@ -115,10 +94,10 @@ class Planner:
                 raise ModelError(
                     "state-missing",
                     f"the page as it is right before `{first.id}` is not there, and `{action.id}`, which leads there, is not done again unasked",
-                    fix=f'execute "{action.id}..{first.id}", which does it; or continue on the page as it stands (`from` "live")',
+                    fix=f'execute "{action.id}..{first.id}", which does it; or continue on the current page (`from` "live")',
                 )
             if live == way[:number]:
-                return Start(redo, lineage=way[:number], how="the page as it stood")
+                return Start(redo, lineage=way[:number], how="the current page")
             if number and (state := self._results.state(way[:number])) is not None:
                 how = f"the state kept after `{before[number - 1].id}`"
                 return Start(redo, fresh=True, state=state, lineage=way[:number], how=how)
@@ -131,16 +110,15 @@ class Planner:
         items: dict[str, str] = {}
         names: dict[str, Json] = {}
         for loop in place.loops:
-            lacking: list[MissingRecord] = []
-            for read in [] if loop.as_ in self._judge.pins else self._places.reads_of_list(loop.id):
-                known, value = self._judge.value(read.chain, items, place.id)
+            missing: list[MissingRecord | None] = []
+            for read in [] if loop.as_ in self._freshness.pins else self._places.reads_of_list(loop.id):
+                known, value = self._freshness.value(read.chain, items, place.id)
                 if known:
                     _put(names, read, value)
                 elif not read.guarded and read.chain[0] not in names:
-                    missing = self._judge.missing(read.chain, place.id, items)
-                    lacking += [missing] if missing is not None else []
-            if lacking:
-                raise self._lacking(lacking)
+                    missing.append(self._freshness.missing_name(read.chain, place.id, items))
+            if any(missing):
+                raise self._missing_values([each for each in missing if each is not None])
             item = self._turn(loop, names)
             items[loop.id] = item.segment
             names |= item.bound
@@ -150,36 +128,28 @@ class Planner:
         return {str(read.chain[0]) for loop in place.loops for read in self._places.reads_of_list(loop.id)}
 
     def _turn(self, loop: Iterate, names: Mapping[str, Json]) -> Item:
-        """Return the selected item of a loop, given these names; a pinned item takes precedence."""
-        wanted = self._given.get(loop.id)
-        if loop.as_ is not None and loop.as_ in self._judge.pins:
-            loop, wanted = loop.model_copy(update={"over": [self._judge.pins[loop.as_]], "limit": None}), None
+        wanted = self._requested.get(loop.id)
+        if loop.as_ is not None and loop.as_ in self._freshness.pins:
+            loop, wanted = loop.model_copy(update={"over": [self._freshness.pins[loop.as_]], "limit": None}), None
         return excerpt.turn(loop, excerpt.turns(self._places.loaded, loop, names), wanted)
 
     def _refuse_missing(self, row: Sequence[str]) -> None:
         """Raise ModelError if a node reads a name without a valid value, and no node before it in the run provides it."""
         made: set[str] = set()
-        lacks: list[MissingRecord] = []
+        missing: list[MissingRecord] = []
         for node_id in row:
             place = self._places[node_id]
             # The items of a list made in this run are known only then.
             items = {} if self._lists(place) & made else self._items(place)
-            lacks += self._judge.lacks(node_id, items, bound_by(place), made)
+            missing += self._freshness.missing(node_id, items, made)
             made |= {each.id for each in self._places.below(node_id)}
-        if lacks:
-            raise self._lacking(lacks)
+        if missing:
+            raise self._missing_values(missing)
 
-    def _give(self, plan: Plan, place: NodePlace) -> None:
-        """Add a node to the plan, with the values that it reads."""
-        for read in self._judge.sources(place.id):
-            if not self._in_loop(read):
-                known, value = self._judge.value(read.chain, {}, place.id)
-                if known:
-                    plan.give(read, value)
+    def _segment(self, place: NodePlace) -> excerpt.Segment | excerpt.Placed:
         if place.loops:
-            plan.segments.append(lambda names: self._placed(place, names))
-        else:
-            plan.segments.append(excerpt.Segment(place.node, self._places.path(place.id)))
+            return lambda names: self._placed(place, names)
+        return excerpt.Segment(place.node, self._places.path(place.id))
 
     def _in_loop(self, read: Read) -> bool:
         maker = self._places.all.get(str(read.chain[0]))
@@ -193,43 +163,41 @@ class Planner:
             item = self._turn(loop, {**names, **bound})
             items[loop.id] = item.segment
             bound |= item.bound
-        for read in filter(self._in_loop, self._judge.sources(place.id)):
+        for read in filter(self._in_loop, self._freshness.sources(place.id)):
             # The values of earlier nodes for the same item: from this run, or from one before.
             root = str(read.chain[0])
-            made = self._judge.record(root, items)
-            if root in self._judge.pins:
-                bound.setdefault(root, self._judge.pins[root])
+            made = self._freshness.record(root, items)
+            if root in self._freshness.pins:
+                bound.setdefault(root, self._freshness.pins[root])
             elif made is not None and made.ran and not made.masked:
                 bound.setdefault(root, made.value)
         return excerpt.Segment(place.node, self._places.path(place.id, items), bound)
 
-    def _lacking(self, lacks: Sequence[MissingRecord]) -> ModelError:
-        """Return the error for missing values, with the selection of nodes that provides them."""
-        once = {(each.reader, each.chain): each for each in lacks}
-        words = [
-            f"`{each.reader}` reads `{written(each.chain)}`, which {LACKING[each.how]}{f' ({each.why})' if each.how == 'stale' else ''}"
-            for each in itertools.islice(once.values(), MOST_TOLD)
+    def _missing_values(self, missing: Sequence[MissingRecord]) -> ModelError:
+        once = {(each.reader, each.chain): each for each in missing}
+        reasons = [
+            f"`{each.reader}` reads `{written(each.chain)}`, which {each.why or 'has no value yet'}"
+            for each in itertools.islice(once.values(), MOST_NAMES)
         ]
-        selection = self._judge.refresh(lacks)
-        fix = f"pin a value (`set_variable` {written(lacks[0].chain)})"
+        selection = self._freshness.refresh(missing)
+        fix = f"pin a value (`set_variable` {written(missing[0].chain)})"
         if selection is not None:
-            turns = any(each.maker is not None and self._places[each.maker].loops for each in lacks)
-            same = " with the same `item`" if turns and self._given else ""
+            in_loop = any(each.maker is not None and self._places[each.maker].loops for each in missing)
+            same = " with the same `item`" if in_loop and self._requested else ""
             fix = f'execute "{selection}"{same}, or {fix}'
-        said = "; ".join(words)
-        if any(each.how != "missing" for each in lacks):
-            return ModelError("value-stale", said, fix=fix)
-        return ModelError("value-missing", said, fix=fix)
+        if any(each.why for each in missing):
+            return ModelError("value-stale", "; ".join(reasons), fix=fix)
+        return ModelError("value-missing", "; ".join(reasons), fix=fix)
 
 
-def given(selection: Selection, item: str | None, places: NodeMap) -> dict[str, str]:
+def requested_items(selection: Selection, item: str | None, places: NodeMap) -> dict[str, str]:
     """Return the requested items, by loop id: from step paths, else from ``item``, which lists nested loops with slashes between."""
     found = dict(selection.items)
     if item is None or not item.strip():
         return found
     loops = list(dict.fromkeys(loop.id for node_id in selection.ids for loop in places[node_id].loops))
     if not loops:
-        raise ModelError("item-unknown", "none of these nodes stands in a loop", fix="leave `item` null")
+        raise ModelError("item-unknown", "none of these nodes is in a loop", fix="leave `item` null")
     named = [each.strip() for each in item.split("/")] if len(loops) > 1 else [item.strip()]
     for loop, each in zip(reversed(loops), reversed(named), strict=False):
         found.setdefault(loop, each)
@@ -245,7 +213,7 @@ def gaps(places: NodeMap, row: Sequence[str]) -> list[str]:
         before = [each for each, _key in places.before(other, {}) if each.position > end and each.id not in row]
         left_out = [each.id for each in before if not any(outer.id in row for outer in each.around)]
         if left_out:
-            names = ", ".join(f"`{each}`" for each in left_out[:MOST_TOLD])
+            names = ", ".join(f"`{each}`" for each in left_out[:MOST_NAMES])
             notes.append(f"`{other}` is run without {names}, which come before it and change the page")
     return notes
 

@@ -8,15 +8,12 @@ nothing stale. The way to a page is compared as a chain, as layers of an image a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from director.bench.node_map import FACTS, NodeMap, NodePlace, Read, bound_by, digest, written
 from nodes.values import Json
 from runtime.language.expressions.names_read import Chain
-
-How = Literal["missing", "stale", "hidden"]
-"""Reason why there is no value: nothing made it yet; a dependency has changed since; it contained a secret and was not kept."""
 
 Lineage = tuple[str, ...]
 """The nodes that changed a page since its browser was fresh, in order: the key of each, and a digest of its action and of what it read."""
@@ -27,19 +24,15 @@ BROKEN = "!"
 CIRCULAR = "it depends on itself"
 
 
-def link(key: str, said: str, reads: Mapping[str, str]) -> str:
-    """Return a node that ran as a part of a lineage."""
-    return f"{key} {digest([said, dict(reads)])}"
+def link(key: str, action: str, reads: Mapping[str, str]) -> str:
+    return f"{key} {digest([action, dict(reads)])}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-    """Result of a node, the last time that it ended well."""
-
     key: str
     id: str
     items: Mapping[str, str]
-    """Its items, by loop id."""
     print: str
     """Digest of its action (``NodeMap.print``)."""
     reads: Mapping[str, str]
@@ -57,8 +50,8 @@ class Record:
     """True if the value contained a secret, and is unknown now."""
 
     def as_json(self) -> Json:
-        said = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "masked"}
-        return {**said, "way": list(self.way)}
+        fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "masked"}
+        return {**fields, "way": list(self.way)}
 
     @classmethod
     def of(cls, data: Json, *, masked: bool = False) -> Record:
@@ -72,18 +65,13 @@ class Record:
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingRecord:
     reader: str
-    """Id of the node that reads it."""
     chain: Chain
-    how: How
     maker: str | None
-    """Id of the node that provides it."""
-    why: str | None = None
-    """Cause of its staleness, if it is stale."""
+    why: str | None
+    """Reason why an earlier value does not count; None if there was none."""
 
 
 class FreshnessCheck:
-    """Decides which records are valid for one version of the draft."""
-
     def __init__(
         self,
         places: NodeMap,
@@ -123,9 +111,9 @@ class FreshnessCheck:
             return f"its page rests on `{changed.partition(' ')[0]}`, which has changed since"
         return None
 
-    def way(self, place: NodePlace, items: Mapping[str, str], *, behind: bool = False) -> Lineage:
+    def way(self, place: NodePlace, items: Mapping[str, str], *, after: bool = False) -> Lineage:
         """Return the lineage of the page right before a node, or right after it, as the draft makes it now."""
-        nodes = self.places.up_to(place.id, items) if behind else self.places.before(place.id, items)
+        nodes = self.places.up_to(place.id, items) if after else self.places.before(place.id, items)
         for each, key in nodes:
             if key not in self._links:
                 self._links[key] = link(key, self.places.print(each.id), self.reads(each, items))
@@ -135,12 +123,8 @@ class FreshnessCheck:
 
     def reads(self, place: NodePlace, items: Mapping[str, str]) -> dict[str, str]:
         """Return the names with a valid value that a node reads, each with a digest of the value."""
-        found: dict[str, str] = {}
-        for chain in self.chains(place):
-            known, value = self.value(chain, items, place.id)
-            if known:
-                found[written(chain)] = digest(value)
-        return found
+        values = {written(chain): self.value(chain, items, place.id) for chain in self.chains(place)}
+        return {name: digest(value) for name, (known, value) in values.items() if known}
 
     def chains(self, place: NodePlace) -> list[Chain]:
         """Return the names that a node reads, without those that its loops bind: these values are part of its key, unless pinned."""
@@ -177,7 +161,6 @@ class FreshnessCheck:
         return found if found is not None and not found.masked and self.why(found) is None else None
 
     def _variable(self, name: str, items: Mapping[str, str], reader: str) -> tuple[bool, Json]:
-        """Return the value set by the last node before the reader."""
         for setter in reversed(self._setters(name, reader)):
             for each in (setter, *(outer.id for outer in reversed(self.places[setter].around))):
                 found = self._valid(each, items)
@@ -186,7 +169,6 @@ class FreshnessCheck:
         return False, None
 
     def _setters(self, name: str, reader: str) -> list[str]:
-        """Return the nodes before the reader that set a variable, in file order."""
         setters = self.places.setters.get(name, [])
         if reader not in self.places.all:
             return setters
@@ -208,63 +190,57 @@ class FreshnessCheck:
 
     # Missing values.
 
-    def lacks(
-        self, node_id: str, items: Mapping[str, str], bound: Iterable[str], made: Iterable[str]
-    ) -> list[MissingRecord]:
-        """Return what the node reads without a valid value. ``bound`` are names of its items, ``made`` ids of nodes before it in the same run."""
-        bound, made = set(bound), set(made)
-        found: list[MissingRecord] = []
-        for read in self.sources(node_id):
-            if read.chain[0] in bound or any(each in made for each in self._makers(read.chain, node_id)):
-                continue
-            missing = self.missing(read.chain, node_id, items)
-            if missing is not None and not (read.guarded and missing.how == "missing"):
-                found.append(missing)
-        return found
+    def missing(self, node_id: str, items: Mapping[str, str], made: Collection[str] = ()) -> list[MissingRecord]:
+        """Return what the node reads without a valid value; ``made`` are the ids of nodes before it in the same run."""
+        bound = bound_by(self.places[node_id])
+        found = [
+            (read, self.missing_name(read.chain, node_id, items))
+            for read in self.sources(node_id)
+            if read.chain[0] not in bound and not any(each in made for each in self._makers(read.chain, node_id))
+        ]
+        return [each for read, each in found if each is not None and not (read.guarded and each.why is None)]
 
-    def missing(self, chain: Chain, reader: str, items: Mapping[str, str]) -> MissingRecord | None:
+    def missing_name(self, chain: Chain, reader: str, items: Mapping[str, str]) -> MissingRecord | None:
         """Return the name, if it needs a valid value and has none."""
         if chain[:1] == ("inputs",) or self.value(chain, items, reader)[0]:
             return None
         makers = self._makers(chain, reader)
         records = [record for each in makers if (record := self.record(each, items)) is not None]
-        why = next((said for each in records if (said := self.why(each)) is not None), None)
-        hidden = any(each.masked for each in records)
+        why = next((f"is stale ({cause})" for each in records if (cause := self.why(each)) is not None), None)
+        if any(each.masked for each in records):
+            why = "held a secret, and was not kept"
         # A node that ran without a value has none: its reader handles that, or fails as it would in the run.
-        if records and not hidden and why is None:
+        if records and why is None:
             return None
-        how: How = "hidden" if hidden else "stale" if records else "missing"
-        return MissingRecord(reader, chain, how, makers[-1] if makers else None, why)
+        return MissingRecord(reader, chain, makers[-1] if makers else None, why)
 
     def _makers(self, chain: Chain, reader: str) -> list[str]:
-        """Return the nodes that provide a name, in file order."""
         match [str(each) for each in chain]:
             case ["vars", name, *_]:
                 return [self._outside(each, reader) for each in self._setters(name, reader)]
             case ["run", fact, name, *_] if fact in FACTS:
-                return [name] if name in self.places.all else []
-            case [name, *_]:
-                return [name] if name in self.places.all else []
-            case _:
-                return []
+                makers = [name]
+            case names:
+                makers = names[:1]
+        return [each for each in makers if each in self.places.all]
 
     def _outside(self, node_id: str, reader: str) -> str:
         """Return the node, or the outermost loop around it that does not contain the reader."""
         around = {each.id for each in self.places[reader].around}
         return next((each.id for each in self.places[node_id].loops if each.id not in around), node_id)
 
-    def refresh(self, lacks: Sequence[MissingRecord]) -> str | None:
+    def refresh(self, missing: Sequence[MissingRecord]) -> str | None:
         """Return the selection of nodes that provides all missing values, dependencies included, and runs the readers. None if no node does."""
-        readers, made = {each.reader for each in lacks}, set[str]()
-        pending = [each.maker for each in lacks]
+        selected = {each.reader for each in missing}
+        made, pending = set[str](), [each.maker for each in missing]
         while pending:
             maker = pending.pop()
             if maker is None:
                 return None
             if maker not in made:
                 made.add(maker)
-                pending += [each.maker for each in self.lacks(maker, {}, bound_by(self.places[maker]), ())]
-        exact = [each for each in self.places.in_order if each.id in made | readers]
+                pending += [each.maker for each in self.missing(maker, {})]
+        exact = [each for each in self.places.in_order if each.id in made | selected]
         if not any(map(self.places.on_page, exact[1:])):
             return ",".join(each.id for each in exact)
         return f"{exact[0].id}..{exact[-1].id}"

@@ -28,15 +28,15 @@ from runtime.workspace import run_index
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
-WHY = "what the run that failed had come by"
+WHY = "results of the failed run"
 
 
 class Restore(watcher.Watcher):
     """Watches a replay of the log: values of nodes, and which of them are before its last checkpoint."""
 
-    def __init__(self, recording: watcher.Recording, state: RunState, line: int) -> None:
+    def __init__(self, results: Results, run: str, state: RunState, line: int) -> None:
         """``line`` of the log is that of the checkpoint."""
-        super().__init__(recording)
+        super().__init__(results, WHY, lambda: run, pins={})
         self._state, self._line = state, line
         self.before_line: Lineage = ()
         """The nodes that had changed the page by then."""
@@ -75,8 +75,7 @@ async def take(build: BuildContext, results: Results, run: str) -> None:
         )
         walker = engine.ExecutionEngine(state)
         last = past.checkpoint
-        recording = watcher.Recording(results, WHY, lambda: run, pins={})
-        watch = state.watch = Restore(recording, state, last.after if last is not None else 0)
+        watch = state.watch = Restore(results, run, state, last.after if last is not None else 0)
         with contextlib.suppress(RunOpsError):
             # An error during the replay is the error of that run.
             await walker.find_open_step()

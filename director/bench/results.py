@@ -21,15 +21,11 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 FOLDER = "bench"
-"""The bench's folder in the session's private folder."""
-
 MOST = 60
 """Limit of the states; the oldest is dropped."""
 
 
 class Results:
-    """Reads results from the session's log on demand, and adds new ones."""
-
     def __init__(self, build: BuildContext) -> None:
         self._build = build
         self.folder = build.here.kept.private(build.writer.conversation.id) / FOLDER
@@ -69,7 +65,7 @@ class Results:
     def is_secret(self, value: Json) -> bool:
         return self._build.writer.masker.json(value) != value
 
-    def judge(
+    def freshness(
         self, places: NodeMap, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
     ) -> FreshnessCheck:
         """Return the check of results for these inputs and pins, by default the person's. Raises UsageError for inputs that do not fit."""

@@ -31,14 +31,14 @@ _FIELDS: dict[str, dict[str, Json]] = {
     "from": {
         "type": ["string", "null"],
         "enum": ["before", "live", "fresh", None],
-        "description": "The page right before the first (default), as it stands, or a new browser.",
+        "description": "The page right before the first (default), the current page, or a new browser.",
     },
     "item": of(PERHAPS, "In a loop: key or number of the item; null is the first."),
     "reason": TEXT,
 }
 EXECUTE = tool(
     NAME,
-    "Runs nodes on the bench; tells status, value, error, and the page behind them: whole when new, else what changed.",
+    "Runs nodes on the bench; returns status, value, error, and the page after them: whole when new, else what changed.",
     _FIELDS,
 )
 
@@ -52,28 +52,24 @@ class Execute(OfBuild):
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         async def work(call: entries.Call) -> turn.Outcome:
             given: dict[str, Any] = arguments
-            wanted = benches.BenchRequest(
-                str(given["nodes"]),
-                given["mode"] or "flow",
-                given["from"] or "before",
-                given["item"],
-                str(given["reason"]),
+            request = benches.BenchRequest(
+                given["nodes"], given["mode"] or "flow", given["from"] or "before", given["item"], given["reason"]
             )
             bench = self._build.bench
             assert isinstance(bench, benches.Bench), "the bench of a build"
-            report = await bench.execute(call, wanted)
-            told = self._masked(bench_report.told(report))
+            report = await bench.execute(call, request)
+            text = self._masked(bench_report.text_of(report))
             if report.view is not None:
-                bench.own.told(report.view, told, whole=bench_report.is_whole(report, told))
-            return turn.Outcome(told, told)
+                bench.own.note_shown(report.view, text, whole=bench_report.is_whole(report, text))
+            return turn.Outcome(text, text)
 
         return await barrier.done(self._build.writer, NAME, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         build = self._build
-        told = self._masked(bench_report.found_out({run: build.runs.past(run) for run in build.runs.of(call)}))
-        return turn.Outcome(told, told)
+        text = self._masked(bench_report.interrupted({run: build.runs.past(run) for run in build.runs.of(call)}))
+        return turn.Outcome(text, text)
 
     def _masked(self, text: str) -> str:
         return masking.Masker(self._build.known()).text(self._build.writer.masker.text(text))

@@ -19,6 +19,7 @@ from nodes.group import Group
 from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.values import Json
+from runtime.browser import port
 from runtime.engine import run_state, scopes
 from runtime.observation.observation import Observation
 
@@ -28,14 +29,11 @@ LOOK_SECONDS = 5.0
 
 @dataclasses.dataclass(slots=True)
 class Seen:
-    """A node that ran, or was begun."""
-
     place: NodePlace
     path: str
     redone: bool
     """True if it was not requested, but leads to the page on which the others begin."""
     reads: Mapping[str, str]
-    """The names that it read, each with a digest of its value."""
     begun: float = dataclasses.field(default_factory=time.monotonic)
     seconds: float = 0.0
     over: bool = False
@@ -53,7 +51,6 @@ class Seen:
     """Reason why the page could not be observed."""
     page_errors: list[str] = dataclasses.field(default_factory=list[str])
     status: int | None = None
-    """The site's error status for the current document."""
     error: dict[str, Json] | None = None
     at: str | None = None
     """The failed step in it, if it is not the node itself."""
@@ -61,35 +58,43 @@ class Seen:
     """True if it is in a taken branch, and was not requested itself: its page is that of the whole."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Recording:
-    results: Results
-    reason: str
-    run: Callable[[], str]
-    """Returns the id of the run."""
-    inputs: Mapping[str, Json] | None = None
-    """Inputs of the run; None for the person's."""
-    pins: Mapping[str, Json] | None = None
-    """Values set by hand; None for the session's. A run of the whole draft reads none."""
-    own: browser.Browser | None = None
-    """The bench's browser; without it only values are recorded, and no page is observed."""
-
-
 class Watcher(run_state.Watch):
-    def __init__(self, recording: Recording, lineage: Lineage = (), redone: Sequence[str] = ()) -> None:
-        """``lineage`` is that of the page before the run; the nodes ``redone`` were not requested."""
+    def __init__(
+        self,
+        results: Results,
+        reason: str,
+        run: Callable[[], str],
+        *,
+        inputs: Mapping[str, Json] | None = None,
+        pins: Mapping[str, Json] | None = None,
+        own: browser.Browser | None = None,
+        lineage: Lineage = (),
+        redone: Sequence[str] = (),
+    ) -> None:
+        """``run`` returns the id of the run; ``inputs`` and ``pins`` are those of the run, by default the session's.
+
+        Without the bench's ``own`` browser only values are recorded. ``lineage`` is that of its page before the run; the nodes ``redone``
+        were not requested.
+        """
         self.lineage = lineage
         self.seen: list[Seen] = []
-        self._recording, self._places, self._redone = recording, recording.results.places, set(redone)
-        self._judge = self._judged()
+        self._results, self._reason, self._run, self._own = results, reason, run, own
+        self._inputs, self._pins = inputs, pins
+        self._places, self._redone = results.places, set(redone)
         self._open: list[Seen] = []
         """The nodes that have begun and not ended, the innermost last."""
         self._last_look: Observation | None = None
         self._looked = False
         """True if that observation followed the last node that worked on the page."""
 
-    def _judged(self) -> FreshnessCheck:
-        return self._recording.results.judge(self._places, self._recording.inputs, self._recording.pins)
+    def _freshness(self) -> FreshnessCheck:
+        return self._results.freshness(self._places, self._inputs, self._pins)
+
+    def _browser(self, place: NodePlace) -> tuple[browser.Browser, port.Browser] | None:
+        """Return the bench's browser, if the node works on its page."""
+        if self._own is None or self._own.now is None or not self._places.on_page(place):
+            return None
+        return None if transparent(place.node) else (self._own, self._own.now)
 
     @override
     async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
@@ -105,14 +110,14 @@ class Watcher(run_state.Watch):
         if self._inside(place):
             return
         self.seen.append(seen)
-        own = self._recording.own
-        if own is None or own.now is None or not self._places.on_page(place) or transparent(node):
+        if (found := self._browser(place)) is None:
             return
-        seen.url_before = own.now.page.url
-        if own.ears is not None:
-            own.ears.take()
+        own, now = found
+        seen.url_before = now.page.url
+        if own.page_errors is not None:
+            own.page_errors.take()
         if self._last_look is None:
-            self._last_look, _why = await self._look(own)
+            self._last_look, _why = await _look(own, now)
         seen.before = self._last_look
 
     @override
@@ -127,9 +132,9 @@ class Watcher(run_state.Watch):
             return
         record = self._record(seen, frame)
         seen.value = record.value
-        seen.hidden = record.masked or self._recording.results.is_secret(record.value)
+        seen.hidden = record.masked or self._results.is_secret(record.value)
         seen.tolerated = not ran and "errors" in record.facts
-        self._recording.results.keep(record, self._recording.reason)
+        self._results.keep(record, self._reason)
         if self._inside(place):
             if all(isinstance(each, Route | Group) for each in self._running(place)):
                 seen.inner = True
@@ -141,13 +146,13 @@ class Watcher(run_state.Watch):
         if unit:
             self.lineage = (*self.lineage, link(record.key, record.print, record.reads))
         await self._look_after(seen)
-        own = self._recording.own
-        if not unit or own is None or own.now is None or own.now.facts().pending_input:
+        now = self._own.now if self._own is not None else None
+        if not unit or now is None or now.facts().pending_input:
             return
-        if self.lineage == self._judged().way(place, record.items, behind=True):
+        if self.lineage == self._freshness().way(place, record.items, after=True):
             # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to continue from.
             with contextlib.suppress(SiteError):
-                await self._recording.results.keep_state(self.lineage, await own.now.capture())
+                await self._results.keep_state(self.lineage, await now.capture())
 
     def failed(self, error: dict[str, Json], path: str | None) -> Seen | None:
         """Note the error that ended the run; return the node in progress, if there is one."""
@@ -168,15 +173,15 @@ class Watcher(run_state.Watch):
     def _in_progress(self) -> Seen | None:
         return next((each for each in reversed(self._open) if not self._inside(each.place)), None)
 
-    async def look_behind(self, stopped: Seen | None) -> Observation | None:
+    async def look(self, stopped: Seen | None) -> Observation | None:
         """Return the page after the run, at the ``stopped`` or the last node; None if no node worked on one, or it cannot be observed."""
         if stopped is not None:
             await self._look_after(stopped)
-        own = self._recording.own
+        own = self._own
         if own is None or own.now is None or not any(self._places.on_page(each.place) for each in self.seen):
             return None
         if not self._looked:
-            self._last_look, _why = await self._look(own)
+            self._last_look, _why = await _look(own, own.now)
         return self._last_look
 
     # Internals.
@@ -203,9 +208,8 @@ class Watcher(run_state.Watch):
         return not any(isinstance(each, Iterate) for each in self._running(place))
 
     def _reads(self, place: NodePlace, frame: scopes.Scope) -> dict[str, str]:
-        """Return what the node reads, each with a digest of its value."""
         found: dict[str, str] = {}
-        for chain in self._judge.chains(place):
+        for chain in self._freshness().chains(place):
             try:
                 value: Json = frame
                 for step in chain:
@@ -233,8 +237,8 @@ class Watcher(run_state.Watch):
             items=items,
             print=self._places.print(place.id),
             reads=seen.reads,
-            way=self._judged().way(place, items) if self._places.on_page(place) else (),
-            run=self._recording.run(),
+            way=self._freshness().way(place, items) if self._places.on_page(place) else (),
+            run=self._run(),
             ran=seen.ran,
             value=value,
             sets={name: program.variables[name] for name in names if name in program.variables},
@@ -243,24 +247,23 @@ class Watcher(run_state.Watch):
         )
 
     async def _look_after(self, seen: Seen) -> None:
-        own = self._recording.own
-        if own is None or own.now is None or not self._places.on_page(seen.place) or transparent(seen.place.node):
+        if (found := self._browser(seen.place)) is None:
             return
-        seen.url_after, seen.status = own.now.page.url, own.status()
-        if own.ears is not None:
-            seen.page_errors = own.ears.take()
+        own, now = found
+        seen.url_after, seen.status = now.page.url, own.status()
+        if own.page_errors is not None:
+            seen.page_errors = own.page_errors.take()
         self._looked = not isinstance(seen.place.node, Leaf) or seen.place.node.moves_page or seen.error is not None
         if self._looked:
-            seen.after, seen.unseen = await self._look(own)
+            seen.after, seen.unseen = await _look(own, now)
             self._last_look = seen.after
 
-    @staticmethod
-    async def _look(own: browser.Browser) -> tuple[Observation | None, str | None]:
-        assert own.now is not None, "the caller has looked"
-        own.now.bound(LOOK_SECONDS)
-        with contextlib.suppress(TimeoutError):
-            try:
-                return await own.look(own.now), None
-            except SiteError as error:
-                return None, error.message
-        return None, "it does not answer"
+
+async def _look(own: browser.Browser, now: port.Browser) -> tuple[Observation | None, str | None]:
+    now.bound(LOOK_SECONDS)
+    with contextlib.suppress(TimeoutError):
+        try:
+            return await own.look(now), None
+        except SiteError as error:
+            return None, error.message
+    return None, "it does not answer"

@@ -12,7 +12,7 @@ import asyncio
 import ipaddress
 import re
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from director.draft.goal import Goal
 from director.effects import effects, requests, wording
@@ -60,8 +60,6 @@ def refuse_allow(origins: Sequence[str]) -> None:
 
 
 class Grants:
-    """Requests and answers. Implements ``director.tools.build_context.Effects``."""
-
     def __init__(
         self, writer: LogWriter[session.Session], state: SessionState, goal: Goal, person: persons.Person
     ) -> None:
@@ -92,17 +90,7 @@ class Grants:
                 if self._holds_all():
                     granted = set()
 
-        def holds(leaf: Leaf, path: str) -> bool:
-            if policy == "allow" or not effects.changes(leaf):
-                return False
-            where = effects.key_of(loaded, path)
-            action = known.get(where)
-            if action is not None:
-                return where not in granted or not effects.is_filled(effects.core(leaf), effects.core(action.leaf))
-            # The paths of an agent's own actions are below its path.
-            return not any(known[each].is_agent for each in effects.above(loaded, path) if each in granted)
-
-        return holds
+        return run_state.withholds_nothing if policy == "allow" else withheld(loaded, known, granted)
 
     def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:
         given = dict(self._goal.inputs if inputs is None else inputs)
@@ -170,9 +158,27 @@ class Grants:
             else "do what changes the site"
         )
         lines = [f"The build wants to {wants}. May it do just this?"]
-        lines += wording.told(action, page or action.opened or self._goal.url)
+        lines += wording.lines_of(action, page or action.opened or self._goal.url)
         lines += [wording.ONCE] if action.place else []
         return self._writer.masker.text("\n".join([*lines, *wording.CHOICES]))
+
+
+def withheld(
+    loaded: workflow.Loaded | None, known: Mapping[str, requests.EffectRequest], granted: Collection[str]
+) -> run_state.Withholds:
+    """Withhold every action but those ``granted`` of the ``known`` ones, each by its path; an agent's grant covers its own actions."""
+
+    def holds(leaf: Leaf, path: str) -> bool:
+        if not effects.changes(leaf):
+            return False
+        where = effects.key_of(loaded, path)
+        action = known.get(where)
+        if action is not None:
+            return where not in granted or not effects.is_filled(effects.core(leaf), effects.core(action.leaf))
+        # The paths of an agent's own actions are below its path.
+        return not any(known[each].is_agent for each in effects.above(loaded, path) if each in granted)
+
+    return holds
 
 
 def answers(writer: LogWriter[session.Session]) -> Iterator[dict[str, Json]]:

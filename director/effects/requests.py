@@ -17,8 +17,6 @@ from runtime.display.text import harmless
 from runtime.language import workflow
 
 LONGEST = 300
-"""Limit of an action's field as shown to a person, in characters."""
-
 OF_RESULT = effects.NO_ACTION | {"id", "type", "value", "collect"}
 """Fields of a container that do not decide whether, for what and how often its nodes run."""
 

@@ -18,11 +18,7 @@ from nodes.values import Json
 from runtime.context import briefs
 
 MOST_READ = 8
-"""Limit of the nodes listed as read by an action, and of the steps listed before it."""
-
 VALUES = ("value", "files")
-"""Fields with the values that are filled in."""
-
 CHOICES = (
     "  yes: just this is done, whenever it comes up again. no: it is held: found, and not done.",
     "  hold all: nothing that changes the site is done from here on, also what was allowed before; you are not asked again.",
@@ -34,13 +30,11 @@ ONCE = "  (a look around, or out of its order: a yes is for this once, and it is
 _INPUT = re.compile(r"\{\{ *inputs\.(\w+) *\}\}")
 
 _KINDS = {"label": "field ", "placeholder": "field ", "text": "", "alt": "picture ", "title": "", "test_id": "test id "}
-"""Prefixes for the text by which an element is found."""
 
 _UNTOLD = frozenset({"id", "type", "action", "query", "description", "target", "effect"})
-"""Fields of a read node that are not listed next to its action."""
 
 
-def told(action: EffectRequest, page: Json) -> list[str]:
+def lines_of(action: EffectRequest, page: Json) -> list[str]:
     """Return an action as lines. Its texts may come from a page, and are quoted; references to inputs are resolved."""
     lines = [f"  what   {one_line(_done(action.leaf))}"]
     lines += [f"  {name:<6} {_plainly(value)}" for name, value in sorted(_fields(action.leaf).items())]
@@ -80,7 +74,6 @@ def element(target: Target) -> str:
 
 
 def _plainly(value: Json) -> str:
-    """Return a field's value on one line; maps, lists and targets without JSON punctuation."""
     return one_line(_plain(value) if isinstance(value, dict | list) else value)
 
 

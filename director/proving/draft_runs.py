@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 RUN_DRAFT = "run_draft"
 
 WHOLE = (RUN_DRAFT, FINISH)
-"""The tools that run whole drafts."""
-
 MOST_BEFORE = 50
-"""Limit of the earlier runs that are examined."""
 
 
 def as_saved(build: BuildContext) -> workflow.Loaded:

@@ -27,15 +27,12 @@ if TYPE_CHECKING:
 
 CHANGED = ModelError(
     "not-proved",
-    "not done: a file that the draft uses was changed while it was proved, so the runs prove nothing of what stands there now",
+    "not done: a file that the draft uses was changed while it was proved, so the runs prove nothing about its present content",
     fix="call `finish` again",
 )
 
 MOST_OTHERS = 8
-"""Limit of the unproved things besides actions that a headline names."""
-
 MOST_HINTS = 8
-"""Limit of the hints in a refusal."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,8 +46,6 @@ class MissingProof:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FinishRequest:
-    """The model's arguments of ``finish``."""
-
     summary: str
     unproved: str
     """The parts that stay unproved or empty, with reasons."""
@@ -118,7 +113,7 @@ def _lacks(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
     yield from (MissingProof(known.text(f"{each.node}: {each.text}"), each.fix) for each in plain)
     if known.text(draft.text) != draft.text and not plain:
         yield MissingProof(
-            "a secret stands in the draft itself",
+            "the draft itself contains a secret",
             "write `{{ secrets.NAME }}` in a field that takes secrets, and the name under `secrets:`",
         )
     file = draft.loaded.workflow
@@ -180,7 +175,7 @@ def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest)
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
     """Return the requirements of ``finish`` as a line after a run that went well; ``more`` was already reported about actions."""
     times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
-    told = [f"`finish` runs this draft {times} anew with the goal's inputs."]
+    told = [f"`finish` runs this draft {times} again with the goal's inputs."]
     lacking = "; ".join(each.what for each in lacks(build, FinishRequest(summary="-", unproved="")))
     told += [f"Lacking for it: {lacking}."] if lacking else []
     with contextlib.suppress(RunOpsError):
@@ -248,7 +243,7 @@ def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
     last, number = proof.runs[-1], len(proof.runs)
     why = f"not done: proof run {number} of {build.goal.runs} did not pass: {report.head(last)}"
     ours = "\n".join(filter(None, [why, proofs.surprise(proof.runs)]))
-    return ours, f"{ours}\n{report.told(last, proof.loaded)}"
+    return ours, f"{ours}\n{report.text_of(last, proof.loaded)}"
 
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:

@@ -27,14 +27,12 @@ READ = "read on an error page"
 """Beginning of the statement about a leaf that read an error page."""
 
 FULL = "full"
-"""The summary of a proof in which every action was done."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ran:
     run: str
     status: str
-    """Status of the run: ``passed``, ``failed``, ``paused`` …"""
     outcomes: Mapping[str, Outcome]
     """Outcome of each leaf, by its key (``effects.leaves_of``)."""
     held: str | None = None
@@ -66,10 +64,8 @@ class Effect:
 
     key: str
     said: str
-    """The action as a line."""
     outcomes: tuple[Outcome, ...]
     alone: bool = False
-    """True if it was done on the bench alone."""
     moot: bool = False
     """True if its ``verify`` already held before it in each run that did it."""
 
@@ -95,7 +91,7 @@ class Effect:
         """Describe its outcomes and in how many of the runs they occurred."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
-        moot = f"; {attempt.VERIFY_HELD_BEFORE}: its `verify` tells nothing of it" if self.moot else ""
+        moot = f"; {attempt.VERIFY_HELD_BEFORE}: its `verify` does not prove it" if self.moot else ""
         kinds: dict[Outcome, str] = {
             "done": "done",
             "held": "held: ready, not done",

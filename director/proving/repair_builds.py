@@ -44,7 +44,6 @@ def text_of(file: Path) -> str:
 
 
 def unchanged(build: BuildContext) -> bool:
-    """Return whether the draft of a repair means the same as the file."""
     draft = build.state.draft
     return build.goal.repairs is not None and draft is not None and draft.text == _before(build)
 
@@ -72,8 +71,8 @@ def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ra
     why = f"they were held at {held}" if held is not None else "they passed by it"
     return ModelError(
         "fix-not-reached",
-        f"not done: no proof run came to `{step}`, the step that is to be fixed: {why}",
-        fix="see that a run comes to it; where that needs an action that is held, finish with `done` false and say so",
+        f"not done: no proof run reached `{step}`, the step that is to be fixed: {why}",
+        fix="make a run reach it; if that needs an action that is held, finish with `done` false and say so",
     )
 
 

@@ -19,27 +19,29 @@ from runtime.log import history
 from runtime.observation import page_text
 from runtime.system import regular_files
 
-OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
-"""Limits in characters: of an output, of an error's evidence, of the steps with one outcome, and of the page where it failed."""
+KEPT = ("screenshot", "observation", "signs")
+"""Evidence that is shown otherwise, or in a file."""
 
-A_PART = 300
-"""Limit of a part of an output that is not shown whole, in characters."""
+OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
+"""Limits in characters: of an output, of an error's details, of the steps with one outcome, and of the page where it failed."""
+
+A_DETAIL = 400
+"""Limit of an error's message, and of each item of its evidence, in characters."""
 
 A_GLANCE = 500
 """Limit of a page on which only the address was wrong, in characters."""
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
-"""Hint for a withheld action that need not be one."""
 
 
-def told(ran: proofs.Ran, loaded: workflow.Loaded) -> str:
+def text_of(ran: proofs.Ran, loaded: workflow.Loaded) -> str:
     return "\n".join(_lines(ran, loaded))
 
 
 def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     yield f"run {ran.run}: {head(ran)}"
     if ran.on_errors:
-        yield f"error pages of the site: {_cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
+        yield f"error pages of the site: {cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
     if ran.held is not None and effects.only_signs_in(loaded, ran.held):
         yield SIGNS_IN
     if ran.past is not None:
@@ -50,33 +52,27 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
         yield from _page_then(ran)
     if ran.status == "passed":
         yield "output:"
-        yield page_text.fenced(output(ran.output))
+        yield page_text.fenced(in_short(ran.output, OUTPUT))
 
 
-def output(value: Json) -> str:
-    """Return a run's output: whole if it fits, else the size of each part, with the first and the last item of a list."""
+def in_short(value: Json, longest: int) -> str:
+    """Return a value as JSON if that fits, else about as long: each field of a map, the first and last item of a list, and the size."""
     text = json.dumps(value, ensure_ascii=False)
-    if len(text) <= OUTPUT:
+    if len(text) <= longest:
         return text
-    parts = value if isinstance(value, dict) else {"all of it": value}
-    lines = [
-        f"({len(text):,} characters, so in short)",
-        *(f"{name}: {_in_short(each)}" for name, each in parts.items()),
-    ]
-    return _cut("\n".join(lines), OUTPUT)
-
-
-def _in_short(value: Json) -> str:
-    if not isinstance(value, list) or len(value) < 2:
-        return _cut(_plain(value), A_PART)
-    first, last = (_cut(_plain(each), A_PART // 2) for each in (value[0], value[-1]))
-    return f"{briefs.kind_and_size(value)}: {first} … {last}"
+    if isinstance(value, list):
+        items = [in_short(each, longest // 3) for each in (value[0], *value[1:][-1:])]
+        return f"[{(', …, ' if len(value) > 2 else ', ').join(items)}] ({len(value)})"
+    if isinstance(value, dict):
+        wide = max(20, longest // len(value) - 20)
+        fields = [f"{json.dumps(name, ensure_ascii=False)}: {in_short(each, wide)}" for name, each in value.items()]
+        return f"{{{cut(', '.join(fields), longest)}}} ({len(value)} keys)"
+    return f"{cut(one_line(str(value)), longest)} ({len(str(value)):,} characters)"
 
 
 def head(ran: proofs.Ran) -> str:
-    """Return the end of the run, in a line."""
     if ran.held is not None:
-        return f"held at {briefs.ours(ran.held)}: ready, not done; what comes behind it was not executed"
+        return f"held at {briefs.ours(ran.held)}: ready, not done; later nodes were not executed"
     at = f" at {briefs.ours(ran.path)}" if ran.path else ""
     return f"{ran.status}{at} ({ran.seconds} s)"
 
@@ -100,7 +96,7 @@ def _steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
     if left:
         lines["not executed"] = left
     for fate, paths in lines.items():
-        yield f"{fate}: {_cut(', '.join(paths), STEPS)}"
+        yield f"{fate}: {cut(', '.join(paths), STEPS)}"
 
 
 def _hints(past: history.History) -> Iterator[str]:
@@ -109,34 +105,35 @@ def _hints(past: history.History) -> Iterator[str]:
     names = list(dict.fromkeys(effects.static(briefs.ours(path)) for path in flagged))
     if names:
         yield (
-            f"hint: {attempt.VERIFY_HELD_BEFORE}: {_cut(', '.join(names), STEPS)}. All rules of `verify` held just before the action, too, so they do not"
+            f"hint: {attempt.VERIFY_HELD_BEFORE}: {cut(', '.join(names), STEPS)}. All rules of `verify` held just before the action, too, so they do not"
             " show that it did anything: name what only this action brings about, such as its own row, number or message"
         )
 
 
 def _failure(error: dict[str, Json]) -> str:
     """Return why a run did not pass: our own words, and page text in a fence."""
-    fix, theirs = run_items.fix_of(error)
-    seen = [str(error.get("message") or ""), theirs]
-    seen += [f"{name}: {_cut(text, EVIDENCE // 3)}" for name, text in evidence_of(error) if text]
-    code = error.get("code") or error.get("reason")
-    lines = [
-        f"why: {code} ({error.get('phase', 'before')} the action)",
-        page_text.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
-    ]
+    code, (fix, _theirs) = error.get("code") or error.get("reason"), run_items.fix_of(error)
+    why = f"why: {code} ({error.get('phase', 'before')} the action)\n{page_text.fenced(chr(10).join(details(error)))}"
     if error.get("reason") == "question":
-        fix = "a run of a build has nobody to ask: take an input in its place"
-    return "\n".join([*lines, f"fix: {fix}"] if fix else lines)
+        fix = "a run of a build cannot ask a person: use an input instead"
+    return f"{why}\nfix: {fix}" if fix else why
 
 
-def evidence_of(error: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """Yield the evidence of an error by name, without what its message already contains."""
+def details(error: dict[str, Json], longest: int = EVIDENCE) -> Iterator[str]:
+    """Yield the parts of an error that may be text of a page: its message, its fix, and its evidence, but for what the message contains."""
     message, known = str(error.get("message") or ""), error.get("evidence")
     fields: dict[str, Json] = known if isinstance(known, dict) else {}
-    for name, value in fields.items():
-        text = _plain(value)
-        if not (isinstance(value, str) and value.strip() and value in message):
-            yield name, text
+    lines = [message, run_items.fix_of(error)[1]]
+    lines += [
+        f"{name}: {one_line(_plain(value))}"
+        for name, value in fields.items()
+        if name not in KEPT and not (isinstance(value, str) and value in message)
+    ]
+    for line in filter(None, lines):
+        shown = cut(line, A_DETAIL)
+        longest -= len(shown)
+        if longest > 0:
+            yield shown
 
 
 def by_address(error: Mapping[str, Json]) -> bool:
@@ -146,7 +143,6 @@ def by_address(error: Mapping[str, Json]) -> bool:
 
 
 def _page_then(ran: proofs.Ran) -> Iterator[str]:
-    """Yield the page at the failure, as far as it was kept."""
     kept = evidence.of(ran.past, ran.path) if ran.past is not None else None
     if kept is None:
         return
@@ -155,7 +151,7 @@ def _page_then(ran: proofs.Ran) -> Iterator[str]:
     seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}
     with contextlib.suppress(OSError, UnicodeError, KeyError):
-        seen.append(_cut(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
+        seen.append(cut(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
     if seen:
         yield "the page, as it was then:"
         yield page_text.fenced("\n".join(seen))
@@ -165,5 +161,9 @@ def _plain(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())

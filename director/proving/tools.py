@@ -56,7 +56,7 @@ class RunDraft(OfBuild):
         async def work(call: entries.Call) -> turn.Outcome:
             ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
-            lines = [report.told(ran, loaded)]
+            lines = [report.text_of(ran, loaded)]
             lines += [f"actions: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"] if every else []
             more = proofs.next_step(every) if ran.status == "passed" else ""
             lines += [f"next: {more}"] if more else []
@@ -73,8 +73,6 @@ class RunDraft(OfBuild):
 
 
 class Finish(OfBuild):
-    """Ends the build: with a proved workflow, or, given up, with the draft as it is."""
-
     def __init__(self, build: BuildContext, offered: Tool) -> None:
         super().__init__(build, offered)
         self._counts: finish.Proof | None = None
@@ -153,8 +151,8 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
     ran = "; ".join(told) or "no run of it was begun"
     error = ModelError(
         "interrupted",
-        f"`{call.action}` was interrupted, and nothing came of it: {ran}",
-        fix="what a run did on the site stands: look at it, then call again; all runs are made anew",
+        f"`{call.action}` was interrupted, and has no result: {ran}",
+        fix="what a run did on the site stays done: look at it, then call again; all runs are repeated",
     )
     return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
 

@@ -60,7 +60,6 @@ def _tells(loaded: workflow.Loaded, said: Json) -> bool:
 
 
 def _roots(loaded: workflow.Loaded, said: Json) -> list[str]:
-    """Return the names that the texts of a value read, reduced to their first part."""
     known = (loaded.templates[text] for text in effects.texts(said) if text in loaded.templates)
     return [str(use.chain[0]) for each in known for use in each.names]
 

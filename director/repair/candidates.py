@@ -25,8 +25,6 @@ CLEARLY = 0.2
 """Least lead in the common part of the name over every other element of the same role and place."""
 
 LIGHT = 0.3
-"""Weight of a word without information, relative to others."""
-
 PRESSED = frozenset(
     [
         "button",
@@ -93,17 +91,13 @@ class Meant:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """An element of the current page."""
-
     ref: str
     role: str
     name: str
     texts: Sequence[str] = ()
     """Other names for people: labels, placeholder, title, text."""
     marks: Sequence[str] = ()
-    """Its id, test id, name in the form, classes."""
     around: str = ""
-    """Text of the row or card around it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -200,7 +194,6 @@ sign log, delete remove erase, cart basket bag, search find, edit change modify,
 ok confirm, next continue, add create new, send submit, pay buy purchase checkout, close dismiss, cancel abort, first given, last family surname
 """
 SYNONYMS = [frozenset(each.split()) for each in _SYNONYMS.split(",")]
-"""Words that sites use interchangeably."""
 
 
 def _same(one: str, other: str) -> bool:
@@ -243,7 +236,6 @@ def selectors(css: str, known: Sequence[str]) -> list[str]:
 
 
 def near_marks(test_id: str, known: Sequence[str]) -> list[str]:
-    """Return the most similar test ids among ``known``."""
     ids = [each[len('[data-testid="') : -2] for each in known if each.startswith("[")]
     return sorted((each for each in ids if alike(test_id, each) >= 0.5), key=lambda each: -alike(test_id, each))[:2]
 

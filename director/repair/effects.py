@@ -22,7 +22,7 @@ class Effects:
     """Requests each action once: one with another element or another effect is another action."""
 
     def __init__(self, policy: Policy, who: person.Person) -> None:
-        """Nobody is asked yet. ``allow`` is for sites on this machine only, which the caller has checked."""
+        """``allow`` is for sites on this machine only, which the caller has checked."""
         self._policy = policy
         self._who = who
         self._granted: dict[str, bool] = {}
@@ -43,40 +43,22 @@ class Effects:
         """
         if self._policy == "allow":
             return run_state.withholds_nothing
-        if self._policy == "ask":
-            for leaf, path in actions:
-                await self._ask(
-                    requests.action(loaded, leaf, path, inputs or {}, {}), path, page if path == at else None
-                )
+        known = {path: requests.action(loaded, leaf, path, inputs or {}, {}) for leaf, path in actions}
+        granted = [path for path, each in known.items() if await self._is_granted(each, page if path == at else None)]
+        return grants.withheld(loaded, known, granted if self._policy == "ask" else ())
 
-        def holds(leaf: Leaf, path: str) -> bool:
-            if not effects.changes(leaf):
-                return False
-            found = loaded.find(path)
-            # The leaf about to act has its references resolved; the request has the text of the file.
-            own = found.node if found is not None and isinstance(found.node, Leaf) else leaf
-            return not self._granted.get(_key(own, effects.key_of(loaded, path)), False)
-
-        return holds
-
-    async def _ask(self, action: requests.EffectRequest, path: str, page: str | None) -> None:
-        key = _key(action.leaf, path)
-        if key in self._granted or self._policy != "ask":
-            return
-        lines = wording.told(action, page or action.opened)
-        asked = "\n".join(["To prove the fix, this would be done on the site. May it be?", *lines, *wording.CHOICES])
-        said = await self._who.ask(asked, grants.CHOICES)
-        if said != grants.YES:
-            self.refused = True
-        if said == grants.HOLD_ALL:
-            self._policy = "hold"
-            self._granted.clear()
-            return
-        self._granted[key] = said == grants.YES
-
-
-def _key(leaf: Leaf, path: str) -> str:
-    return json.dumps([path, effects.core(leaf)], sort_keys=True)
+    async def _is_granted(self, action: requests.EffectRequest, page: str | None) -> bool:
+        if self._policy != "ask":
+            return False
+        key = json.dumps([action.path, effects.core(action.leaf)], sort_keys=True)
+        if key not in self._granted:
+            lines = wording.lines_of(action, page or action.opened)
+            asked = ["To prove the fix, this would be done on the site. May it be?", *lines, *wording.CHOICES]
+            answer = await self._who.ask("\n".join(asked), grants.CHOICES)
+            self.refused = self.refused or answer != grants.YES
+            self._policy = "hold" if answer == grants.HOLD_ALL else self._policy
+            self._granted[key] = answer == grants.YES
+        return self._granted[key]
 
 
 def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
@@ -88,7 +70,7 @@ def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
     around = [each for each in found.around if isinstance(each, Node)]
     first = around[0] if around else found.node
     within = {id(each) for each in (first, *single_node.leaves(first))}
-    order = [id(each) for each, _path in effects.leaves_of(loaded)]
-    start = next((number for number, each in enumerate(order) if each in within), 0)
-    later = set(order[start:])
-    return [(leaf, where) for leaf, where in actions if id(leaf) in later]
+    every = [leaf for leaf, _path in effects.leaves_of(loaded)]
+    start = next((number for number, leaf in enumerate(every) if id(leaf) in within), 0)
+    later = set(map(id, every[start:]))
+    return [(leaf, path) for leaf, path in actions if id(leaf) in later]

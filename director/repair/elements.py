@@ -34,21 +34,16 @@ _KNOWN = isolated_world.Script[list[str]](
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Candidate:
-    """A target for one element of the page that may be the one that was meant."""
-
     target: Target
     """As in a file: data is a reference again."""
     shares: bool
     worth: float
     why: str
     named: bool
-    """True if its name alone identifies it."""
 
 
 @dataclasses.dataclass(slots=True)
 class Elements:
-    """Searches for candidates."""
-
     node: Leaf | None
     raw: Target
     """The step's target in the file."""
@@ -141,7 +136,6 @@ class Elements:
         return None
 
     def _referring(self, target: Target) -> Target:
-        """Return the target with references in place of the step's data."""
         said: dict[str, Json] = {}
         for field in ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css"):
             value = getattr(target, field)

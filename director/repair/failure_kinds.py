@@ -7,11 +7,11 @@ finds something would hide it.
 from __future__ import annotations
 
 import dataclasses
-import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from director.repair.candidates import is_in
 from nodes.targets import Target
 from nodes.values import Json
 
@@ -20,31 +20,23 @@ Kind = Literal[
 ]
 
 PATCHED = frozenset({"drift", "slow page", "overlay"})
-"""Kinds that a change of the file may fix."""
-
 FOUND_NOTHING = frozenset(
     {"target-not-found", "target-ambiguous", "field-ambiguous", "field-not-found", "not-a-table", "column-not-found"}
 )
-"""Codes of a step that did not find its target."""
 
 NOT_LOADED = frozenset({"navigation-failed", "page-crashed", "answer-lost", "download-failed"})
-"""Codes of a site that did not answer."""
-
 RULES = frozenset({"verify-failed", "rule-failed"})
-"""Codes of a page that did not meet a rule."""
-
 NO_FIX: Mapping[Kind, str] = {
     "drift": "none was found: look at what the page showed, and correct the target",
     "slow page": "none was found: give the step a larger `timeout`, or continue with `runops resume` once the site is faster",
-    "overlay": "none was found: put a step before it that closes what lies over the page",
-    "signed out": "look at the steps that sign in, at the account and its password, or sign in anew and start again",
-    "data changed": "look at the data: what the step is about is not there any more; give other inputs, or let the file allow for it (`when`, `min: 0`)",
+    "overlay": "none was found: put a step before it that closes the overlay",
+    "signed out": "look at the steps that sign in, at the account and its password, or sign in again and start again",
+    "data changed": "look at the data: the step's item is not there any more; give other inputs, or let the file allow for it (`when`, `min: 0`)",
     "site error": "wait until the site works, then continue with `runops resume`",
-    "finding": "nothing is to be fixed in the file: the workflow found what it was made to find",
+    "finding": "fix nothing in the file: the workflow found what it was made to find",
     "workflow": "fix the file where the error says",
     "unknown": "none was found: look at what the page showed",
 }
-"""Advice if no fix is proposed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ class PageLook:
     """The parts of the target, outermost first, each with its number of matches."""
     came_after: float | None = None
     """Seconds after which the target appeared, if that exceeds the step's time."""
-    behind: bool = False
+    hidden: bool = False
     """True if the target is in the document, below an overlay."""
     already: bool = False
     """True if the rules of `verify` held before the step."""
@@ -121,32 +113,31 @@ class PageLook:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
     kind: Kind
-    why: Sequence[str]
-    """Its reasons, each in a sentence."""
-    fix: str
+    why: str
+
+    @property
+    def advice(self) -> str:
+        """What to do if no fix is proposed."""
+        return NO_FIX[self.kind]
 
 
 def classify(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found:
     """Return the kind of the failure. ``then`` is the page at that time, ``now`` the fresh inspection; each may be missing."""
     if failure.who == "finding":
-        return Found("finding", [f"an `assert` of the workflow does not hold: {failure.message}"], NO_FIX["finding"])
+        return Found("finding", f"an `assert` of the workflow does not hold: {failure.message}")
     # The page at that time; and now, unless the step went well this time.
     pages = [("when the run failed", then)] if then is not None else []
     pages += [("now", now.glance)] if now is not None and now.code is not None else []
     kind, why = (
         _site(failure, pages, now)
         or _signed_out(failure, pages)
-        or _workflow(failure)
+        or (("workflow", failure.message) if failure.who in ("author", "usage") else None)
         or _covered(failure, then, now)
         or _slow(failure, then, now)
         or _gone(failure, then, now)
         or _drifted(failure, now)
     )
-    return Found(kind, [why], NO_FIX[kind])
-
-
-def _workflow(failure: Failure) -> tuple[Kind, str] | None:
-    return ("workflow", failure.message) if failure.who in ("author", "usage") else None
+    return Found(kind, why)
 
 
 _Pages = Sequence[tuple[str, PageGlance]]
@@ -178,12 +169,8 @@ def _signed_out(failure: Failure, pages: _Pages) -> tuple[Kind, str] | None:
         # A step that was opened there on purpose, and whose action was not done, belongs to a sign-in itself.
         signs_in = asked_for is not None and not elsewhere and failure.code not in RULES
         if page.password and (failure.signed_in or elsewhere) and not signs_in:
-            led = (
-                f"{failure.asked_for} led to {page.url}"
-                if elsewhere
-                else f"the run had signed in, and is at {page.url}"
-            )
-            return "signed out", f"the page asks for a password {when}: {led}"
+            led = f"{failure.asked_for} led to" if elsewhere else "the run had signed in, and is at"
+            return "signed out", f"the page asks for a password {when}: {led} {page.url}"
     return None
 
 
@@ -197,15 +184,15 @@ def _covered(failure: Failure, then: PageGlance | None, now: PageLook | None) ->
         shown = failure.evidence.get("message") or (then.dialog if then else "")
         return "overlay", f"the page shows a dialog: {shown}"
     if failure.code == "target-not-actionable" and failure.evidence.get("problem") == "covered":
-        return "overlay", f"something lies over it: {failure.evidence.get('element') or 'another element'}"
+        return "overlay", f"it is covered by {failure.evidence.get('element') or 'another element'}"
     page = now.glance if now is not None and now.code is not None else then
     front = page.front if page is not None else None
     if front is None or failure.code not in FOUND_NOTHING | {"target-not-actionable", "timeout"}:
         return None
     wanted_in_dialog = failure.target is not None and "dialog" in str(failure.target)
-    if (front.get("modal") or (now is not None and now.behind)) and not wanted_in_dialog:
+    if (front.get("modal") or (now is not None and now.hidden)) and not wanted_in_dialog:
         name = str(front.get("name") or front.get("text") or "")[:80]
-        return "overlay", f'a {front.get("role")} lies over the page: "{name}"'
+        return "overlay", f'a {front.get("role")} covers the page: "{name}"'
     return None
 
 
@@ -228,8 +215,8 @@ def _gone(failure: Failure, then: PageGlance | None, now: PageLook | None) -> tu
     target, words = failure.target, now.glance.words if now is not None else then.words if then is not None else ""
     text = data_of(target) if target is not None else ""
     missing = now is None or not now.parts or now.parts[0][1] == 0
-    if text and words and not says(words, text) and (missing or (target is not None and target.has_text)):
-        return "data changed", f"{text!r} stands nowhere on the page any more"
+    if text and words and not is_in(text, words) and (missing or (target is not None and target.has_text)):
+        return "data changed", f"{text!r} is nowhere on the page any more"
     if now is not None and now.already and not now.near:
         return "data changed", "what `verify` waits for holds already, before the step: it may be done"
     if now is not None and now.rows == 0 and now.path == failure.path:
@@ -240,11 +227,6 @@ def _gone(failure: Failure, then: PageGlance | None, now: PageLook | None) -> tu
 def data_of(target: Target) -> str:
     """Return the text of the data that distinguishes an element."""
     return target.has_text or (data_of(target.within) if target.within is not None else "")
-
-
-def says(words: str, text: str) -> bool:
-    """Return whether ``words`` contains ``text`` as whole words."""
-    return re.search(rf"(?<!\w){re.escape(' '.join(text.split()))}(?!\w)", " ".join(words.split())) is not None
 
 
 def _drifted(failure: Failure, now: PageLook | None) -> tuple[Kind, str]:

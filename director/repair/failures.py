@@ -33,8 +33,6 @@ _WHOLE = re.compile(r"\{\{(.*)\}\}", re.DOTALL)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Case:
-    """A failure, with the failed node from the current file."""
-
     run: str
     failure: failure_kinds.Failure
     then: failure_kinds.PageGlance | None
@@ -155,8 +153,8 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
         asked_for=_asked_for(past, kept, path),
         signed_in=_signed_in(past, kept, path),
     )
-    seen = evidence.of(past, path)
-    then = failure_kinds.PageGlance.of(seen, _words(seen)) if seen is not None else None
+    shown = evidence.of(past, path)
+    then = failure_kinds.PageGlance.of(shown, _page_text(shown)) if shown is not None else None
     return Case(run, failure, then, found, args, field)
 
 
@@ -167,11 +165,9 @@ def _target(args: Mapping[str, Json], error: Mapping[str, Json]) -> tuple[Field,
         for name in ("verify", "rules"):
             for number, each in enumerate(args.get(name) or ()):
                 rule = _parsed(Rule, each)
-                if rule is None or str(rule) != evidence.get("rule"):
-                    continue
-                part = next((part for part in ("visible", "hidden", "target") if getattr(rule, part) is not None), None)
-                if part is not None:
-                    return (name, number, part), getattr(rule, part)
+                for part in ("visible", "hidden", "target") if str(rule) == evidence.get("rule") else ():
+                    if (target := getattr(rule, part)) is not None:
+                        return (name, number, part), target
         return ("verify",), None
     return ("target",), _parsed(Target, args.get("target"))
 
@@ -185,30 +181,27 @@ def _parsed(model: Any, value: Json) -> Any:
 
 def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None:
     """Return the last address that the run opened, up to the step at ``path``."""
-    for attempt in reversed(past.all_attempts()):
-        if attempt.call.action not in ("goto", "open_tab") or (attempt.call.path != path and not attempt.settled):
-            continue
-        args: dict[str, Json] = value_of(attempt.call, kept) or {}
-        if isinstance(url := args.get("url"), str):
-            return url
-    return None
+    opened: list[dict[str, Json]] = [
+        value_of(each.call, kept) or {}
+        for each in past.all_attempts()
+        if each.call.action in effects.OPENS and (each.settled or each.call.path == path)
+    ]
+    urls = [str(args["url"]) for args in opened if isinstance(args.get("url"), str)]
+    return urls[-1] if urls else None
 
 
 def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
     """Return whether a secret was typed, or a signed-in state loaded, before the step at ``path``."""
-    for attempt in past.all_attempts():
-        if attempt.call.path == path or not attempt.settled:
-            continue
-        if attempt.call.action == "load_session":
-            return True
-        if attempt.call.action in ("fill", "type") and "{{ secrets." in str(value_of(attempt.call, kept)):
-            return True
-    return False
+    calls = [each.call for each in past.all_attempts() if each.settled and each.call.path != path]
+    return any(
+        call.action == "load_session"
+        or (call.action in ("fill", "type") and "{{ secrets." in str(value_of(call, kept)))
+        for call in calls
+    )
 
 
-def _words(seen: Mapping[str, Json]) -> str:
-    """Return the kept text of the page; empty if it is gone."""
-    kept: Mapping[str, Json] = seen.get("observation") or {}
+def _page_text(shown: Mapping[str, Json]) -> str:
+    kept: Mapping[str, Json] = shown.get("observation") or {}
     try:
         return regular_files.read_text(Path(str(kept["path"])))
     except (KeyError, OSError, UnicodeDecodeError):

@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from director.repair import repair
 
 ASKED = failure_kinds.PATCHED | {"unknown"}
-"""Kinds of failures that a model may fix in the file."""
-
 WORDS = 4_000
-"""Limit of the page's text, in characters."""
-
 LINE = 400
-"""Limit of a fact, in characters."""
 
 
 def is_open(outcome: repair.Outcome) -> bool:
@@ -77,7 +72,7 @@ def evidence(outcome: repair.Outcome) -> str:
     failure, found, then = outcome.case.failure, outcome.found, outcome.case.then
     lines = [f"error: {_fact(failure.message)} ({failure.code})"]
     lines += [f"looked for: {_fact(str(failure.target))}"] if failure.target is not None else []
-    lines += [f"why {found.kind}: {_fact(each)}" for each in found.why]
+    lines.append(f"why {found.kind}: {_fact(found.why)}")
     lines += [f"tried in vain: {_fact(each)}" for each in outcome.tried]
     if outcome.proof is not None:
         lines += [f"only guessed, not proved: {_fact(each.what)}" for each in outcome.proof.repairs]

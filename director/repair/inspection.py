@@ -25,8 +25,6 @@ from runtime.engine.run_state import RunState
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 10.0
-"""Time limit for reading the page, in seconds."""
-
 LEAST_MORE, MOST_MORE = 3.0, 30.0
 """Seconds that the target is waited for beyond its step's time, at least and at most."""
 
@@ -53,7 +51,7 @@ class Closer:
 
 
 @dataclasses.dataclass(slots=True)
-class Seen:
+class Inspection:
     look: failure_kinds.PageLook
     candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
     left_out: list[str] = dataclasses.field(default_factory=list[str])
@@ -67,7 +65,7 @@ class Looker:
 
     case: failures.Case
     say: Callable[[str], None]
-    seen: Seen | None = None
+    seen: Inspection | None = None
     _reached: bool = False
 
     def holds(self, leaf: Leaf, path: str) -> bool:
@@ -89,16 +87,16 @@ class Looker:
         with contextlib.suppress(RunOpsError, Error):
             # If the page closes during the inspection, the results until then count.
             if not isinstance(error, attempt.EffectWithheld):
-                self.seen = Seen(failure_kinds.PageLook(glance, error.path, error.code))
+                self.seen = Inspection(failure_kinds.PageLook(glance, error.path, error.code))
                 if here and self.case.target is not None and page.dialog is None and not page.closed:
                     await self._closely(at, page, self.seen, self.case.target)
             elif here or self._reached:
                 # A withheld action was ready, but only the action itself would have shown an overlay.
-                self.seen = Seen(failure_kinds.PageLook(glance, error.path, None))
+                self.seen = Inspection(failure_kinds.PageLook(glance, error.path, None))
                 if here and self.case.failure.code == "target-not-actionable":
                     self.seen.closer = await _closer(page, await page.look())
 
-    async def _closely(self, at: RunState, page: Tab, seen: Seen, target: Target) -> None:
+    async def _closely(self, at: RunState, page: Tab, seen: Inspection, target: Target) -> None:
         """Count the matches of the target's parts, wait longer, and search for candidates."""
         assert at.browser is not None
         assert self.case.raw is not None
@@ -108,7 +106,7 @@ class Looker:
         parts = [(str(part), await page.count(part)) for part in _parts(target)]
         hidden = parts[-1][1] == 0 and await _hidden(page, target)
         rows = await _rows(page, target) if self.case.failure.action in ("extract", "table", "count") else None
-        seen.look = look = dataclasses.replace(look, parts=parts, came_after=came, behind=hidden, rows=rows)
+        seen.look = look = dataclasses.replace(look, parts=parts, came_after=came, hidden=hidden, rows=rows)
         view = await page.look()
         if look.glance.front is not None or code == "target-not-actionable":
             seen.closer = await _closer(page, view)

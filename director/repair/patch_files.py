@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 MARK = "\ufeff"
-"""A byte order mark."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,27 +42,21 @@ class Patch:
         before = regular_files.read(file).decode()
         return cls(file, before, f"{MARK if before.startswith(MARK) else ''}{text}")
 
-    def unified(self, name: str | None = None) -> str:
+    def unified(self, name: str) -> str:
         """Return the change for ``git apply`` and ``patch -p1``; ``name`` is the file's name in it."""
-        said = name or self.file.name
-        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), f"a/{said}", f"b/{said}")
+        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), f"a/{name}", f"b/{name}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-    @property
-    def stands(self) -> bool:
-        """Return whether the file already has the new text. Raises OSError."""
-        return regular_files.read(self.file) == self.after.encode()
 
     def check(self) -> None:
         """Raise UsageError ``file-changed`` if the file has another text now. Raises OSError, also if it is not writable."""
         if not self.file.stat().st_mode & 0o222:
             # Root, or the owner of the folder, could write it even so: the file's mode is respected.
-            raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
+            raise PermissionError(errno.EACCES, "it is read-only", str(self.file))
         if regular_files.read(self.file).decode() != self.before:
             raise UsageError(
                 "file-changed",
                 f"{self.file} has changed since the fix was made",
-                fix="have it made again: the same without `--apply`",
+                fix="run the same without `--apply` to make it again",
             )
 
     def apply(self) -> None:
@@ -90,7 +83,8 @@ def unified(changes: Sequence[Patch], folder: Path) -> str:
     """Return the changes as one patch, with names relative to ``folder`` for files below it."""
     names = [os.path.relpath(each.file, folder) for each in changes]
     return "".join(
-        each.unified(None if name.startswith("..") else name) for each, name in zip(changes, names, strict=True)
+        each.unified(each.file.name if name.startswith("..") else name)
+        for each, name in zip(changes, names, strict=True)
     )
 
 
@@ -126,17 +120,17 @@ def keep(
 
 
 def known(kept: store.Kept, run: str) -> KnownPatch | None:
-    told = run_patches.read(kept, run)
-    if told is None:
+    stored = run_patches.read(kept, run)
+    if stored is None:
         return None
-    changes = [Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]
-    return KnownPatch(str(told["verdict"]), changes, told["done"], str(told["proof"]))
+    changes = [Patch(Path(each["file"]), each["before"], each["after"]) for each in stored["files"]]
+    return KnownPatch(str(stored["verdict"]), changes, stored["done"], str(stored["proof"]))
 
 
 def apply(changes: Sequence[Patch]) -> None:
     """Write all changes, or none; those already in their files are skipped. Raises UsageError ``file-changed``, ``file-not-written``."""
     try:
-        left = [each for each in changes if not each.stands]
+        left = [each for each in changes if regular_files.read(each.file) != each.after.encode()]
         for each in left:
             each.check()
         for each in left:

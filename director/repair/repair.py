@@ -16,7 +16,6 @@ from typing import Literal
 from director.effects import effects
 from director.repair import candidates, failure_kinds, failures, inspection, patches
 from director.repair import effects as repair_effects
-from nodes.base import Leaf
 from nodes.errors import RunOpsError, UsageError
 from nodes.targets import Target
 from nodes.values import Json
@@ -30,8 +29,6 @@ from runtime.runs.runtime import Runtime
 from runtime.workspace import host, run_index
 
 MOST_TRIES = 4
-"""Limit of the fixes tried for one step."""
-
 MOST_STEPS = 6
 """Limit of the steps fixed in sequence: a changed site has often changed in several places."""
 
@@ -52,7 +49,6 @@ class Patch:
     file: Path
     text: str
     named: bool
-    """True if its name identifies it: no other one is similar."""
     shares: bool = True
     """True if the name of the found element is, in whole or in part, the one that was meant."""
     verified: bool = False
@@ -63,7 +59,7 @@ class Patch:
     """The alternatives, if nothing distinguishes them."""
 
     @property
-    def told(self) -> bool:
+    def evident(self) -> bool:
         """True if there is, or will be, evidence that the right element is found."""
         return self.named or self.verified
 
@@ -88,9 +84,7 @@ class Outcome:
     found: failure_kinds.Found
     proof: Proof | None
     tried: Sequence[str] = ()
-    """Failed tries, each in a sentence."""
     looked: str | None = None
-    """The copy that was inspected."""
     works_now: bool = False
     """True if the inspection found the step done, or ready: resuming is enough."""
     refused: bool = False
@@ -132,7 +126,7 @@ class Repair:
 
     async def _found(
         self, case: failures.Case, loaded: workflow.Loaded, before: Sequence[Patch]
-    ) -> tuple[inspection.Seen | None, str | None, failure_kinds.Found, Proof | None]:
+    ) -> tuple[inspection.Inspection | None, str | None, failure_kinds.Found, Proof | None]:
         """Inspect the step, and find a fix on top of those made ``before``; return also the copy that was inspected."""
         seen, copy = await self._look(case, loaded)
         found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
@@ -141,7 +135,9 @@ class Repair:
             proof = await self._find_patch(case, loaded, found, seen, before)
         return seen, copy, found, proof
 
-    async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[inspection.Seen | None, str | None]:
+    async def _look(
+        self, case: failures.Case, loaded: workflow.Loaded
+    ) -> tuple[inspection.Inspection | None, str | None]:
         """Inspect the step's page once; None if the run cannot be resumed with the current file."""
         self._say(f"looking at {briefs.ours(case.failure.path)} again, in a copy of run {case.run}")
         looker = inspection.Looker(case, self._say)
@@ -151,7 +147,7 @@ class Repair:
             self._tried.append(f"no fresh look: {error.message}")
             return None, None
         if looker.seen is None and ended.status == "passed":
-            return inspection.Seen(failure_kinds.PageLook(failure_kinds.PageGlance(), None, None)), ended.run
+            return inspection.Inspection(failure_kinds.PageLook(failure_kinds.PageGlance(), None, None)), ended.run
         if looker.seen is not None:
             self._tried += looker.seen.left_out
         return looker.seen, ended.run
@@ -161,14 +157,14 @@ class Repair:
         case: failures.Case,
         loaded: workflow.Loaded,
         found: failure_kinds.Found,
-        seen: inspection.Seen,
+        seen: inspection.Inspection,
         before: Sequence[Patch],
     ) -> Proof | None:
         """Return the first proved fix, on top of those made ``before``; else the best guess."""
         guess: Proof | None = None
         for fix in _repairs(case, found, seen)[:MOST_TRIES]:
-            if not fix.told and not fix.shares and not fix.clear:
-                self._tried.append(f"{fix.what}: and nothing tells it from others")
+            if not fix.evident and not fix.shares and not fix.clear:
+                self._tried.append(f"{fix.what}: and nothing distinguishes it from others")
                 continue
             proof = await self._try(case, loaded, fix, before)
             if proof is None:
@@ -204,42 +200,49 @@ class Repair:
             page = case.then.url if case.then is not None else None
             wanted = repair_effects.after(patched, fix.path)
             holds = await self._actions.demand(patched, wanted, inputs=self._inputs, at=fix.path, page=page)
-            if not fix.told:
-                holds = _but(holds, fix.path)
-            ended = await self._copied(case, patched, "proof", holds)
+            ended = await self._copied(
+                case,
+                patched,
+                "proof",
+                # The action of a guess is never done.
+                lambda leaf, path: (
+                    holds(leaf, path) or (not fix.evident and path == fix.path and effects.changes(leaf))
+                ),
+            )
         except UsageError as error:
             self._tried.append(f"{fix.what}: {error.message}")
             return None
         repairs = (*before, fix)
         past = run_index.load_history(self._kept, ended.run)[0]
-        if ended.status == "passed":
-            verdict: Verdict = "proved" if _counts(repairs) else "guess"
-            return Proof(verdict, repairs, patched, ended.run, None, _done(past, self._lines))
-        reason = (ended.question or {}).get("reason")
-        if ended.status == "paused" and reason == "held":
-            at_step = ended.path == fix.path
-            sure = all(each.named for each in repairs) if at_step else _counts(repairs)
-            return Proof("held" if sure else "guess", repairs, patched, ended.run, ended.path, _done(past, self._lines))
+        held = ended.status == "paused" and (ended.question or {}).get("reason") == "held"
+        if held or ended.status == "passed":
+            # At a withheld action `verify` has proved nothing yet.
+            at_step = held and ended.path == fix.path
+            sure = all(each.named if at_step else each.evident for each in repairs)
+            verdict: Verdict = "guess" if not sure else "held" if held else "proved"
+            reached = ended.path if held else None
+            return Proof(verdict, repairs, patched, ended.run, reached, self._done(past))
         if effects.static(ended.path or "") == effects.static(fix.path) or past.done(fix.path) is None:
             self._tried.append(f"{fix.what}: {(ended.error or ended.question or {}).get('message')}")
             return None
-        return await self._further(ended, patched, repairs)
-
-    async def _further(
-        self, ended: events.RunEnded, patched: workflow.Loaded, repairs: Sequence[Patch]
-    ) -> Proof | None:
-        """Handle a fixed step before another failed one: that may have drifted, too, or the fix was wrong."""
-        fix = repairs[-1]
-        if not _counts(repairs) or len(repairs) >= MOST_STEPS or ended.status != "failed":
-            code = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
-            self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({code})")
-            return None
-        past = run_index.load_history(self._kept, ended.run)[0]
-        case = failures.read(ended.run, past, self._kept, patched)
-        _seen, _copy, found, proof = await self._found(case, patched, repairs)
+        # Another step failed after the fixed one: it may have drifted, too, or the fix was wrong.
+        proof: Proof | None = None
+        why = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
+        if ended.status == "failed" and len(repairs) < MOST_STEPS and all(each.evident for each in repairs):
+            later = failures.read(ended.run, past, self._kept, patched)
+            _seen, _copy, found, proof = await self._found(later, patched, repairs)
+            why = found.kind
         if proof is None:
-            self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
+            self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({why})")
         return proof
+
+    def _done(self, past: history.History) -> list[str]:
+        """Return the side effects that a copy did, or may have done."""
+        return [
+            attempt.call.path
+            for attempt in past.all_attempts()
+            if attempt.call.seq > self._lines and attempt.call.effect == "effect" and attempt.may_have_happened
+        ]
 
 
 def _patched(loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
@@ -249,7 +252,7 @@ def _patched(loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
     return reader.parse(text, str(loaded.path), callees.Texts(texts, str(loaded.path.parent)))
 
 
-def _repairs(case: failures.Case, found: failure_kinds.Found, seen: inspection.Seen) -> list[Patch]:
+def _repairs(case: failures.Case, found: failure_kinds.Found, seen: inspection.Inspection) -> list[Patch]:
     if case.found is None or case.leaf is None:
         return []
     if found.kind == "slow page" and seen.look.came_after is not None:
@@ -288,7 +291,7 @@ def _closing(case: failures.Case, found: workflow.Found, closer: inspection.Clos
     return Patch(case.failure.path, what, found.file.path, text, named=True)
 
 
-def _targets(case: failures.Case, found: workflow.Found, raw: Target, seen: inspection.Seen) -> list[Patch]:
+def _targets(case: failures.Case, found: workflow.Found, raw: Target, seen: inspection.Inspection) -> list[Patch]:
     """Return replacements of the broken target: first those identified by name, then similar ones."""
     made: list[Patch] = []
     ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
@@ -335,27 +338,4 @@ def _columns(case: failures.Case, found: workflow.Found) -> list[Patch]:
             others=[f'the column "{other.seen.name}"' for other in scores if other is not each],
         )
         for each in scores
-    ]
-
-
-def _counts(repairs: Sequence[Patch]) -> bool:
-    """Return whether each fix has evidence that the right element is found."""
-    return all(each.told for each in repairs)
-
-
-def _but(holds: run_state.Withholds, at: str) -> run_state.Withholds:
-    """Return the withheld actions plus the action of one step: a guess is never pressed."""
-
-    def held(leaf: Leaf, path: str) -> bool:
-        return holds(leaf, path) or (path == at and effects.changes(leaf))
-
-    return held
-
-
-def _done(past: history.History, after: int) -> list[str]:
-    """Return the side effects that were done, or may have been, after a line of the log."""
-    return [
-        attempt.call.path
-        for attempt in past.all_attempts()
-        if attempt.call.seq > after and attempt.call.effect == "effect" and attempt.may_have_happened
     ]

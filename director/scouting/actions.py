@@ -35,25 +35,14 @@ if TYPE_CHECKING:
     from runtime.observation.observation import Observation
 
 FILE = "scouting.yaml"
-"""Name of the workflow of an action."""
-
 SETTLE_SECONDS = 3.0
 """Limit of waiting for the consequences of an action, in seconds."""
 
 MOST_PAGE_ERRORS = 3
-"""Limit of the page errors reported for one action."""
-
 HELD = "held"
-"""Reason of a run that paused before an action that is not allowed."""
-
 ENDED = frozenset({"page-crashed", "guard-lost"})
-"""Codes of errors after which the whole browser may be gone."""
-
 ON_ELEMENT = frozenset({"click", "fill", "select", "check", "uncheck", "hover"})
-"""Actions that need a ref."""
-
 WITH_VALUE = {"fill": "value", "select": "value", "press": "key"}
-"""Actions that need a value, and the field of the node that has it."""
 
 _SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
@@ -104,15 +93,12 @@ def written(fields: Mapping[str, Json], secrets: Sequence[str], allowed: Sequenc
 
 
 class ScoutActions:
-    """Does the actions that one model requests."""
-
     def __init__(self, build: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
         """``mine`` are the only tabs in which it may act; tabs that these open are added."""
         self._build, self._looks, self._mine = build, looks, mine
         self._observer = cast("observer.PageObserver", build.observer)
 
     async def navigate(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
-        """Load an address in a tab; the first opens the browser."""
         async with self._observer.scout.used() as session:
             if self._mine is not None and self._mine[0] not in session.tabs.named:
                 await session.tabs.open(self._mine[0])
@@ -134,12 +120,10 @@ class ScoutActions:
             return await self._do(call, session, page, {"action": "open_tab", "url": url}, tab=name)
 
     async def close_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
-        """Close a tab."""
         async with self._observer.scout.there() as session:
             return await self._do(call, session, self._page(arguments["name"]), {"action": "close_tab"})
 
     async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
-        """Do one action in a tab."""
         action, ref, value = str(arguments["action"]), arguments["ref"], arguments["value"]
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"])
@@ -299,7 +283,6 @@ class ScoutActions:
     async def _reported(
         self, page: Tab, earlier: Observation | None, ours: Sequence[str], what: str, error: dict[str, Json] | None
     ) -> turn.Outcome:
-        """Report an action, and the page after it."""
         more, theirs, whole = await self._looks.after(page, earlier)
         said = "\n".join(filter(None, [*ours, more]))
         told = await self._looks.told(page, said, f"{what}\n{theirs}", whole=whole)
@@ -333,7 +316,6 @@ class ScoutActions:
 
 
 def _options(value: str) -> Json:
-    """Return the options of a list: several are a JSON array."""
     if value.lstrip().startswith("["):
         try:
             several = json.loads(value)

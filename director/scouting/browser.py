@@ -127,7 +127,7 @@ class Browser:
         raise ModelError(
             "scout-ended",
             "the scout's browser has ended, with its tabs and what was signed in there",
-            fix="`debug_navigate` opens it anew",
+            fix="`debug_navigate` opens it again",
         )
 
     async def shut(self, names: Sequence[str]) -> None:

@@ -43,8 +43,6 @@ _STATUS = isolated_world.Script[int]("() => performance.getEntriesByType('naviga
 
 @dataclasses.dataclass(slots=True)
 class _Seen:
-    """Observations of one tab."""
-
     view: Observation
     address: str
     shown: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
@@ -248,7 +246,6 @@ class PageObserver(Observer):
         return element
 
     async def status(self, page: Tab) -> int | None:
-        """Return the status of the page's document; None if unknown."""
         if page.dialog is not None:
             return None
         with contextlib.suppress(Error, TimeoutError, RunOpsError):

@@ -33,8 +33,6 @@ _FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
 
 
 class Looking:
-    """Observes pages for one model."""
-
     def __init__(
         self, build: BuildContext, observer: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
     ) -> None:

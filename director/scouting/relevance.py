@@ -60,7 +60,7 @@ def chosen(view: Observation, instruction: str, most: int = MOST, known: Collect
         return whole
     scores = _scores(lines, wanted(instruction))
     if not scores:
-        return f"{head}\n(none of the words stands on the page; it begins so)\n{view.render(most - 60).partition(NEW_LINE)[2]}"
+        return f"{head}\n(none of the words is on the page; its beginning:)\n{view.render(most - 60).partition(NEW_LINE)[2]}"
     least = max(scores.values()) * LEAST
     scores = {number: score for number, score in scores.items() if score >= least}
     taken: set[int] = set()

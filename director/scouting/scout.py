@@ -54,7 +54,6 @@ class Scouting(subagents.SubagentCall):
     budget = BUDGET
 
     def __init__(self, build: BuildContext) -> None:
-        """The models are set later: ``employ``."""
         super().__init__(build.state, build.listener)
         self._build = build
 
@@ -114,7 +113,7 @@ class _Tools(subagents.SubagentTools):
             # Its parent can do it, and wait for the answer.
             error = ModelError(
                 "scout-unasked",
-                "a person must be asked for it, and nobody is there now",
+                "a person must be asked for it, and none is there now",
                 fix="leave it, and say in the report what would have to be done",
             ).as_json()
             return turn.Outcome(call_checks.told(error), error=error)

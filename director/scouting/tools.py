@@ -59,7 +59,7 @@ class ActionTool(OfBuild):
 def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
     """Return the outcome of an interrupted action by the log of its run: done, perhaps done, not begun."""
     observer = cast("observer.PageObserver", build.observer)
-    gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
+    gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it again"
     if observer.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
     attempts: list[log_attempts.Attempt] = []
@@ -76,7 +76,6 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools, most important first."""
     return of_thread(build, entries.SESSION_THREAD)
 
 

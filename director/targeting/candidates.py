@@ -138,9 +138,9 @@ def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[li
     if proof.around is not None:
         ours.append("`anchor` does not find it alone, so it is left out here; try one of the texts around the element")
     if best.placed and best.holds and best.target.within is not None:
-        ours.append("only its place tells it apart there: check after the action that it was the right one")
+        ours.append("only its position distinguishes it there: check after the action that it was the right one")
     elif best.placed:
-        ours.append("only its place tells it apart, and that changes: give an `anchor`, or have the page changed")
+        ours.append("only its position distinguishes it, and that changes: give an `anchor`, or have the page changed")
     elif not best.holds:
         ours.append("this proof failed: point at the row or part around it, or give an `anchor`")
     elif "very text" in best.way.why:

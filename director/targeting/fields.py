@@ -25,7 +25,6 @@ class Field:
     css: str
     attribute: str | None
     said: str
-    """Its text in that row."""
     found: int
     """Number of rows that have it exactly once."""
     several: bool

@@ -105,4 +105,3 @@ COPY = isolated_world.Script[str](
 """The current page as HTML that runs and loads nothing."""
 
 PASTE = isolated_world.Script[None]("(html) => { document.documentElement.innerHTML = html; }", None)
-"""Puts such a page into a blank one."""

@@ -91,7 +91,7 @@ async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str]
             continue
         placed = Target.model_validate({**way.fields, "nth": match.index})
         where = f" in {way.why.partition(' in ')[2]}" if around is not None else ""
-        return [Candidate(placed, dataclasses.replace(way, why=f"its place among its like{where}"), placed=True)]
+        return [Candidate(placed, dataclasses.replace(way, why=f"its position among similar ones{where}"), placed=True)]
     return []
 
 

@@ -37,8 +37,6 @@ PROPOSE = tool(
 
 
 class Propose(OfBuild):
-    """Only observes the page."""
-
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.observer)

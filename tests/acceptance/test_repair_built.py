@@ -26,20 +26,21 @@ nodes:
   - id: total
     type: browser_query
     query: text
-    target: {{css: "#total"}}   # stands at the end
-    timeout: 0.5
+    target: {{css: p}}   # stands at the end
+    verify: [{{visible: {{css: "#total"}}}}]
+    timeout: 0.2
 output: "{{{{ total }}}}"
 """
 PART = (
     "version: 1\nnodes: [{id: head, type: browser_query, query: text, target: {role: heading}}]\noutput: '{{ head }}'\n"
 )
 PAGE = "<!doctype html><title>Till</title><h1>Till</h1><p {}>5</p>"
-YAML = "{id: total, type: browser_query, query: text, target: {css: p.sum}, timeout: 0.5}"
+YAML = "{id: total, type: browser_query, query: text, target: {css: p.sum}, timeout: 0.2}"
 
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Builds, str]]:
-    """A project with a run that failed: what it read is called by a word that nothing on the page is called alike. The workflow uses a file beside it."""
+    """A project with a run that failed: its `verify` names a word that nothing on the page is called alike, so that nothing is waited for. The workflow uses a file beside it."""
     builds = builds_rig.of(tmp_path_factory.mktemp("till"))
     with serve() as site:
         _serve(site)
@@ -72,7 +73,7 @@ def test_a_model_fixes_what_no_candidate_did(failed: tuple[Builds, str]) -> None
     ours, fence, page = first.partition(page_text.BEGIN)
     assert "Fix the step `total`" in ours
     assert fence
-    assert "target-not-found" in page
+    assert "verify-failed" in page
     assert page.index('heading "Till"') < page.index('"5"') < page.index(page_text.END)
     assert "runops build --resume" in told.stderr.splitlines()[-1]
 

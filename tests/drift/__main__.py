@@ -28,7 +28,7 @@ async def main(names: list[str]) -> int:
                 tried.append(one)
                 sys.stdout.write(f"{one.line()}\n")
                 if names:
-                    told = [*one.outcome.found.why, *one.outcome.tried, one.patch]
+                    told = [one.outcome.found.why, *one.outcome.tried, one.patch]
                     sys.stdout.write("".join(f"    {each}\n" for each in told))
                 sys.stdout.flush()
     right = sum(each.classified for each in tried)

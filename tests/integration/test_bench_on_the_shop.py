@@ -64,7 +64,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     assert 'textbox "Username"' in told
     assert '= "admin"' in told
     told = await execute(build, "submit")
-    assert "on the page as it stood; redone first, to come there: pass" in told
+    assert "on the current page; redone first, to get there: pass" in told
     assert f"url: {shop.url}/login -> {shop.url}/orders" in told
     assert shop.password not in told
     assert 'heading "Orders"' in told
@@ -162,5 +162,5 @@ nodes:
     assert "Failed to load" not in told[1]
     assert "\n3 bad  ok, but the site answered 500\n" in told[1]
     assert "\n4 items  failed (error-page, before its action), on an error page (500)\n" in told[1]
-    assert told[0].startswith("the site answered 500 behind `bad`\nstopped at the first failure")
+    assert told[0].startswith("the site answered 500 after `bad`\nstopped at the first failure")
     assert "lost" not in told[1]

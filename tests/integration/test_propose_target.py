@@ -219,7 +219,7 @@ async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_
     await show(shop, f"{served.origin}/", "Orders")
     said, target = await told(shop, await ref_of(shop, "#grid :nth-child(2)"))
     assert target == {"text": "x", "nth": 1}
-    assert "only its place tells it apart" in said
+    assert "only its position distinguishes it" in said
 
 
 async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: BuildContext, served: site.Site) -> None:

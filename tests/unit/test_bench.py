@@ -78,13 +78,13 @@ async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
     """The live page is resumed where it is just that; what was typed is typed again on a kept state; an action that lies between is refused."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     assert (await rig.execute("submit"))["submit"] == "ok"
-    assert "redone first, to come there: open, user" in rig.told
+    assert "redone first, to get there: open, user" in rig.told
     assert "on a new browser" in rig.told
     assert await rig.execute("seen") == {"seen": "ok"}
-    assert "on the page as it stood" in rig.told
+    assert "on the current page" in rig.told
     # Once more: the page is behind the action by now, and what was typed before it is no part of a state.
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
-    assert "on the state kept after `open`; redone first, to come there: user" in rig.told
+    assert "on the state kept after `open`; redone first, to get there: user" in rig.told
     assert [browser.page.filled for browser in rig.bench.opened] == [{'text="user"': "admin"}] * 2
     assert rig.bench.opened[0].closed
     rig.edit("value: admin", "value: other")
@@ -252,7 +252,7 @@ async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> 
     assert "(target-covered, before its action)" in rig.told
     assert "not executed: seen, long" in rig.told
     assert await rig.execute("submit") == {"submit": "failed"}
-    assert "on the page as it stood" in rig.told
+    assert "on the current page" in rig.told
     assert "after its action: it may have happened" in rig.told
     assert await rig.execute("seen", begin="live") == {"seen": "ok"}
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
@@ -319,7 +319,7 @@ async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(t
     assert await rig.execute("rows", begin="live") == {"rows": "ok"}
     rig.edit("text: End", "text: Home")
     assert rig.bench.marks() == dict.fromkeys(("open", "rows", "count"), "done") | {"end": "stale: edited since"}
-    judge = rig.bench.known.judge(rig.bench.known.places)
+    judge = rig.bench.results.freshness(rig.bench.results.places)
     turn = judge.record("look", {"each": "[#b]"})
     assert turn is not None
     assert judge.why(turn) is None
@@ -329,7 +329,7 @@ async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(t
 
 
 async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> None:
-    """Of a longer one its first item or each field, of a loop its last turn too, and with which tool the whole is read; inside a loop none has it by name."""
+    """Of a longer one its first and last item or each field, and with which tool the whole is read; inside a loop none has it by name."""
     rig = Rig(
         tmp_path,
         """
@@ -348,9 +348,9 @@ async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> Non
     lines = {line.partition(" = ")[0]: line for line in rig.told.splitlines() if " = " in line}
     assert '"the end"}]' in lines["short"]
     assert lines["long"].startswith('long = [{"no": "first"')
-    assert "last" not in lines["long"]
     assert lines["long"].endswith("(3); whole: get_workflow_variables key=long")
-    assert ("first" in lines["each"], "middle" in lines["each"], '"last"' in lines["each"]) == (True, False, True)
+    for name in ("long", "each"):
+        assert ("first" in lines[name], "middle" in lines[name], '"last"' in lines[name]) == (True, False, True)
     assert all(name in lines["wide"] for name in ('"one"', '"two"', "key=wide"))
     assert lines["nil"] == "nil = [] (empty)"
     await rig.execute("same", item="1")
@@ -434,7 +434,7 @@ async def test_a_fix_begins_where_the_run_that_failed_had_come_to(
     await rig.bench.take_over(failed.run)
     assert rig.bench.values()["twice"] == 8
     assert (await rig.execute("send"))["send"] == "held"
-    assert "on the state kept after `orders`; redone first, to come there: mine" in rig.told
+    assert "on the state kept after `orders`; redone first, to get there: mine" in rig.told
     assert rig.bench.opened[-1].page.url == "http://127.0.0.1:8765/orders"
     assert rig.site.actions == ['text="submit"']
     other = Rig(tmp_path / "other", nodes.replace("value: admin", "value: other"), site(), policy="hold")
@@ -477,13 +477,13 @@ async def test_an_error_behind_an_action_is_said_first(tmp_path: Path) -> None:
     rig = Rig(tmp_path, f"{SIGN_IN}{READS}\n{enters}", site())
     rig.bench.fake.answered = 400
     await rig.execute("open,seen", begin="fresh")
-    assert rig.told.startswith("the site answered 400 behind `open`\nnot all well: 2 of 2")
+    assert rig.told.startswith("the site answered 400 after `open`\nnot all well: 2 of 2")
     assert "open  ok, but the site answered 400\n" in rig.told
     assert "seen  ok, but on an error page (400)\n" in rig.told
     await rig.execute("submit", begin="live")
-    assert rig.told.startswith("the site answered 400 behind `submit`: look whether it was done\nnot all well: 1 of 1")
+    assert rig.told.startswith("the site answered 400 after `submit`: look whether it was done\nnot all well: 1 of 1")
     await rig.execute("enters", begin="live")
-    assert rig.told.startswith("the site answered 400 behind `enters`: look whether it was done\nnot all well: 1 of 1")
+    assert rig.told.startswith("the site answered 400 after `enters`: look whether it was done\nnot all well: 1 of 1")
     await rig.execute("seen", begin="live")
     assert rig.told.startswith("`seen` worked on an error page of the site (400)\nnot all well: 1 of 1")
     rig.bench.fake.answered = None
@@ -510,7 +510,7 @@ async def test_a_document_is_shown_once_and_then_what_changes(tmp_path: Path) ->
 
     await rig.execute("open,list")
     assert pages() == (1, 0)
-    assert "behind it:\n[page]\npage " in rig.told.partition("\n2 list  ok\n")[2]
+    assert "after it:\n[page]\npage " in rig.told.partition("\n2 list  ok\n")[2]
     await rig.execute("seen", begin="live")
     assert pages() == (0, 1)
     await rig.execute("long")
@@ -580,7 +580,7 @@ async def test_a_held_action_ends_it_and_is_no_failure(tmp_path: Path) -> None:
     assert "would do:" in rig.told
     assert rig.site.actions == []
     assert await rig.execute("submit") == {"submit": "held"}
-    assert "on the page as it stood" in rig.told
+    assert "on the current page" in rig.told
     assert not [each for each in rig.build.writer.history.actions.values() if each.result and each.result.error]
 
 

@@ -66,13 +66,13 @@ PLACES = places_of(TEXT)
 )
 def test_a_selection_means_these(text: str, ids: list[str]) -> None:
     """In the order of the file, each once, what stands in a chosen container not beside it, and of a container that continues after a range only its part."""
-    assert list(node_map.chosen(text, PLACES).ids) == ids
+    assert list(node_map.select(text, PLACES).ids) == ids
 
 
 def test_a_step_path_names_the_turn() -> None:
     """By key or number, also where the key holds a comma."""
-    assert node_map.chosen("each[#a,b]/h/try/e", PLACES).items == {"each": "a,b"}
-    assert node_map.chosen("each[2]/h", PLACES).items == {"each": "2"}
+    assert node_map.select("each[#a,b]/h/try/e", PLACES).items == {"each": "a,b"}
+    assert node_map.select("each[2]/h", PLACES).items == {"each": "2"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_step_path_names_the_turn() -> None:
 def test_what_means_nothing_is_refused_with_what_was_meant(text: str, told: str) -> None:
     """In words."""
     with pytest.raises(ModelError) as refused:
-        node_map.chosen(text, PLACES)
+        node_map.select(text, PLACES)
     assert refused.value.code == "node-unknown"
     assert told in f"{refused.value.message} {refused.value.fix}"
 
@@ -102,7 +102,7 @@ def test_what_means_nothing_is_refused_with_what_was_meant(text: str, told: str)
 def test_any_text_means_nodes_or_is_refused(text: str) -> None:
     """Nothing else comes of it, and no node is meant twice, by itself or within another."""
     try:
-        chosen = node_map.chosen(text, PLACES).ids
+        chosen = node_map.select(text, PLACES).ids
     except ModelError:
         return
     covered = [each.id for node_id in chosen for each in PLACES.below(node_id)]
@@ -177,7 +177,7 @@ def test_a_value_counts_if_and_only_if_it_would_come_out_so_again(
         known, value = judge.value((f"n{number}",), {})
         assert known == (not touched(number))
         assert not known or value == value_of(number, rests, otherwise)
-        lacks = judge.lacks(f"n{number}", {}, (), ())
+        lacks = judge.missing(f"n{number}", {})
         assert bool(lacks) == any(map(touched, rests[number]))
         if not lacks:
             continue
@@ -185,8 +185,8 @@ def test_a_value_counts_if_and_only_if_it_would_come_out_so_again(
         told = judge.refresh(lacks)
         assert told is not None
         fresh = dict(records)
-        for each in node_map.chosen(told, now).ids:
-            assert not FreshnessCheck(now, fresh, {}, {}).lacks(each, {}, (), ())
+        for each in node_map.select(told, now).ids:
+            assert not FreshnessCheck(now, fresh, {}, {}).missing(each, {})
             fresh[each] = ran(int(each[1:]), rests, otherwise, now)
         assert FreshnessCheck(now, fresh, {}, {}).value((f"n{number}",), {})[0]
 
@@ -200,7 +200,7 @@ def test_a_pin_is_read_in_the_place_of_what_lacks(made: tuple[list[list[int]], l
     number = data.draw(st.integers(0, len(rests) - 1))
     pins: dict[str, Json] = {f"n{each}": 5 for each in rests[number]}
     judge = FreshnessCheck(places, {}, {}, pins)
-    assert judge.lacks(f"n{number}", {}, (), ()) == []
+    assert judge.missing(f"n{number}", {}) == []
     assert {each for each in places.all if judge.value((each,), {})[0]} == set(pins)
 
 

@@ -242,7 +242,7 @@ async def test_a_check_that_held_before_the_action_tells_nothing(tmp_path: Path,
     ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert "hint: verify-held-before: pay. All rules of `verify` held just before the action" in ran.told
     outcome = await finish(opened(tmp_path / "a", text))
-    assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` tells nothing of it" in outcome.told
+    assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` does not prove it" in outcome.told
     told = await finish(opened(tmp_path / "b", TEXT))
     assert "pay: done in 2 of 2 runs\n" in f"{told.told}\n"
 

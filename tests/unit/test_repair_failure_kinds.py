@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director.repair import failure_kinds
+from director.repair import candidates, failure_kinds
 from director.repair.failure_kinds import Failure, PageGlance, PageLook, classify
 from nodes.targets import Target
 
@@ -92,7 +92,7 @@ def test_each_kind_is_told_by_what_speaks_for_it(
     found = classify(failure, then, now)
     assert found.kind == kind
     assert found.why
-    assert found.fix
+    assert found.advice
 
 
 TEXTS = st.text(max_size=30)
@@ -129,5 +129,5 @@ def test_an_error_of_the_site_is_never_fixed_in_the_file(
 @given(st.text(alphabet="ab1 ", min_size=1, max_size=8).filter(str.strip), TEXTS)
 def test_a_text_is_found_as_whole_words_only(word: str, around: str) -> None:
     """What stands on the page as it is is found; with a letter at its end it is another word."""
-    assert failure_kinds.says(f"x {word} y", word)
-    assert not failure_kinds.says(f"q{word.strip()}q", word)
+    assert candidates.is_in(word, f"x {word} y")
+    assert not candidates.is_in(word, f"q{word.strip()}q")

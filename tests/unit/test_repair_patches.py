@@ -104,7 +104,7 @@ def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: 
     loaded = reader.load(file)
     patch = patch_files.Patch.of(file, patches.with_timeout(loaded, "pay", 9.0))
     git = shutil.copytree(ours, tmp_path / "git")
-    (git / "p.patch").write_bytes(patch.unified().encode())
+    (git / "p.patch").write_bytes(patch.unified("w.yaml").encode())
     subprocess.run(
         ["git", "apply", "--unsafe-paths", "p.patch"],
         cwd=git,

@@ -212,7 +212,7 @@ class _Repair:
                 "path": each.path,
                 "what": each.what,
                 "file": str(each.file),
-                "others": [] if each.told else list(each.others),
+                "others": [] if each.evident else list(each.others),
             }
             for each in proof.repairs
         ]
@@ -268,7 +268,7 @@ class _Repair:
             path=failure.path,
             code=failure.code,
             kind=found.found.kind,
-            why=list(found.found.why),
+            why=[found.found.why],
             next=_none(found) if fix is None else self.look(fix),
             fix=fix,
             tried=list(found.tried),
@@ -284,7 +284,7 @@ class _Repair:
         hindered: str | None,
     ) -> list[str]:
         kind, path = found.found.kind, found.case.failure.path
-        rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.found.why]
+        rows: list[tuple[str, str]] = [("why", one_line(found.found.why))]
         if self._changed:
             rows.append(("file", "it has changed since the run began; the present file was examined"))
         if found.case.gone:
@@ -327,4 +327,4 @@ def _of_model(built: outcome.Outcome | None, hindered: str | None) -> list[tuple
 def _none(found: repair.Outcome) -> str:
     if found.works_now and found.found.kind == "slow page":
         return "none is needed: the step finds what it looks for now"
-    return "none: run the file as it is now" if found.case.gone else found.found.fix
+    return "none: run the file as it is now" if found.case.gone else found.found.advice
