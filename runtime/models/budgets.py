@@ -94,14 +94,14 @@ class Account:
 
     def _parts(self, need: Amount) -> Iterator[tuple[BudgetPart, Decimal, Decimal, Decimal]]:
         """Yield each part that is limited, with its limit, what was spent, and what is needed."""
-        budget, spent = self.budget, self.spent
+        budget, amount = self.budget, self.spent
         parts: list[tuple[BudgetPart, Decimal | int | None, Decimal, Decimal]] = [
-            ("calls", budget.calls, Decimal(spent.calls), Decimal(need.calls)),
-            ("tokens", budget.tokens, Decimal(spent.tokens), Decimal(need.tokens)),
-            ("money", budget.money, spent.dollars or Decimal(0), need.dollars or Decimal(0)),
-            ("time", budget.time, Decimal(repr(round(spent.seconds, 3))), Decimal(0)),
+            ("calls", budget.calls, Decimal(amount.calls), Decimal(need.calls)),
+            ("tokens", budget.tokens, Decimal(amount.tokens), Decimal(need.tokens)),
+            ("money", budget.money, amount.dollars or Decimal(0), need.dollars or Decimal(0)),
+            ("time", budget.time, Decimal(repr(round(amount.seconds, 3))), Decimal(0)),
         ]
-        yield from ((part, Decimal(limit), *rest) for part, limit, *rest in parts if limit is not None)
+        yield from ((part, Decimal(limit), spent, needed) for part, limit, spent, needed in parts if limit is not None)
 
     def _reached(
         self, part: BudgetPart, limit: Decimal, spent: Decimal, needed: Decimal, larger: Budget

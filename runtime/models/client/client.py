@@ -222,7 +222,7 @@ class Client:
         status, code, kind = error.status_code, parsing.word(error.code), parsing.word(error.type)
         headers: Mapping[str, str] = error.response.headers
         evidence: dict[str, Json] = {"status": status, **({"code": code} if code else {})}
-        later = {"again": True, "wait": retry_after(headers), "partial": heard.text}
+        later: dict[str, Any] = {"again": True, "wait": retry_after(headers), "partial": heard.text}
 
         def refused(
             of: type[RunOpsError], name: str, said: str, fix: str, *, sent: bool = False, **more: Any
