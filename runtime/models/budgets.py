@@ -94,14 +94,15 @@ class Account:
 
     def _parts(self, need: Amount) -> Iterator[tuple[BudgetPart, Decimal, Decimal, Decimal]]:
         """Yield each part that is limited, with its limit, what was spent, and what is needed."""
-        budget, amount = self.budget, self.spent
-        parts: list[tuple[BudgetPart, Decimal | int | None, Decimal, Decimal]] = [
-            ("calls", budget.calls, Decimal(amount.calls), Decimal(need.calls)),
-            ("tokens", budget.tokens, Decimal(amount.tokens), Decimal(need.tokens)),
-            ("money", budget.money, amount.dollars or Decimal(0), need.dollars or Decimal(0)),
-            ("time", budget.time, Decimal(repr(round(amount.seconds, 3))), Decimal(0)),
-        ]
-        yield from ((part, Decimal(limit), spent, needed) for part, limit, spent, needed in parts if limit is not None)
+        budget, spent = self.budget, self.spent
+        if budget.calls is not None:
+            yield "calls", Decimal(budget.calls), Decimal(spent.calls), Decimal(need.calls)
+        if budget.tokens is not None:
+            yield "tokens", Decimal(budget.tokens), Decimal(spent.tokens), Decimal(need.tokens)
+        if budget.money is not None:
+            yield "money", budget.money, spent.dollars or Decimal(0), need.dollars or Decimal(0)
+        if budget.time is not None:
+            yield "time", budget.time, Decimal(repr(round(spent.seconds, 3))), Decimal(0)
 
     def _reached(
         self, part: BudgetPart, limit: Decimal, spent: Decimal, needed: Decimal, larger: Budget
