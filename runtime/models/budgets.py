@@ -82,7 +82,7 @@ class Account:
 
     def check(self, need: Amount) -> None:
         """Raise BudgetReached where a request that may cost ``need`` does not fit."""
-        over = [
+        over: list[tuple[BudgetPart, Decimal, Decimal, Decimal]] = [
             (part, limit, spent, needed)
             for part, limit, spent, needed in self._parts(need)
             if spent + needed > limit or (part == "time" and spent >= limit)

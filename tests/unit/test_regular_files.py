@@ -65,7 +65,6 @@ OTHERS = {
     "runtime/browser/chromium/watcher.py": "the same, and a log that it makes itself",
     "runtime/browser/page/downloads.py": "opens a count of downloads, and no file",
     "runtime/cli/main.py": "opens the device that swallows all",
-    "runtime/cli/app.py": "makes a file of its own",
     "runtime/system/files.py": "makes files of its own, and syncs folders",
     "runtime/testing/store_suite.py": "reads what a test has written",
 }
