@@ -79,7 +79,7 @@ class Effect:
         return "held" in self.outcomes
 
     @property
-    def lacks(self) -> bool:
+    def missing(self) -> bool:
         """True if no run did it, though none was withheld at it."""
         return not self.done and not self.held
 
@@ -87,7 +87,7 @@ class Effect:
     def name(self) -> str:
         return self.key.rpartition("/")[2]
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Describe its outcomes and in how many of the runs they occurred."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
@@ -99,11 +99,11 @@ class Effect:
             "failed": "failed",
             "passed by": "tried without success",
         }
-        told = [f"{words} in {n} of {runs}" for kind, words in kinds.items() if (n := self.outcomes.count(kind))]
-        told = told or ["never reached"]
+        parts = [f"{words} in {n} of {runs}" for kind, words in kinds.items() if (n := self.outcomes.count(kind))]
+        parts = parts or ["never reached"]
         if self.alone and not self.done:
-            told.append("done by itself on the bench, in no whole run")
-        return f"{'; '.join(told)}{moot}"
+            parts.append("done by itself on the bench, in no whole run")
+        return f"{'; '.join(parts)}{moot}"
 
 
 def outcomes_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
@@ -200,7 +200,7 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
         return f"up to {' and '.join(held)} (held: ready, not done){but}"
     if not ran or not all(each.status == "passed" for each in ran):
         return "not"
-    lacking = [*(f"{each.key} ({each.words()})" for each in every if not each.done), *others]
+    lacking = [*(f"{each.key} ({each.describe()})" for each in every if not each.done), *others]
     named = {each.partition(" (")[0] for each in lacking}
     lacking += [each for key, each in doubts.items() if key not in named]
     return f"all but {', '.join(lacking)}" if lacking else FULL
@@ -221,13 +221,13 @@ def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
 def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
     """Return the names of what the runs leave unproved though nothing was withheld, and of outputs that are empty in all of them."""
     held = any(each.held is not None for each in ran)
-    lacking = [each.name for each in every if each.lacks and not held]
+    lacking = [each.name for each in every if each.missing and not held]
     return list(dict.fromkeys([*lacking, *empty_names([each.output for each in ran if each.status == "passed"])]))
 
 
 def next_step(every: Sequence[Effect]) -> str:
     """Return the next step if actions were done on the bench and in no whole run; empty if there are none."""
-    names = dict.fromkeys(f"`{each.name}`" for each in every if each.alone and each.lacks)
+    names = dict.fromkeys(f"`{each.name}`" for each in every if each.alone and each.missing)
     if not names:
         return ""
     return (

@@ -57,7 +57,7 @@ class RunDraft(OfBuild):
             ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
             lines = [report.text_of(ran, loaded)]
-            lines += [f"actions: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"] if every else []
+            lines += [f"actions: {'; '.join(f'{each.key}: {each.describe()}' for each in every)}"] if every else []
             more = proofs.next_step(every) if ran.status == "passed" else ""
             lines += [f"next: {more}"] if more else []
             lines += [finish.ahead(build, fit, ran, more)] if ran.went_well else []
@@ -84,8 +84,8 @@ class Finish(OfBuild):
         said = finish.FinishRequest(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
             return await barrier.done(build.writer, FINISH, arguments, place, lambda _call: self._given_up(said))
-        if lacking := finish.lacks(build, said):
-            told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finish.foreseen(build, said)
+        if lacking := list(finish.missing(build, said)):
+            told = "\n".join(["not done; missing:", *map(str, lacking)]) + finish.foreseen(build, said)
             said_too = build.writer.masker.text(f"{told}{finish.hints(build)}")
             return turn.Outcome(said_too, error=build.writer.masker.json(_unfinished(told)))
         loaded = draft_runs.as_saved(build)
@@ -115,7 +115,7 @@ class Finish(OfBuild):
             return turn.Outcome(f"{told}{finish.hints(build)}", error=_unfinished(told))
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
-        told += [f"{each.key}: {each.words()}" for each in proof.effects]
+        told += [f"{each.key}: {each.describe()}" for each in proof.effects]
         if "fix" in value:
             told.append(f"the change is left for review: {value['fix']['kept']}")
         if proof.not_executed:
