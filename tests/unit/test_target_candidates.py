@@ -63,7 +63,7 @@ def test_a_proposal_is_bounded_and_its_best_is_whole(several: list[Candidate], u
     assert yaml.safe_load(text) == {"target": proof.found[0].fields}
     assert proof.found[0].score == max(each.score for each in several)
     if proof.found[0].placed:
-        assert any("only its place" in line for line in ours)
+        assert any("only its position" in line for line in ours)
 
 
 def test_what_looks_like_an_expression_is_only_text() -> None:
