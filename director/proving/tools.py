@@ -69,7 +69,7 @@ class RunDraft(OfBuild):
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return found_out(self._build, call)
+        return interrupted(self._build, call)
 
 
 class Finish(OfBuild):
@@ -130,16 +130,16 @@ class Finish(OfBuild):
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return found_out(self._build, call)
+        return interrupted(self._build, call)
 
 
-def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
+def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
     """Return the text for a call that a crash interrupted: its finished runs, and the last step of the last one."""
-    told: list[str] = []
+    ran: list[str] = []
     for number, run in enumerate(build.runs.of(call), 1):
         past = build.runs.past(run)
         if past is None:
-            told.append(f"run {number} ({run}) left nothing that can be read")
+            ran.append(f"run {number} ({run}): its log cannot be read")
             continue
         open_steps = [briefs.ours(each.call.path) for each in past.open_calls()]
         state = past.status if past.ending is not None else "broken off"
@@ -147,11 +147,10 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
             state = f"held at {briefs.ours(held)}"
         if open_steps:
             state += f" at {', '.join(open_steps)}, which may have happened"
-        told.append(f"run {number} ({run}): {state}")
-    ran = "; ".join(told) or "no run of it was begun"
+        ran.append(f"run {number} ({run}): {state}")
     error = ModelError(
         "interrupted",
-        f"`{call.action}` was interrupted, and has no result: {ran}",
+        f"`{call.action}` was interrupted, and has no result: {'; '.join(ran) or 'no run of it was begun'}",
         fix="what a run did on the site stays done: look at it, then call again; all runs are repeated",
     )
     return turn.Outcome("", error=build.writer.masker.json(error.as_json()))

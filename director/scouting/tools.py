@@ -53,10 +53,10 @@ class ActionTool(OfBuild):
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome by its run's log. After a crash its browser is gone with the process that owned it."""
-        return found_out(self._build, call)
+        return interrupted(self._build, call)
 
 
-def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
+def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
     """Return the outcome of an interrupted action by the log of its run: done, perhaps done, not begun."""
     observer = cast("observer.PageObserver", build.observer)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it again"
