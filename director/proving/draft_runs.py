@@ -54,11 +54,11 @@ def prepared(build: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, 
     typed = loaded.check_inputs(inputs)
     _refuse_origins(build, loaded, typed)
     known = build.known()
-    lacking = [each for each in loaded.workflow.secrets if each not in known]
-    if lacking:
+    missing = [each for each in loaded.workflow.secrets if each not in known]
+    if missing:
         raise SetupError(
             "secret-missing",
-            f"not set: {', '.join(lacking)}",
+            f"not set: {', '.join(missing)}",
             fix="only the person can set it in the environment of the build: `ask_user`, or do without",
         )
     if masking.Masker(known).json(typed) != typed:

@@ -172,8 +172,8 @@ def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str
     """Return the requirements of ``finish`` as a line after a run that went well; ``more`` was already reported about actions."""
     times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
     lines = [f"`finish` runs this draft {times} again with the goal's inputs."]
-    lacking = "; ".join(each.what for each in missing(build, FinishRequest(summary="-", unproved="")))
-    lines += [f"Missing for it: {lacking}."] if lacking else []
+    still_missing = "; ".join(each.what for each in missing(build, FinishRequest(summary="-", unproved="")))
+    lines += [f"Missing for it: {still_missing}."] if still_missing else []
     with contextlib.suppress(RunOpsError):
         if fit.loaded.check_inputs(draft_runs.declared(build, fit.loaded)) != fit.inputs:
             return " ".join([*lines, "This run, with other inputs, does not count there."])

@@ -61,9 +61,9 @@ class RunDraft(OfBuild):
             more = proofs.next_step(every) if ran.status == "passed" else ""
             lines += [f"next: {more}"] if more else []
             lines += [finish.ahead(build, fit, ran, more)] if ran.went_well else []
-            told = build.writer.masker.text("\n".join(lines))
+            text = build.writer.masker.text("\n".join(lines))
             failed = ModelError("draft-failed", report.head(ran), fix="fix the draft where it fails")
-            return turn.Outcome(told, told, None if ran.went_well else failed.as_json())
+            return turn.Outcome(text, text, None if ran.went_well else failed.as_json())
 
         return await barrier.done(build.writer, RUN_DRAFT, arguments, place, work)
 
@@ -84,10 +84,10 @@ class Finish(OfBuild):
         said = finish.FinishRequest(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
             return await barrier.done(build.writer, FINISH, arguments, place, lambda _call: self._given_up(said))
-        if lacking := list(finish.missing(build, said)):
-            told = "\n".join(["not done; missing:", *map(str, lacking)]) + finish.foreseen(build, said)
-            said_too = build.writer.masker.text(f"{told}{finish.hints(build)}")
-            return turn.Outcome(said_too, error=build.writer.masker.json(_unfinished(told)))
+        if missing := list(finish.missing(build, said)):
+            text = "\n".join(["not done; missing:", *map(str, missing)]) + finish.foreseen(build, said)
+            shown = build.writer.masker.text(f"{text}{finish.hints(build)}")
+            return turn.Outcome(shown, error=build.writer.masker.json(_unfinished(text)))
         loaded = draft_runs.as_saved(build)
         holds = await build.effects.demand(effects.actions_of(loaded), place=place.path, pins={})
 
@@ -102,25 +102,25 @@ class Finish(OfBuild):
     def _judged(self, proof: finish.Proof, said: finish.FinishRequest) -> turn.Outcome:
         build = self._build
         if not all(each.went_well for each in proof.runs):
-            ours, told = finish.refusal(build, proof)
+            ours, text = finish.refusal(build, proof)
             failed = ModelError("not-proved", ours, fix="fix the draft where it fails")
-            return turn.Outcome(build.writer.masker.text(told), error=build.writer.masker.json(failed.as_json()))
+            return turn.Outcome(build.writer.masker.text(text), error=build.writer.masker.json(failed.as_json()))
         if not finish.is_current(build, proof):
             return _failed(build, finish.CHANGED)
         if (missed := repair_builds.missed(build, proof.loaded, proof.runs)) is not None:
             return _failed(build, missed)
         if names := finish.unsaid(proof, said):
             self._counts = proof
-            told = finish.say_more(proof, names)
-            return turn.Outcome(f"{told}{finish.hints(build)}", error=_unfinished(told))
+            text = finish.say_more(proof, names)
+            return turn.Outcome(f"{text}{finish.hints(build)}", error=_unfinished(text))
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
-        told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
-        told += [f"{each.key}: {each.describe()}" for each in proof.effects]
+        lines = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
+        lines += [f"{each.key}: {each.describe()}" for each in proof.effects]
         if "fix" in value:
-            told.append(f"the change is left for review: {value['fix']['kept']}")
+            lines.append(f"the change is left for review: {value['fix']['kept']}")
         if proof.not_executed:
-            told.append(f"executed in no run: {', '.join(proof.not_executed)}")
-        return turn.Outcome("\n".join(told), value)
+            lines.append(f"executed in no run: {', '.join(proof.not_executed)}")
+        return turn.Outcome("\n".join(lines), value)
 
     async def _given_up(self, said: finish.FinishRequest) -> turn.Outcome:
         value = self._build.writer.masker.json(finish.leave_partial(self._build, said.summary))
@@ -173,5 +173,5 @@ def _failed(build: BuildContext, error: ModelError) -> turn.Outcome:
     return turn.Outcome(build.writer.masker.text(str(error)), error=build.writer.masker.json(error.as_json()))
 
 
-def _unfinished(told: str) -> dict[str, Json]:
-    return ModelError("not-finished", told, fix="see to each of them").as_json()
+def _unfinished(text: str) -> dict[str, Json]:
+    return ModelError("not-finished", text, fix="see to each of them").as_json()

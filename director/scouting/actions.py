@@ -286,15 +286,15 @@ class ScoutActions:
     ) -> turn.Outcome:
         more, theirs, whole = await self._looks.after(page, earlier)
         said = "\n".join(filter(None, [*ours, more]))
-        told = await self._looks.report(page, said, f"{what}\n{theirs}", whole=whole)
-        return dataclasses.replace(told, error=error)
+        outcome = await self._looks.report(page, said, f"{what}\n{theirs}", whole=whole)
+        return dataclasses.replace(outcome, error=error)
 
-    async def _bad_tabs(self, session: Session, told: Tab, before: set[str]) -> list[str]:
+    async def _bad_tabs(self, session: Session, reported: Tab, before: set[str]) -> list[str]:
         """Return warnings about other tabs that opened, and show an error of the site."""
         found: list[str] = []
         for name in [each for each in session.tabs.named if each not in before]:
             tab = session.tabs.get(name)
-            status = await self._observer.status(tab) if tab is not told else None
+            status = await self._observer.status(tab) if tab is not reported else None
             if status is not None and status >= page_tools.BAD:
                 found.append(f"the document in {name} was answered with HTTP status {status}")
         return found

@@ -90,9 +90,9 @@ class Browser:
     async def _open(self) -> Session:
         build = self._build
         private = build.here.kept.private(build.writer.conversation.id)
-        chosen = build.here.settings.model_copy(update={"browser_mode": "shared"})
+        settings = build.here.settings.model_copy(update={"browser_mode": "shared"})
         self.session = await open_browser.open_browser(
-            self._options(), origins=self.origins(), private=private, chosen=chosen
+            self._options(), origins=self.origins(), private=private, chosen=settings
         )
         self._page_errors = page_errors.PageErrors(self.session.page.page.context)
         self.latest = MAIN

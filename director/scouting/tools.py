@@ -67,8 +67,8 @@ def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
         past = build.runs.past(run)
         attempts += past.all_attempts() if past is not None else ()
     if any(each.result is not None and each.result.status == "ok" for each in attempts):
-        told = f"done, before the session was interrupted; {gone}"
-        return turn.Outcome(told, told)
+        text = f"done, before the session was interrupted; {gone}"
+        return turn.Outcome(text, text)
     began = any(each.call.effect == "effect" for each in attempts)
     what = "it was interrupted, and may have happened" if began else "it was interrupted before it was done"
     look = "look at what the site says before it is done again; " if began else ""
