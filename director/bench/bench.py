@@ -126,14 +126,16 @@ class Bench(build_context.Bench):
         rows = [[each] for each in selection.ids] if request.mode == "isolated" else [list(selection.ids)]
         # Reject impossible requests before a person is asked for anything.
         start, _part = plan(rows[0])
-        astray = (
-            start.astray or (request.begin == "live" and len(rows) > 1) or any(plans.gaps(places, row) for row in rows)
+        other_page = (
+            start.other_page
+            or (request.begin == "live" and len(rows) > 1)
+            or any(plans.gaps(places, row) for row in rows)
         )
-        page = self.own.now.page.url if astray and self.own.now is not None and not start.fresh else None
+        page = self.own.now.page.url if other_page and self.own.now is not None and not start.fresh else None
         within = {each.id for node_id in selection.ids for each in places.below(node_id)}
         actions = effects.actions_of(prepared.loaded)
         actions = [(leaf, path) for leaf, path in actions if path.partition("/")[0] in within]
-        holds = await self._build.effects.demand(actions, place=call.path, page=page, astray=astray)
+        holds = await self._build.effects.demand(actions, place=call.path, page=page, other_page=other_page)
         shown = self.own.shown()
         for row in rows:
             done.notes += plans.gaps(places, row)

@@ -6,8 +6,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from typing_extensions import override
-
 from director.bench.records import Lineage
 from director.scouting import observer
 from runtime.browser import borrowed, port
@@ -20,7 +18,6 @@ from runtime.engine import rendering
 from runtime.language import prepare
 from runtime.log import entries
 from runtime.observation.observation import Observation
-from runtime.runs import run
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
@@ -69,11 +66,11 @@ class Browser:
         mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
         own = options.model_copy(update={"mode": mode}) if options is not None else None
         only = {"browser_mode": mode, "keep_browser": False, "linger": 0.0}
-        chosen = self._build.here.settings.model_copy(update=only)
-        return await open_browser.open_browser(own, origins=origins, private=self._private, chosen=chosen)
+        settings = self._build.here.settings.model_copy(update=only)
+        return await open_browser.open_browser(own, origins=origins, private=self._private, chosen=settings)
 
-    def lender(self, prepared: prepare.Prepared) -> run.Browsers:
-        return _Lender(self, prepared)
+    def lender(self, prepared: prepare.Prepared) -> borrowed.Lender:
+        return borrowed.Lender(lambda: self.open(prepared))
 
     # The page in it.
 
@@ -113,19 +110,6 @@ class Browser:
             seeing, page = tab
             seeing.shown(page, text, entries.SESSION_THREAD if whole else None)
             seeing.learned(page, text, entries.SESSION_THREAD)
-
-
-class _Lender(run.Browsers):
-    def __init__(self, browser: Browser, prepared: prepare.Prepared) -> None:
-        self._browser, self._prepared = browser, prepared
-
-    @override
-    async def open(self) -> port.Browser:
-        return borrowed.Lent(await self._browser.open(self._prepared))
-
-    @override
-    async def reattach(self) -> port.Browser | None:
-        return None
 
 
 def _options(prepared: prepare.Prepared) -> BrowserOptions | None:

@@ -33,7 +33,7 @@ class Start:
     lineage: Lineage = ()
     """The nodes that changed the page with which the run begins."""
     how: str = ""
-    astray: bool = False
+    other_page: bool = False
     """True if the page may differ from the one that the draft reaches."""
 
 
@@ -77,7 +77,7 @@ class Planner:
         # A node that opens an address first works from any page.
         opens = getattr(next(on_page, None), "action", None) in effects.OPENS
         if begin == "fresh":
-            return Start(fresh=True, how="a new browser", astray=bool(way) and not opens)
+            return Start(fresh=True, how="a new browser", other_page=bool(way) and not opens)
         if begin == "live":
             if isinstance(live, str):
                 raise ModelError(
@@ -85,7 +85,7 @@ class Planner:
                     f"there is no live page: {live}",
                     fix='use `from` "before", which continues from the last state that was kept, or "fresh"',
                 )
-            return Start(lineage=live, how="the current page", astray=not opens and live != way)
+            return Start(lineage=live, how="the current page", other_page=not opens and live != way)
         before = [place for place, _key in self._places.before(first.id, items)]
         for number in range(len(way), -1, -1):
             redo = before[number:]

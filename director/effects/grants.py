@@ -74,11 +74,11 @@ class Grants:
         page: str | None = None,
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
-        astray: bool = False,
+        other_page: bool = False,
     ) -> run_state.Withholds:
         loaded = self._state.draft.loaded if self._state.draft is not None else None
         given = self._inputs(loaded, inputs)
-        once = place if astray or _SCOUTING.search(place) else ""
+        once = place if other_page or _SCOUTING.search(place) else ""
         pinned = self._state.variables.all() if pins is None else pins
         every = [requests.action(loaded, leaf, path, given, pinned, once) for leaf, path in actions]
         known = {each.path: each for each in every if effects.changes(each.leaf)}
@@ -126,7 +126,7 @@ class Grants:
             return known["answer"] == YES
         # A waiting question is repeated in its first wording: its answer was given to that.
         question = str(known.get("question") or self._question(action, page))
-        told: dict[str, Json] = {
+        record: dict[str, Json] = {
             "answer": None,
             "question": question,
             "what": requests.one_line(action.leaf.summary()),
@@ -136,14 +136,14 @@ class Grants:
         try:
             said = await self._person.ask(question, CHOICES, place=place)
         except Paused:
-            await self._keep(action.key, told, "a person is asked")
+            await self._keep(action.key, record, "a person is asked")
             raise
         answer = " ".join(said.strip().lower().split())
         answer = {"y": YES, "n": NO}.get(answer, answer)
-        told["answer"] = answer if answer in CHOICES else NO
+        record["answer"] = answer if answer in CHOICES else NO
         if answer == HOLD_ALL:
-            await self._keep(ALL, told, "everything is held from here on")
-        await self._keep(action.key, told, f"a person answered: {told['answer']}")
+            await self._keep(ALL, record, "everything is held from here on")
+        await self._keep(action.key, record, f"a person answered: {record['answer']}")
         return answer == YES
 
     async def _keep(self, name: str, value: Json, reason: str) -> None:

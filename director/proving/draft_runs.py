@@ -54,11 +54,11 @@ def prepared(build: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, 
     typed = loaded.check_inputs(inputs)
     _refuse_origins(build, loaded, typed)
     known = build.known()
-    lacking = [each for each in loaded.workflow.secrets if each not in known]
-    if lacking:
+    missing = [each for each in loaded.workflow.secrets if each not in known]
+    if missing:
         raise SetupError(
             "secret-missing",
-            f"not set: {', '.join(lacking)}",
+            f"not set: {', '.join(missing)}",
             fix="only the person can set it in the environment of the build: `ask_user`, or do without",
         )
     if masking.Masker(known).json(typed) != typed:
@@ -168,27 +168,24 @@ def counts(build: BuildContext, fit: prepare.Prepared, past: history.History) ->
         if was is None or workflow.does(was.loaded) != workflow.does(fit.loaded):
             return False
     same = {path: each.sha256 for path, each in header.callees.items()} == wanted
-    return same and not _given_otherwise(build, fit, past)
+    return same and not _uploads_changed(build, fit, past)
 
 
 def _hash(text: str) -> str:
     return entries.blob_of(text.encode(), "").sha256
 
 
-def _given_otherwise(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
+def _uploads_changed(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
     """Return whether a file that the run uploaded, and had not kept itself, is gone, or was written since it began."""
     began = dt.datetime.fromisoformat(past.started).timestamp()
-    own = {
-        str(each["path"]) for attempt in past.all_attempts() for each in (attempt.result and attempt.result.files) or ()
-    }
+    own: set[str] = set()
+    uploaded: set[str] = set()
     for attempt in past.all_attempts():
-        if attempt.call.action != "upload":
-            continue
-        given: Json = value_of(attempt.call, build.here.kept)["files"]
-        for path in map(files.to_path, given if isinstance(given, list) else [given]):
-            if path not in own and _changed(fit.loaded.path.parent / path, began):
-                return True
-    return False
+        own |= {str(each["path"]) for each in (attempt.result and attempt.result.files) or ()}
+        if attempt.call.action == "upload":
+            given: Json = value_of(attempt.call, build.here.kept)["files"]
+            uploaded |= set(map(files.to_path, given if isinstance(given, list) else [given]))
+    return any(_changed(fit.loaded.path.parent / path, began) for path in uploaded - own)
 
 
 def _changed(file: Path, since: float) -> bool:
@@ -202,13 +199,15 @@ def _changed(file: Path, since: float) -> bool:
 
 def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
     """Return the keys of the actions that nodes of the current draft did on the bench alone, and in no whole run."""
-    found: set[str] = set()
-    for _run, past in _pasts(build, ("execute_nodes",)):
-        for each in past.all_attempts():
-            place = loaded.find(each.call.path)
-            if place is not None and place.fingerprint == each.call.fingerprint and each.settled and each.acted:
-                found.add(effects.key_of(loaded, each.call.path))
-    return found
+    attempts = [each for _run, past in _pasts(build, ("execute_nodes",)) for each in past.all_attempts()]
+    return {
+        effects.key_of(loaded, each.call.path)
+        for each in attempts
+        if each.settled
+        and each.acted
+        and (place := loaded.find(each.call.path)) is not None
+        and place.fingerprint == each.call.fingerprint
+    }
 
 
 def last_failure(build: BuildContext) -> tuple[str, dict[str, Json]] | None:

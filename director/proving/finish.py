@@ -91,12 +91,8 @@ class Proof:
         return proofs.headline(self.effects, self.runs, [*others[:MOST_OTHERS], *more])
 
 
-def lacks(build: BuildContext, said: FinishRequest) -> list[MissingProof]:
-    """Return all missing requirements that are visible without a run."""
-    return list(_lacks(build, said))
-
-
-def _lacks(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
+def missing(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
+    """Yield all missing requirements that are visible without a run."""
     if not said.summary.strip():
         yield MissingProof("`summary` says nothing", "say what the workflow does and what its output is")
     draft = build.state.draft
@@ -175,16 +171,16 @@ def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest)
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
     """Return the requirements of ``finish`` as a line after a run that went well; ``more`` was already reported about actions."""
     times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
-    told = [f"`finish` runs this draft {times} again with the goal's inputs."]
-    lacking = "; ".join(each.what for each in lacks(build, FinishRequest(summary="-", unproved="")))
-    told += [f"Lacking for it: {lacking}."] if lacking else []
+    lines = [f"`finish` runs this draft {times} again with the goal's inputs."]
+    still_missing = "; ".join(each.what for each in missing(build, FinishRequest(summary="-", unproved="")))
+    lines += [f"Missing for it: {still_missing}."] if still_missing else []
     with contextlib.suppress(RunOpsError):
         if fit.loaded.check_inputs(draft_runs.declared(build, fit.loaded)) != fit.inputs:
-            return " ".join([*told, "This run, with other inputs, does not count there."])
-        told += ["What this one did counts there, too."] if ran.status == "passed" else []
+            return " ".join([*lines, "This run, with other inputs, does not count there."])
+        lines += ["What this one did counts there, too."] if ran.status == "passed" else []
         names = [each for each in _expected(build, fit.loaded, FinishRequest("", "")) if f"`{each}`" not in more]
-        told += [f"Unless a run does or yields it, name in `unproved`, with why: {_listed(names)}."] if names else []
-    return " ".join(told)
+        lines += [f"Unless a run does or yields it, name in `unproved`, with why: {_listed(names)}."] if names else []
+    return " ".join(lines)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -265,7 +261,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
     passed = sum(each.status == "passed" for each in proof.runs)
     lines = [
         f"proved: {headline}; {passed} of {len(proof.runs)} runs passed in fresh browsers",
-        *(f"{each.key}: {each.words()}" for each in every),
+        *(f"{each.key}: {each.describe()}" for each in every),
         f"how it was built and proved: {beside.name}",
     ]
     # If another page of notes is there, it stays, and these are left next to it.
@@ -295,7 +291,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
             for each in proof.runs
         ],
         "not_executed": list[Json](proof.not_executed),
-        "effects": [{"node": each.key, "action": each.said, "what": each.words()} for each in every],
+        "effects": [{"node": each.key, "action": each.said, "what": each.describe()} for each in every],
         "output": proof.runs[-1].output,
         "summary": said.summary,
         "unproved": said.unproved or None,

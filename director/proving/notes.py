@@ -11,7 +11,6 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +123,12 @@ class _Safe(str):
 
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=True, finalize=_line
+        loader=jinja2.PackageLoader("director", "proving"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=True,
+        finalize=_line,
     )
     filters: dict[str, Any] = environment.filters
     filters |= {
@@ -135,8 +139,7 @@ def _template() -> jinja2.Template:
         "line": _line,
         "block": _block,
     }
-    source = resources.files("director").joinpath("proving", "notes.md").read_text(encoding="utf-8")
-    return environment.from_string(source)
+    return environment.get_template("notes.md")
 
 
 def _line(value: object, most: int = A_LINE) -> _Safe:

@@ -79,7 +79,7 @@ class Effect:
         return "held" in self.outcomes
 
     @property
-    def lacks(self) -> bool:
+    def missing(self) -> bool:
         """True if no run did it, though none was withheld at it."""
         return not self.done and not self.held
 
@@ -87,7 +87,7 @@ class Effect:
     def name(self) -> str:
         return self.key.rpartition("/")[2]
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Describe its outcomes and in how many of the runs they occurred."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
@@ -99,11 +99,11 @@ class Effect:
             "failed": "failed",
             "passed by": "tried without success",
         }
-        told = [f"{words} in {n} of {runs}" for kind, words in kinds.items() if (n := self.outcomes.count(kind))]
-        told = told or ["never reached"]
+        parts = [f"{words} in {n} of {runs}" for kind, words in kinds.items() if (n := self.outcomes.count(kind))]
+        parts = parts or ["never reached"]
         if self.alone and not self.done:
-            told.append("done by itself on the bench, in no whole run")
-        return f"{'; '.join(told)}{moot}"
+            parts.append("done by itself on the bench, in no whole run")
+        return f"{'; '.join(parts)}{moot}"
 
 
 def outcomes_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
@@ -200,34 +200,34 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
         return f"up to {' and '.join(held)} (held: ready, not done){but}"
     if not ran or not all(each.status == "passed" for each in ran):
         return "not"
-    lacking = [*(f"{each.key} ({each.words()})" for each in every if not each.done), *others]
-    named = {each.partition(" (")[0] for each in lacking}
-    lacking += [each for key, each in doubts.items() if key not in named]
-    return f"all but {', '.join(lacking)}" if lacking else FULL
+    undone = [*(f"{each.key} ({each.describe()})" for each in every if not each.done), *others]
+    named = {each.partition(" (")[0] for each in undone}
+    undone += [each for key, each in doubts.items() if key not in named]
+    return f"all but {', '.join(undone)}" if undone else FULL
 
 
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
     """Return what the runs leave unproved besides actions: leaves that none reached or that succeeded in none, and fields that are empty in all."""
     actions = {key for _leaf, key in effects.actions_of(loaded)}
-    told: list[str] = []
+    unproved: list[str] = []
     for _leaf, key in effects.leaves_of(loaded):
         if key not in actions and not any(each.became(key) in WELL for each in ran):
             came = any(each.became(key) != "not reached" for each in ran)
-            told.append(f"{key} ({'tried without success' if came else 'executed in no run'})")
+            unproved.append(f"{key} ({'tried without success' if came else 'executed in no run'})")
     empty = empty_names([each.output for each in ran if each.status == "passed"])
-    return [*told, *(f"{name} (always empty)" for name in empty)]
+    return [*unproved, *(f"{name} (always empty)" for name in empty)]
 
 
 def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
     """Return the names of what the runs leave unproved though nothing was withheld, and of outputs that are empty in all of them."""
     held = any(each.held is not None for each in ran)
-    lacking = [each.name for each in every if each.lacks and not held]
-    return list(dict.fromkeys([*lacking, *empty_names([each.output for each in ran if each.status == "passed"])]))
+    undone = [each.name for each in every if each.missing and not held]
+    return list(dict.fromkeys([*undone, *empty_names([each.output for each in ran if each.status == "passed"])]))
 
 
 def next_step(every: Sequence[Effect]) -> str:
     """Return the next step if actions were done on the bench and in no whole run; empty if there are none."""
-    names = dict.fromkeys(f"`{each.name}`" for each in every if each.alone and each.lacks)
+    names = dict.fromkeys(f"`{each.name}`" for each in every if each.alone and each.missing)
     if not names:
         return ""
     return (

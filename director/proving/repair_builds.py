@@ -61,10 +61,8 @@ def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ra
     if repairs is None:
         return None
     key = effects.key_of(loaded, repairs.path)
-    stands = loaded.find(repairs.path) is not None
-    if stands and any(each.became(key) != "not reached" for each in ran):
-        return None
-    if not stands and all(each.status == "passed" for each in ran):
+    kept = loaded.find(repairs.path) is not None
+    if any(each.became(key) != "not reached" for each in ran) if kept else all(each.status == "passed" for each in ran):
         return None
     step = briefs.ours(repairs.path)
     held = next((briefs.ours(each.held) for each in ran if each.held is not None), None)

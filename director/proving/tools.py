@@ -57,19 +57,19 @@ class RunDraft(OfBuild):
             ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
             lines = [report.text_of(ran, loaded)]
-            lines += [f"actions: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"] if every else []
+            lines += [f"actions: {'; '.join(f'{each.key}: {each.describe()}' for each in every)}"] if every else []
             more = proofs.next_step(every) if ran.status == "passed" else ""
             lines += [f"next: {more}"] if more else []
             lines += [finish.ahead(build, fit, ran, more)] if ran.went_well else []
-            told = build.writer.masker.text("\n".join(lines))
+            text = build.writer.masker.text("\n".join(lines))
             failed = ModelError("draft-failed", report.head(ran), fix="fix the draft where it fails")
-            return turn.Outcome(told, told, None if ran.went_well else failed.as_json())
+            return turn.Outcome(text, text, None if ran.went_well else failed.as_json())
 
         return await barrier.done(build.writer, RUN_DRAFT, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return found_out(self._build, call)
+        return interrupted(self._build, call)
 
 
 class Finish(OfBuild):
@@ -84,10 +84,10 @@ class Finish(OfBuild):
         said = finish.FinishRequest(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
             return await barrier.done(build.writer, FINISH, arguments, place, lambda _call: self._given_up(said))
-        if lacking := finish.lacks(build, said):
-            told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finish.foreseen(build, said)
-            said_too = build.writer.masker.text(f"{told}{finish.hints(build)}")
-            return turn.Outcome(said_too, error=build.writer.masker.json(_unfinished(told)))
+        if missing := list(finish.missing(build, said)):
+            text = "\n".join(["not done; missing:", *map(str, missing)]) + finish.foreseen(build, said)
+            shown = build.writer.masker.text(f"{text}{finish.hints(build)}")
+            return turn.Outcome(shown, error=build.writer.masker.json(_unfinished(text)))
         loaded = draft_runs.as_saved(build)
         holds = await build.effects.demand(effects.actions_of(loaded), place=place.path, pins={})
 
@@ -102,25 +102,25 @@ class Finish(OfBuild):
     def _judged(self, proof: finish.Proof, said: finish.FinishRequest) -> turn.Outcome:
         build = self._build
         if not all(each.went_well for each in proof.runs):
-            ours, told = finish.refusal(build, proof)
+            ours, text = finish.refusal(build, proof)
             failed = ModelError("not-proved", ours, fix="fix the draft where it fails")
-            return turn.Outcome(build.writer.masker.text(told), error=build.writer.masker.json(failed.as_json()))
+            return turn.Outcome(build.writer.masker.text(text), error=build.writer.masker.json(failed.as_json()))
         if not finish.is_current(build, proof):
             return _failed(build, finish.CHANGED)
         if (missed := repair_builds.missed(build, proof.loaded, proof.runs)) is not None:
             return _failed(build, missed)
         if names := finish.unsaid(proof, said):
             self._counts = proof
-            told = finish.say_more(proof, names)
-            return turn.Outcome(f"{told}{finish.hints(build)}", error=_unfinished(told))
+            text = finish.say_more(proof, names)
+            return turn.Outcome(f"{text}{finish.hints(build)}", error=_unfinished(text))
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
-        told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
-        told += [f"{each.key}: {each.words()}" for each in proof.effects]
+        lines = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
+        lines += [f"{each.key}: {each.describe()}" for each in proof.effects]
         if "fix" in value:
-            told.append(f"the change is left for review: {value['fix']['kept']}")
+            lines.append(f"the change is left for review: {value['fix']['kept']}")
         if proof.not_executed:
-            told.append(f"executed in no run: {', '.join(proof.not_executed)}")
-        return turn.Outcome("\n".join(told), value)
+            lines.append(f"executed in no run: {', '.join(proof.not_executed)}")
+        return turn.Outcome("\n".join(lines), value)
 
     async def _given_up(self, said: finish.FinishRequest) -> turn.Outcome:
         value = self._build.writer.masker.json(finish.leave_partial(self._build, said.summary))
@@ -130,16 +130,16 @@ class Finish(OfBuild):
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return found_out(self._build, call)
+        return interrupted(self._build, call)
 
 
-def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
+def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
     """Return the text for a call that a crash interrupted: its finished runs, and the last step of the last one."""
-    told: list[str] = []
+    ran: list[str] = []
     for number, run in enumerate(build.runs.of(call), 1):
         past = build.runs.past(run)
         if past is None:
-            told.append(f"run {number} ({run}) left nothing that can be read")
+            ran.append(f"run {number} ({run}): its log cannot be read")
             continue
         open_steps = [briefs.ours(each.call.path) for each in past.open_calls()]
         state = past.status if past.ending is not None else "broken off"
@@ -147,11 +147,10 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
             state = f"held at {briefs.ours(held)}"
         if open_steps:
             state += f" at {', '.join(open_steps)}, which may have happened"
-        told.append(f"run {number} ({run}): {state}")
-    ran = "; ".join(told) or "no run of it was begun"
+        ran.append(f"run {number} ({run}): {state}")
     error = ModelError(
         "interrupted",
-        f"`{call.action}` was interrupted, and has no result: {ran}",
+        f"`{call.action}` was interrupted, and has no result: {'; '.join(ran) or 'no run of it was begun'}",
         fix="what a run did on the site stays done: look at it, then call again; all runs are repeated",
     )
     return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
@@ -174,5 +173,5 @@ def _failed(build: BuildContext, error: ModelError) -> turn.Outcome:
     return turn.Outcome(build.writer.masker.text(str(error)), error=build.writer.masker.json(error.as_json()))
 
 
-def _unfinished(told: str) -> dict[str, Json]:
-    return ModelError("not-finished", told, fix="see to each of them").as_json()
+def _unfinished(text: str) -> dict[str, Json]:
+    return ModelError("not-finished", text, fix="see to each of them").as_json()

@@ -70,21 +70,17 @@ class Elements:
         able = candidates.ROLES.get(meant.action)
         shown = [each for each in shown if able is None or each.role in able]
         first = sorted(shown, key=lambda each: -_worth(loose, each))[:MOST]
-        found: list[Candidate] = []
-        known: list[candidates.Seen] = []
-        for each in first:
-            seen = await self._known(page, each)
-            if seen is not None:
-                known.append(seen)
+        known = [seen for each in first if (seen := await self._known(page, each)) is not None]
         scores = candidates.ranked(meant, known)
         aims = [await self._target(page, each.seen) for each in scores]
         # Elements outside the target's `within` have no target, and are no rivals.
         rivals = [each for each, aim in zip(scores, aims, strict=True) if aim is not None or self.raw.within is None]
-        for score, aim in zip(scores, aims, strict=True):
-            if aim is not None and len(found) < MOST_CANDIDATES:
-                named = candidates.named(score, rivals)
-                found.append(Candidate(aim, score.shares, score.worth, score.why, named))
-        return [*await self._selectors(page), *found]
+        found = [
+            Candidate(aim, score.shares, score.worth, score.why, candidates.named(score, rivals))
+            for score, aim in zip(scores, aims, strict=True)
+            if aim is not None
+        ]
+        return [*await self._selectors(page), *found[:MOST_CANDIDATES]]
 
     async def _known(self, page: Tab, seen: candidates.Seen) -> candidates.Seen | None:
         try:
@@ -136,12 +132,9 @@ class Elements:
         return None
 
     def _referring(self, target: Target) -> Target:
-        said: dict[str, Json] = {}
-        for field in ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css"):
-            value = getattr(target, field)
-            if isinstance(value, str):
-                said[field] = self.refills(value)
-        return target.model_copy(update=said)
+        names = ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css")
+        texts = {name: text for name in names if isinstance(text := getattr(target, name), str)}
+        return target.model_copy(update={name: self.refills(text) for name, text in texts.items()})
 
     async def _selectors(self, page: Tab) -> list[Candidate]:
         resolved, raw = self.resolved, self.raw
@@ -162,14 +155,10 @@ class Elements:
                 continue
             if self.secret and await locators.locator(page.page, target).first.get_attribute("type") != "password":
                 self._left_out(str(target))
-                continue
-            fitting.append(changed)
-        found: list[Candidate] = []
-        for changed in fitting:
-            written = {name: self.refills(str(each)) for name, each in changed.items()}
-            why = "the document calls it so now"
-            found.append(Candidate(raw.model_copy(update=written), True, 0.9, why, named=len(fitting) == 1))
-        return found
+            else:
+                fitting.append({name: self.refills(str(each)) for name, each in changed.items()})
+        why, named = "the document calls it so now", len(fitting) == 1
+        return [Candidate(raw.model_copy(update=changed), True, 0.9, why, named) for changed in fitting]
 
 
 def _any(_text: str) -> bool:

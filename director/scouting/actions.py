@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import override
@@ -16,6 +16,7 @@ from nodes import registry
 from nodes.base import Leaf
 from nodes.errors import ModelError, SiteError
 from nodes.values import Json
+from runtime import events
 from runtime.agents import actions, secret_checks
 from runtime.browser import borrowed, origins
 from runtime.browser.page.tab import Tab
@@ -28,6 +29,7 @@ from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.observation import page_text
 from runtime.runs import start
+from runtime.runs.runtime import Run
 from runtime.secrets import masking
 
 if TYPE_CHECKING:
@@ -226,19 +228,18 @@ class ScoutActions:
         holds = await self._holds(literal, call, page) if acts else run_state.withholds_nothing
         # Earlier page errors do not belong to this action.
         scout.page_errors()
-        changes: dict[str, Any] = {
-            "part": ScoutAction(node, name),
-            "browsers": borrowed.Lender(session),
-            "holds": holds,
-        }
-        ended = await self._build.runs.follow(
-            call,
-            lambda listener, options: self._build.carrier.begin(
-                prepare.Prepared(loaded, {}, dict(self._build.known())),
-                listener=listener,
-                options=dataclasses.replace(options, **changes),
-            ),
-        )
+
+        async def lent() -> Session:
+            return session
+
+        def begin(listener: events.Listener, options: start.Options) -> Awaitable[Run]:
+            part, browsers = ScoutAction(node, name), borrowed.Lender(lent)
+            own = dataclasses.replace(options, part=part, browsers=browsers, holds=holds)
+            return self._build.carrier.begin(
+                prepare.Prepared(loaded, {}, dict(self._build.known())), listener=listener, options=own
+            )
+
+        ended = await self._build.runs.follow(call, begin)
         ours: list[str] = []
         error: dict[str, Json] | None = None
         # Without a target there is no summary.
@@ -285,15 +286,15 @@ class ScoutActions:
     ) -> turn.Outcome:
         more, theirs, whole = await self._looks.after(page, earlier)
         said = "\n".join(filter(None, [*ours, more]))
-        told = await self._looks.told(page, said, f"{what}\n{theirs}", whole=whole)
-        return dataclasses.replace(told, error=error)
+        outcome = await self._looks.report(page, said, f"{what}\n{theirs}", whole=whole)
+        return dataclasses.replace(outcome, error=error)
 
-    async def _bad_tabs(self, session: Session, told: Tab, before: set[str]) -> list[str]:
+    async def _bad_tabs(self, session: Session, reported: Tab, before: set[str]) -> list[str]:
         """Return warnings about other tabs that opened, and show an error of the site."""
         found: list[str] = []
         for name in [each for each in session.tabs.named if each not in before]:
             tab = session.tabs.get(name)
-            status = await self._observer.status(tab) if tab is not told else None
+            status = await self._observer.status(tab) if tab is not reported else None
             if status is not None and status >= page_tools.BAD:
                 found.append(f"the document in {name} was answered with HTTP status {status}")
         return found

@@ -29,21 +29,17 @@ class Browser:
 
     def __init__(self, build: BuildContext) -> None:
         self._build = build
-        self._session: Session | None = None
+        self.session: Session | None = None
         self._page_errors: page_errors.PageErrors | None = None
         self._busy = asyncio.Lock()
         self.latest = MAIN
-
-    @property
-    def session(self) -> Session | None:
-        return self._session
 
     @contextlib.asynccontextmanager
     async def used(self) -> AsyncGenerator[Session]:
         """Lock the browser for one user, opened if needed: several scouts share it. Raises SetupError, UsageError."""
         async with self._busy:
             await self._renew()
-            session = self._session or await self._open()
+            session = self.session or await self._open()
             session.allow(self.origins())
             yield session
 
@@ -51,14 +47,14 @@ class Browser:
     async def there(self) -> AsyncGenerator[Session]:
         """Lock the current browser for one user. Raises ModelError ``page-unknown`` if none is open, ``scout-ended``."""
         async with self._busy:
-            if self._session is None:
+            if self.session is None:
                 raise ModelError(
                     "page-unknown",
                     "the scout has no page yet",
                     fix=f"open one: `debug_navigate` {self._build.goal.url or ''}",
                 )
             try:
-                yield self._session
+                yield self.session
             except ModelError as error:
                 # The tabs of a browser that has ended are gone before anything else tells of its end.
                 if error.code == "page-unknown":
@@ -67,7 +63,7 @@ class Browser:
 
     async def _renew(self) -> None:
         """Open a tab if the last one was closed. If that fails, the browser has ended, and is dropped."""
-        session = self._session
+        session = self.session
         if session is None or session.tabs.all():
             return
         with contextlib.suppress(RunOpsError, TimeoutError):
@@ -94,13 +90,13 @@ class Browser:
     async def _open(self) -> Session:
         build = self._build
         private = build.here.kept.private(build.writer.conversation.id)
-        chosen = build.here.settings.model_copy(update={"browser_mode": "shared"})
-        self._session = await open_browser.open_browser(
-            self._options(), origins=self.origins(), private=private, chosen=chosen
+        settings = build.here.settings.model_copy(update={"browser_mode": "shared"})
+        self.session = await open_browser.open_browser(
+            self._options(), origins=self.origins(), private=private, chosen=settings
         )
-        self._page_errors = page_errors.PageErrors(self._session.page.page.context)
+        self._page_errors = page_errors.PageErrors(self.session.page.page.context)
         self.latest = MAIN
-        return self._session
+        return self.session
 
     def _options(self) -> BrowserOptions | None:
         made = self._build.state.draft
@@ -116,7 +112,7 @@ class Browser:
 
     async def demand_alive(self) -> None:
         """Drop a browser that ended by itself. Raises ModelError ``scout-ended`` if it did."""
-        session = self._session
+        session = self.session
         if session is None:
             return
         with contextlib.suppress(Error, RunOpsError, TimeoutError):
@@ -133,10 +129,10 @@ class Browser:
     async def shut(self, names: Sequence[str]) -> None:
         async with self._busy:
             for name in names:
-                if self._session is not None and name in self._session.tabs.named:
-                    await self._session.tabs.close(name)
+                if self.session is not None and name in self.session.tabs.named:
+                    await self.session.tabs.close(name)
 
     async def close(self) -> None:
-        session, self._session = self._session, None
+        session, self.session = self.session, None
         if session is not None:
             await session.close()

@@ -147,7 +147,7 @@ class PageObserver(Observer):
         seen = self._seen.get(page)
         return seen.view if seen is not None else None
 
-    def shown(self, page: Tab, told: str, whole_to: str | None = None) -> None:
+    def shown(self, page: Tab, text: str, whole_to: str | None = None) -> None:
         """Note a text of the last observation as shown to a model, with its refs. ``whole_to`` is its thread, if the text is the whole page."""
         seen = self._seen.get(page)
         if seen is None:
@@ -155,7 +155,7 @@ class PageObserver(Observer):
             return
         if whole_to is not None:
             seen.whole.add(whole_to)
-        seen.shown |= {ref: _known(seen.view, ref) for ref in page_text.refs_in(told) if seen.view.has(ref)}
+        seen.shown |= {ref: _known(seen.view, ref) for ref in page_text.refs_in(text) if seen.view.has(ref)}
 
     def learned(self, page: Tab, text: str, thread: str) -> None:
         """Note a text of the last observation as shown to the model of this thread, with the site frame in it."""

@@ -69,7 +69,7 @@ class Looking:
         ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
         async with self._page(arguments["tab"], despite_dialog=True) as page:
             if page.dialog is not None:
-                return await self.told(
+                return await self.report(
                     page, "the page shows a dialog, and nothing else can be seen", self._observer.mask(page.dialog)
                 )
             earlier = self._observer.last_of(page)
@@ -79,7 +79,7 @@ class Looking:
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:
-                theirs = relevance.chosen(part, instruction, known=self._observer.around(page, self._thread))
+                theirs = relevance.select(part, instruction, known=self._observer.around(page, self._thread))
             elif ref is not None:
                 theirs = view.subtree(str(ref), WHOLE)
             elif earlier is not None and self._observer.knows(page, self._thread):
@@ -88,7 +88,7 @@ class Looking:
                 self._observer.forget(page, self._thread)
             else:
                 theirs, whole = view.render(WHOLE, known=self._observer.around(page, self._thread)), True
-            return await self.told(page, ours, theirs, whole=whole)
+            return await self.report(page, ours, theirs, whole=whole)
 
     async def find(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
         role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
@@ -98,7 +98,7 @@ class Looking:
             )
         async with self._page(arguments["tab"]) as page:
             view = await self._observer.look_at(page)
-            return await self.told(page, "", view.find(role, name, row, text, WHOLE))
+            return await self.report(page, "", view.find(role, name, row, text, WHOLE))
 
     async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Save a picture in the session's files, secrets painted over."""
@@ -123,7 +123,7 @@ class Looking:
         value: Json = {"path": kept["path"], "size": kept["size"]}
         return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
 
-    async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
+    async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         self._observer.shown(page, theirs, self._thread if whole else None)
         self._observer.learned(page, theirs, self._thread)
         status = await self._observer.status(page)

@@ -14,41 +14,26 @@ NEW_LINE = "\n"
 
 _WORD = re.compile(r"\w+")
 
-_EMPTY = frozenset(
+_EVERYDAY = frozenset(
     _WORD.findall(
         "the and for are any all that this there with where what which whether from into does not its has have can see look find show tell page list"
         " how many much who when will would should could about also only one"
     )
 )
-_KINDS = {
-    "field": ("textbox", "searchbox", "combobox", "listbox", "spinbutton", "checkbox", "radio", "slider", "switch"),
-    "input": ("textbox", "searchbox", "combobox", "spinbutton", "checkbox", "radio"),
-    "form": ("textbox", "searchbox", "combobox", "listbox", "spinbutton", "checkbox", "radio", "button"),
-    "dropdown": ("combobox", "listbox"),
-    "select": ("combobox", "listbox"),
-    "menu": ("menu", "menuitem", "navigation"),
-    "table": ("table", "row", "columnheader"),
-    "column": ("columnheader", "row"),
-    "error": ("alert", "status"),
-    "message": ("alert", "status", "dialog"),
-    "tab": ("tab", "tablist"),
-}
-"""Words for kinds of elements, with their roles; each role is also a word."""
-
-_LOUD = ("alert", "dialog", "alertdialog")
+_ALWAYS_SHOWN = ("alert", "dialog", "alertdialog")
 """Roles that are always shown."""
 
-HANDED_ON = 0.4
+INHERITED = 0.4
 """Share of its score that a line passes to its content, and a heading to the lines below it."""
 
 LEAST = 0.3
 """Least share of the best line's score that a line needs to be shown. Content of the best line is always shown."""
 
-KIND, ALWAYS = 0.2, 0.3
-"""Scores of a requested kind, and of a role that is always shown; a word that is unique on the page scores 1."""
+ALWAYS = 0.3
+"""Score of a role that is always shown; a word that is unique on the page scores 1."""
 
 
-def chosen(view: Observation, instruction: str, most: int = MOST, known: Collection[str] = ()) -> str:
+def select(view: Observation, instruction: str, most: int = MOST, known: Collection[str] = ()) -> str:
     """Return the lines of the page with words of the instruction, lines around them for their place, and alerts and dialogs.
 
     A page that fits is returned whole, except for a frame that is ``known`` and has none of the words. If nothing matches, the beginning is
@@ -84,7 +69,7 @@ def _without(whole: str, folded: str, words: frozenset[str]) -> str:
 
 def wanted(instruction: str) -> frozenset[str]:
     words = (each.casefold() for each in _WORD.findall(instruction))
-    return frozenset(_stem(each) for each in words if each not in _EMPTY and (len(each) > 2 or each.isdigit()))
+    return frozenset(_stem(each) for each in words if each not in _EVERYDAY and (len(each) > 2 or each.isdigit()))
 
 
 def _stem(word: str) -> str:
@@ -96,7 +81,6 @@ def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
     """Return the scores of relevant lines. Words in few lines score higher than words in many."""
     said = [[_stem(each.casefold()) for each in _WORD.findall(line)] for line in lines]
     standing = Counter(word for each in said for word in words.intersection(each))
-    kinds = {role for word in words for role in _KINDS.get(word, ())}
     scores: dict[int, float] = {}
     within: list[tuple[int, float]] = []
     """The containers around a line, each with its depth and the score that it passes on."""
@@ -106,16 +90,15 @@ def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
         while within and within[-1][0] >= depth:
             within.pop()
         own = sum(1 / standing[word] for word in words.intersection(said[number]))
-        own += KIND if role in kinds else 0
-        loud = ALWAYS if role in _LOUD else 0.0
+        loud = ALWAYS if role in _ALWAYS_SHOWN else 0.0
         if role == "heading":
-            headed = own * HANDED_ON
+            headed = own * INHERITED
         inherited = max(headed, within[-1][1] if within else 0.0)
         found = found or own > 0
         score = own + loud + (inherited if role != "heading" else 0.0)
         if score:
             scores[number] = score
-        within.append((depth, max(own, inherited) * HANDED_ON))
+        within.append((depth, max(own, inherited) * INHERITED))
     return scores if found else {}
 
 

@@ -53,10 +53,10 @@ class ActionTool(OfBuild):
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome by its run's log. After a crash its browser is gone with the process that owned it."""
-        return found_out(self._build, call)
+        return interrupted(self._build, call)
 
 
-def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
+def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
     """Return the outcome of an interrupted action by the log of its run: done, perhaps done, not begun."""
     observer = cast("observer.PageObserver", build.observer)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it again"
@@ -67,8 +67,8 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
         past = build.runs.past(run)
         attempts += past.all_attempts() if past is not None else ()
     if any(each.result is not None and each.result.status == "ok" for each in attempts):
-        told = f"done, before the session was interrupted; {gone}"
-        return turn.Outcome(told, told)
+        text = f"done, before the session was interrupted; {gone}"
+        return turn.Outcome(text, text)
     began = any(each.call.effect == "effect" for each in attempts)
     what = "it was interrupted, and may have happened" if began else "it was interrupted before it was done"
     look = "look at what the site says before it is done again; " if began else ""

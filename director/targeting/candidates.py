@@ -126,7 +126,7 @@ def kind(role: str, facts: Facts) -> tuple[str, str]:
     return role or facts.tag, "read: `query: text`; all of its kind: `query: extract`"
 
 
-def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[list[str], list[str]]:
+def lines_of(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[list[str], list[str]]:
     """Return a proof as text: ours, then that with texts of the page, and lines of ``fields``.
 
     It has at most about ``most`` characters, but the best target and ``fields`` are always whole.

@@ -153,7 +153,7 @@ def read(found: Fields | None, usable: Callable[[str], bool]) -> Fields | None:
     return Fields(found.rows, found.every if usable(found.every) else "", named)
 
 
-def told(found: Fields, most: int = MOST) -> list[str]:
+def lines_of(found: Fields, most: int = MOST) -> list[str]:
     """Return them as YAML lines, at most ``most`` characters: ``fields`` as a node has them, each with its text in the observed row."""
     lines = [f"# all {found.rows} of its kind: target: {_flow({'css': found.every})}"] if found.every else []
     lines.append("fields:")

@@ -143,22 +143,16 @@ def _unloaded(tab: Tab) -> str:
 
 async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
     until = time.monotonic() + APPEAR_SECONDS
-    while True:
-        marks = [await _mark(fresh, each.target, who) for each in found]
-        if "one" in marks:
-            # Failed tries before it appeared are repeated.
-            marks = [
-                mark if mark == "one" else await _mark(fresh, each.target, who)
-                for each, mark in zip(found, marks, strict=True)
-            ]
-            break
-        if time.monotonic() > until:
-            if set(marks) == {"none"}:
-                return Proof(
-                    found, unloaded="the element is not there at once: something must be done first to show it"
-                )
-            break
+    marks = [await _mark(fresh, each.target, who) for each in found]
+    while "one" not in marks and time.monotonic() <= until:
         await asyncio.sleep(PAUSE)
+        marks = [await _mark(fresh, each.target, who) for each in found]
+    if set(marks) == {"none"}:
+        return Proof(found, unloaded="the element is not there at once: something must be done first to show it")
+    # Failed tries before it appeared are repeated.
+    marks = [
+        mark if mark == "one" else await _mark(fresh, each.target, who) for each, mark in zip(found, marks, strict=True)
+    ]
     return Proof([dataclasses.replace(each, reloaded=mark) for each, mark in zip(found, marks, strict=True)])
 
 

@@ -49,7 +49,7 @@ class Propose(OfBuild):
             holds = fields.read(await pointed.asked(fields.FIELDS), usable) if element.role not in ACTING else None
             proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
         what, fits = candidates.kind(element.role, pointed.facts)
-        ours, theirs = candidates.told(proved, fields.told(holds) if holds is not None else ())
-        told = "\n".join([f"{what}; fits: {fits}", *ours, page_text.fenced("\n".join(theirs))])
-        told = masker.text(told)
-        return turn.Outcome(told, told)
+        ours, theirs = candidates.lines_of(proved, fields.lines_of(holds) if holds is not None else ())
+        text = "\n".join([f"{what}; fits: {fits}", *ours, page_text.fenced("\n".join(theirs))])
+        text = masker.text(text)
+        return turn.Outcome(text, text)

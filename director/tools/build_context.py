@@ -36,14 +36,14 @@ class Effects(Protocol):
         page: str | None = None,
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
-        astray: bool = False,
+        other_page: bool = False,
     ) -> run_state.Withholds:
         """Return the withheld ones of these actions (each with its path), after asking for those not asked for yet.
 
         ``place`` is the path of the requesting call, ``page`` the address of the page, if known. ``inputs`` are those of the run, if
         they are not the goal's. ``pins`` are the values that replace those of nodes, if they are not the session's variables.
 
-        Under `ask` each action is asked for once; one done ``astray``, on a page to which the draft need not lead, each time. A yes covers
+        Under `ask` each action is asked for once; one on an ``other_page``, to which the draft need not lead, each time. A yes covers
         that action alone. Actions of other classes may be among them, and are never withheld. Raises Paused ``question`` if nobody is there
         to be asked; it is called before the tool's call is logged, so the call is repeated with the answer.
         """

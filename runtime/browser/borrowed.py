@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from typing_extensions import override
 
@@ -93,14 +93,13 @@ class Lent(port.Browser):
 
 
 class Lender:
-    """Lends one browser. Implements ``runtime.runs.run.Browsers``."""
+    """Lends the browser that ``opened`` returns, as the last run left it. Implements ``runtime.runs.run.Browsers``."""
 
-    def __init__(self, browser: port.Browser) -> None:
-        self._browser = browser
+    def __init__(self, opened: Callable[[], Awaitable[port.Browser]]) -> None:
+        self._opened = opened
 
     async def open(self) -> port.Browser:
-        """Return the browser as the last run left it."""
-        return Lent(self._browser)
+        return Lent(await self._opened())
 
     async def reattach(self) -> port.Browser | None:
         """Return None: a run with a borrowed browser is never resumed."""

@@ -97,7 +97,7 @@ def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop
     done, told = builds.built(said, *flags(shop, "hold"), SHOP_PASSWORD=shop.password)
     assert (done.returncode, told["status"]) == (0, "done"), done.stderr
     early = builds.outputs(2)[-1]
-    assert early.startswith("not done; lacking:")
+    assert early.startswith("not done; missing:")
     assert "`output`" in early
     assert told["proved"].startswith("up to paying[#100]/pay (held")
     assert [each["what"] for each in told["finish"]["effects"]] == ["held: ready, not done in 1 of 1 run"]

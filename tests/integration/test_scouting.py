@@ -452,8 +452,8 @@ async def test_what_a_crash_left_is_told(shop: BuildContext) -> None:
     """An action whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
     await act(shop, "hover", ref(await fresh(shop), 'button "Sell"'))
     done = [each.call for each in shop.writer.history.actions.values() if each.call.action == "debug_action"][-1]
-    assert "done, before" in tools.found_out(shop, done).told
-    unknown = tools.found_out(shop, done.model_copy(update={"call": "nobody"}))
+    assert "done, before" in tools.interrupted(shop, done).told
+    unknown = tools.interrupted(shop, done.model_copy(update={"call": "nobody"}))
     assert unknown.error is not None
     assert unknown.error["code"] == "scout-interrupted"
 

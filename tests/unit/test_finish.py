@@ -218,7 +218,7 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     run = {"inputs": None, "reason": "try"}
     tried = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
     assert (
-        "`finish` runs this draft 2 times anew with the goal's inputs. Lacking for it: the draft has no `output`."
+        "`finish` runs this draft 2 times again with the goal's inputs. Missing for it: the draft has no `output`."
         in tried
     )
     assert (

@@ -86,9 +86,9 @@ def test_words_count_every_run(runs: list[proofs.Ran]) -> None:
     """What is said of an action says in how many of all runs it was done, and never that one did it that did not."""
     for each in proofs.of_runs(loaded(), runs):
         done = sum(run.outcomes[each.key] == "done" for run in runs)
-        assert (f"done in {done} of {len(runs)} run" in each.words()) == (done > 0)
+        assert (f"done in {done} of {len(runs)} run" in each.describe()) == (done > 0)
         if all(run.outcomes[each.key] == "not reached" for run in runs):
-            assert each.words() == "never reached"
+            assert each.describe() == "never reached"
 
 
 @pytest.mark.anyio

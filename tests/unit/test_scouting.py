@@ -42,14 +42,14 @@ def page() -> Observation:
 
 def test_an_instruction_picks_the_lines_that_its_words_are_about() -> None:
     """The row that is named, where it stands, and what is in it; fields of a heading that is named; what the page calls out always."""
-    chosen = relevance.chosen(page(), "How is order 1042 paid?")
+    chosen = relevance.select(page(), "How is order 1042 paid?")
     assert 'button "Pay" [ref=p1042]' in chosen
     assert 'table "Open"' in chosen
     assert "p1041" not in chosen
-    assert 'textbox "Number"' in relevance.chosen(page(), "the lookup")
-    assert "Monday" in relevance.chosen(page(), "How is order 1042 paid?")
-    assert 'link "Prices"' in relevance.chosen(page(), "price list")
-    nothing = relevance.chosen(page(), "zebra")
+    assert 'textbox "Number"' in relevance.select(page(), "the lookup")
+    assert "Monday" in relevance.select(page(), "How is order 1042 paid?")
+    assert 'link "Prices"' in relevance.select(page(), "price list")
+    nothing = relevance.select(page(), "zebra")
     assert "none of the words" in nothing
     assert 'link "Orders"' in nothing
 
@@ -64,7 +64,7 @@ WORDS = st.lists(
 def test_what_is_picked_keeps_to_its_size_and_stands_on_the_page(words: list[str], most: int) -> None:
     """Never more than there is room for, only lines of the page, in its order."""
     view = page()
-    chosen = relevance.chosen(view, " ".join(words), most)
+    chosen = relevance.select(view, " ".join(words), most)
     assert len(chosen) <= most
     lines = view.render(relevance.EVERYTHING).split("\n")
     shown = [each for each in chosen.split("\n") if not each.lstrip().startswith(("…", "(none"))]

@@ -57,13 +57,13 @@ def test_a_proposal_is_bounded_and_its_best_is_whole(several: list[Candidate], u
     proof = Proof(candidates.ranked(several), [(several[0].target, 3)], "no address" if unloaded else "", rows=rows)
     written = [each.fields for each in proof.found]
     assert all(each not in written[:place] for place, each in enumerate(written))
-    ours, theirs = candidates.told(proof)
+    ours, theirs = candidates.lines_of(proof)
     text = "\n".join(theirs)
     assert len("\n".join([*ours, text])) <= candidates.MOST or len(theirs) == 1
     assert yaml.safe_load(text) == {"target": proof.found[0].fields}
     assert proof.found[0].score == max(each.score for each in several)
     if proof.found[0].placed:
-        assert any("only its place" in line for line in ours)
+        assert any("only its position" in line for line in ours)
 
 
 def test_what_looks_like_an_expression_is_only_text() -> None:
