@@ -52,7 +52,7 @@ class Answer:
 
 
 def ask(
-    kept: file_store.Files,
+    files: file_store.Files,
     text: str,
     seconds: float = SECONDS,
     stuck: Callable[[UsageError], None] | None = None,
@@ -71,7 +71,7 @@ def ask(
             _refuse_unknown(table.name, read.own)
         if read.params:
             raise statement.Refused("sql-refused", f"`${min(read.params)}` has no value", "write the value itself")
-        left_out = _load(database, kept, limit)
+        left_out = _load(database, files, limit)
         found = results.execute(database, read, {})
     return Answer(results.Result(found.columns, _timed(found.batches, limit)), left_out)
 
@@ -131,20 +131,20 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     raise UsageError("bad-query", f"there is no view `{written}`", fix=fix)
 
 
-def _load(database: duckdb.DuckDBPyConnection, kept: file_store.Files, limit: _Clock) -> list[LogError]:
+def _load(database: duckdb.DuckDBPyConnection, files: file_store.Files, limit: _Clock) -> list[LogError]:
     for name, columns in VIEWS.items():
         if name != "steps":
             database.execute(f"CREATE TABLE {name} ({', '.join(f'{each.name} {each.type}' for each in columns)})")
     database.execute(f"CREATE VIEW steps AS {STEPS}")
     left_out: list[LogError] = []
-    for run in kept.ids():
+    for run in files.ids():
         limit.check()
         database.execute("BEGIN")
         try:
-            if session_index.kind(kept, run) == "session":
-                session_rows.read(database, kept, run)
+            if session_index.kind(files, run) == "session":
+                session_rows.read(database, files, run)
             else:
-                _Reader(database, kept, run, limit).read()
+                _Reader(database, files, run, limit).read()
         except LogError as error:
             database.execute("ROLLBACK")
             left_out.append(error)
@@ -203,10 +203,10 @@ class _Clock:
 class _Reader:
     """Loads one log into the tables. Memory holds only its open calls, one batch, and the costs of each request to a model."""
 
-    def __init__(self, database: duckdb.DuckDBPyConnection, kept: file_store.Files, run: str, limit: _Clock) -> None:
+    def __init__(self, database: duckdb.DuckDBPyConnection, files: file_store.Files, run: str, limit: _Clock) -> None:
         self._limit = limit
         self._database = database
-        self._kept = kept
+        self._files = files
         self._id = run
         self._run: dict[str, Json] = {"run": run, "calls": 0, "tolerated": 0}
         self._open: dict[str, log_entries.Call] = {}
@@ -220,8 +220,8 @@ class _Reader:
     def read(self) -> None:
         """Load the log. Raises LogError for a damaged log, or one of a later version."""
         run = self._id
-        held = self._kept.held(run)
-        for entry in entries(self._kept.conversation_file(run)):
+        held = self._files.held(run)
+        for entry in entries(self._files.conversation_file(run)):
             self._limit.check()
             self._take(entry)
             if len(self._finished) >= BATCH:
