@@ -1,22 +1,4 @@
-"""All errors, as one tree: the class tells *who must act*, the code what happened.
-
-RunOpsError
-├── AuthorError      the author of the workflow file
-│   ├── AssertFailed     nobody: the workflow's finding
-│   └── CassetteMiss     a request to a model that is not the recorded one
-├── SetupError       the person who installed or configured this machine
-├── UsageError       the person who typed the command
-├── SiteError        the site (or the author, if the site has changed)
-│   └── OriginRefused    a document from an origin that the workflow does not allow
-├── ModelError       the model or its provider (or the author, if the answer does not fit)
-├── BudgetReached    the person who set the budget: the run continues with a larger one
-├── LogError         the operator: the log is damaged or cannot be written
-│   └── RunHeld          another running process holds the run
-├── Paused           a person: a question or a crash decision
-├── Cancelled        nobody: the run was interrupted
-├── Replaced         nobody: the run continues elsewhere
-└── InternalError    us
-"""
+"""All errors: the class says who must act, the code what happened."""
 
 from __future__ import annotations
 
@@ -94,7 +76,7 @@ class AssertFailed(AuthorError):
 
 
 class CassetteMiss(AuthorError):
-    """A step sends its model a request that is not in the cassette. Never caught by ``handle``: a replay that continues proves nothing."""
+    """A request to a model is not in the cassette. Never caught by ``handle``: a replay that continues proves nothing."""
 
 
 class SetupError(RunOpsError):

@@ -16,7 +16,6 @@ from nodes.template import SecretText, Text
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from nodes.pages import Page
     from nodes.ports import LeafContext
 
 
@@ -53,55 +52,50 @@ class Goto(BrowserAction):
         return ctx.page.url
 
 
-class InHistory(BrowserAction):
-    """Loads a page of the tab's history."""
+class _OnPage(BrowserAction):
+    """An action without preparation, whose value is the address afterwards."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
 
     async def run(self, ctx: LeafContext) -> Json:
         await ctx.act()
-        await self.move(ctx.page)
+        await self.do(ctx)
         await ctx.verify()
         return ctx.page.url
 
     @abstractmethod
-    async def move(self, page: Page) -> None:
-        """Do the step."""
+    async def do(self, ctx: LeafContext) -> object:
+        """Do the action."""
 
 
-class Back(InHistory):
+class Back(_OnPage):
     """Goes back to the previous page, as the browser's button does. Value: its address."""
 
     action: Literal["back"]
     """Go back to the previous page."""
 
-    async def move(self, page: Page) -> None:
-        await page.back()
+    async def do(self, ctx: LeafContext) -> object:
+        return await ctx.page.back()
 
 
-class Forward(InHistory):
+class Forward(_OnPage):
     """Goes forward to the page that ``back`` left. Value: its address."""
 
     action: Literal["forward"]
     """Go forward to the page that `back` left."""
 
-    async def move(self, page: Page) -> None:
-        await page.forward()
+    async def do(self, ctx: LeafContext) -> object:
+        return await ctx.page.forward()
 
 
-class Reload(BrowserAction):
+class Reload(_OnPage):
     """Reloads the page. A page that answers a form is not reloaded: that would send the form again. Value: its address."""
-
-    effect_default: ClassVar[EffectClass] = "idempotent"
 
     action: Literal["reload"]
     """Reload the page."""
 
-    async def run(self, ctx: LeafContext) -> Json:
-        await ctx.act()
-        await ctx.page.reload(resend=self.effect_class == "effect")
-        await ctx.verify()
-        return ctx.page.url
+    async def do(self, ctx: LeafContext) -> object:
+        return await ctx.page.reload(resend=self.effect_class == "effect")
 
 
 class Wait(BrowserAction):

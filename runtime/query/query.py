@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +22,7 @@ from runtime.log import ledger
 from runtime.log.store import file_store, integrity
 from runtime.query import session_rows, views
 from runtime.query.views import STEPS, VIEWS
-from runtime.sql import clock, lockdown, results, statement
+from runtime.sql import lockdown, results, statement
 from runtime.system import regular_files
 from runtime.workspace import session_index
 
@@ -36,6 +38,9 @@ SECONDS = 60.0
 BATCH = 2000
 """Calls inserted at once."""
 
+GRACE = 2.0
+"""Seconds for DuckDB to stop an interrupted statement; inside one function call it does not react."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
@@ -47,7 +52,7 @@ class Answer:
 
 
 def ask(
-    kept: file_store.Files,
+    files: file_store.Files,
     text: str,
     seconds: float = SECONDS,
     stuck: Callable[[UsageError], None] | None = None,
@@ -59,19 +64,19 @@ def ask(
     single call of an SQL function may not be interruptible: then ``stuck`` is called with the error, in another thread.
     """
     database = lockdown.connect(MEGABYTES)
-    limit = clock.Clock(database, seconds, lambda: stuck(_too_long(seconds)) if stuck is not None else None)
+    limit = _Clock(database, seconds, lambda: stuck(_too_long(seconds)) if stuck is not None else None)
     with _as_usage(limit):
         read = statement.read(database, text)
         for table in read.tables:
             _refuse_unknown(table.name, read.own)
         if read.params:
             raise statement.Refused("sql-refused", f"`${min(read.params)}` has no value", "write the value itself")
-        left_out = _load(database, kept, limit)
-        found = results.carry_out(database, read, {})
-    return Answer(results.Result(found.columns, _told(found.batches, limit)), left_out)
+        left_out = _load(database, files, limit)
+        found = results.execute(database, read, {})
+    return Answer(results.Result(found.columns, _timed(found.batches, limit)), left_out)
 
 
-def _told(batches: Iterator[list[dict[str, Json]]], limit: clock.Clock) -> Iterator[list[dict[str, Json]]]:
+def _timed(batches: Iterator[list[dict[str, Json]]], limit: _Clock) -> Iterator[list[dict[str, Json]]]:
     while True:
         with _as_usage(limit):
             batch = next(batches, None)
@@ -81,7 +86,7 @@ def _told(batches: Iterator[list[dict[str, Json]]], limit: clock.Clock) -> Itera
 
 
 @contextlib.contextmanager
-def _as_usage(limit: clock.Clock) -> Generator[None]:
+def _as_usage(limit: _Clock) -> Generator[None]:
     """Convert DuckDB's errors in the block to ours, and count its time."""
     import duckdb  # costs 150 ms
 
@@ -107,7 +112,7 @@ def _usage(error: Exception) -> UsageError:
 
     if isinstance(error, statement.Refused):
         return UsageError("bad-query", error.message.replace("`sql`", "a query"), fix=error.fix)
-    message, hint, _line = lockdown.words(error)
+    message, hint, _line = lockdown.error_text(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return UsageError(
             "query-limit",
@@ -126,20 +131,20 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     raise UsageError("bad-query", f"there is no view `{written}`", fix=fix)
 
 
-def _load(database: duckdb.DuckDBPyConnection, kept: file_store.Files, limit: clock.Clock) -> list[LogError]:
+def _load(database: duckdb.DuckDBPyConnection, files: file_store.Files, limit: _Clock) -> list[LogError]:
     for name, columns in VIEWS.items():
         if name != "steps":
             database.execute(f"CREATE TABLE {name} ({', '.join(f'{each.name} {each.type}' for each in columns)})")
     database.execute(f"CREATE VIEW steps AS {STEPS}")
     left_out: list[LogError] = []
-    for run in kept.ids():
+    for run in files.ids():
         limit.check()
         database.execute("BEGIN")
         try:
-            if session_index.kind(kept, run) == "session":
-                session_rows.read(database, kept, run)
+            if session_index.kind(files, run) == "session":
+                session_rows.read(database, files, run)
             else:
-                _Reader(database, kept, run, limit).read()
+                _Reader(database, files, run, limit).read()
         except LogError as error:
             database.execute("ROLLBACK")
             left_out.append(error)
@@ -150,15 +155,58 @@ def _load(database: duckdb.DuckDBPyConnection, kept: file_store.Files, limit: cl
     return left_out
 
 
+class _Clock:
+    """Measures the time in which a database works, and interrupts it at the limit. Printing its rows does not count."""
+
+    def __init__(self, database: duckdb.DuckDBPyConnection, seconds: float, stuck: Callable[[], None] | None) -> None:
+        """``stuck`` is called, in another thread, if the database continues after the interrupt."""
+        self.seconds = seconds
+        self.over = False
+        """True if the time is used up."""
+        self._database = database
+        self._stuck = stuck
+        self._left = seconds
+
+    def check(self) -> None:
+        """Raise TimeoutError once the time is used up; for work between two statements."""
+        if self.over:
+            raise TimeoutError
+
+    @contextlib.contextmanager
+    def at_work(self) -> Generator[None]:
+        """Count the time of the block. Raises TimeoutError if it exceeds the limit, whatever the block itself raised."""
+        self.check()
+        ended = threading.Event()
+        began = time.monotonic()
+        watch = threading.Thread(target=self._watch, args=(ended,), daemon=True)
+        watch.start()
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+        finally:
+            ended.set()
+            watch.join()
+            self._left -= time.monotonic() - began
+        self.check()
+
+    def _watch(self, ended: threading.Event) -> None:
+        if ended.wait(max(self._left, 0.0)):
+            return
+        self.over = True
+        self._database.interrupt()
+        if not ended.wait(GRACE) and self._stuck is not None:
+            self._stuck()
+
+
 class _Reader:
     """Loads one log into the tables. Memory holds only its open calls, one batch, and the costs of each request to a model."""
 
-    def __init__(
-        self, database: duckdb.DuckDBPyConnection, kept: file_store.Files, run: str, limit: clock.Clock
-    ) -> None:
+    def __init__(self, database: duckdb.DuckDBPyConnection, files: file_store.Files, run: str, limit: _Clock) -> None:
         self._limit = limit
         self._database = database
-        self._kept = kept
+        self._files = files
         self._id = run
         self._run: dict[str, Json] = {"run": run, "calls": 0, "tolerated": 0}
         self._open: dict[str, log_entries.Call] = {}
@@ -172,8 +220,8 @@ class _Reader:
     def read(self) -> None:
         """Load the log. Raises LogError for a damaged log, or one of a later version."""
         run = self._id
-        held = self._kept.held(run)
-        for entry in entries(self._kept.conversation_file(run)):
+        held = self._files.held(run)
+        for entry in entries(self._files.conversation_file(run)):
             self._limit.check()
             self._take(entry)
             if len(self._finished) >= BATCH:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def read(database: duckdb.DuckDBPyConnection, kept: file_store.Files, session: str) -> None:
+def read(database: duckdb.DuckDBPyConnection, files: file_store.Files, session: str) -> None:
     """Add the session's rows; none for a fork that was never complete. Raises LogError for a damaged log, or one of a later version."""
-    reading = kept.read(session)
+    reading = files.read(session)
     past = log_session.Session(reading.entries)
     if not past.begun:
         return
     views.insert(database, "sessions", [_session(session_index.summary(session, past, held=reading.held), past)])
     views.insert(database, "calls", [views.call(session, each.call, each.result) for each in past.actions.values()])
     views.insert(database, "costs", list(_costs(session, reading, past)))
-    views.insert(database, "plans", [_version(session, each, kept) for each in past.versions("plan")])
-    views.insert(database, "descriptions", [_version(session, each, kept) for each in past.versions("description")])
+    views.insert(database, "plans", [_version(session, each, files) for each in past.versions("plan")])
+    views.insert(database, "descriptions", [_version(session, each, files) for each in past.versions("description")])
 
 
 def _session(summary: session_index.SessionSummary, past: log_session.Session) -> dict[str, Json]:
@@ -61,7 +61,7 @@ def _costs(session: str, reading: store.Reading, past: log_session.Session) -> I
         yield views.cost(session, row, {"call": call, "attempt": attempt, "tried": tries.get(row.line)})
 
 
-def _version(session: str, version: entries.Version, kept: store.Kept) -> dict[str, Json]:
+def _version(session: str, version: entries.Version, files: store.Kept) -> dict[str, Json]:
     return {
         "conversation": session,
         "number": version.number,
@@ -69,15 +69,15 @@ def _version(session: str, version: entries.Version, kept: store.Kept) -> dict[s
         "written": views.moment(version.at),
         "reason": version.reason,
         "author": version.by,
-        "value": _value(version, kept),
+        "value": _value(version, files),
     }
 
 
-def _value(version: entries.Version, kept: store.Kept) -> str | None:
+def _value(version: entries.Version, files: store.Kept) -> str | None:
     if version.cleared:
         return None
     try:
-        value = value_of(version, kept)
+        value = value_of(version, files)
     except LogError:
         # Use the preview, which is in the log itself.
         return version.blob.preview if version.blob is not None else None

@@ -30,7 +30,7 @@ def connect(megabytes: int) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={**LOCKED, "memory_limit": f"{megabytes}MiB", "threads": str(THREADS)})
 
 
-def words(error: Exception) -> tuple[str, str | None, int | None]:
+def error_text(error: Exception) -> tuple[str, str | None, int | None]:
     """Return DuckDB's message, its suggestion of a similar name, and the line in the statement; each text on one line."""
     text = str(error)
     place = re.search(r"^LINE (\d+):", text, re.MULTILINE)

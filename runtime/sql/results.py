@@ -26,7 +26,7 @@ class Result:
     batches: Iterator[list[dict[str, Json]]]
 
 
-def carry_out(database: duckdb.DuckDBPyConnection, read: Statement, params: Mapping[str, Json]) -> Result:
+def execute(database: duckdb.DuckDBPyConnection, read: Statement, params: Mapping[str, Json]) -> Result:
     """Execute the statement. Raises Refused for duplicate column names, and (in a batch) for a value without a JSON form."""
     cursor = database.execute(read.text, dict(params) or None)
     names = [str(each[0]) for each in cursor.description or []]
@@ -42,7 +42,7 @@ def carry_out(database: duckdb.DuckDBPyConnection, read: Statement, params: Mapp
             f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" if _zoned(kind) else quoted(name)
             for name, kind in zip(names, kinds, strict=True)
         ]
-        wrapped = f"SELECT {', '.join(picked)} FROM (\n{read.plain}\n)"  # noqa: S608 - it was read as one SELECT
+        wrapped = f"SELECT {', '.join(picked)} FROM (\n{read.plain}\n)"  # noqa: S608 - it was parsed as one SELECT
         cursor = database.execute(wrapped, dict(params) or None)
     return Result(names, _batches(cursor, names, kinds))
 
@@ -64,7 +64,7 @@ def _plain(value: object, kind: Any, column: str) -> Json:
         return normalise(_converted(value, kind))
     except NotJson as error:
         raise Refused(
-            "sql-failed", f"the column `{column}` cannot be kept: {error}", "cast it in the SELECT, or leave it out"
+            "sql-failed", f"the column `{column}` cannot be stored: {error}", "cast it in the SELECT, or leave it out"
         ) from None
 
 

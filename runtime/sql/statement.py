@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TABLE_FUNCTIONS = frozenset({"generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest"})
 """Functions allowed in place of a table: they make rows from values."""
 
-TELLING = frozenset({"current_query", "current_setting", "getenv", "getvariable", "which_secret", "write_log"})
+IMPURE = frozenset({"current_query", "current_setting", "getenv", "getvariable", "which_secret", "write_log"})
 """Functions that read the process or write to its log instead of computing on values."""
 
 
@@ -77,13 +77,13 @@ def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:
             tables.append(Table(path, str(part.get("alias") or path[-1])))
         elif kind == "SHOW_REF":
             raise Refused(
-                "sql-refused", "SHOW, DESCRIBE and SUMMARIZE tell of the database, not of values", "write one SELECT"
+                "sql-refused", "SHOW, DESCRIBE and SUMMARIZE describe the database, not values", "write one SELECT"
             )
         elif kind == "TABLE_FUNCTION" and str(part["function"].get("function_name")).lower() not in TABLE_FUNCTIONS:
             raise _not_allowed(str(part["function"].get("function_name")))
         elif kind == "COLUMN_REF":
             columns.append(tuple(str(each) for each in part["column_names"]))
-        elif part.get("class") == "FUNCTION" and str(part.get("function_name")).lower() in TELLING:
+        elif part.get("class") == "FUNCTION" and str(part.get("function_name")).lower() in IMPURE:
             raise _not_allowed(str(part["function_name"]))
         columns += [("", str(each)) for each in part.get("using_columns") or []]
         if isinstance(named := part.get("cte_map"), dict):
@@ -117,7 +117,7 @@ def _unreadable(database: duckdb.DuckDBPyConnection, text: str, tree: dict[str, 
     try:
         database.extract_statements(text)
     except duckdb.Error as error:
-        message, hint, line = lockdown.words(error)
+        message, hint, line = lockdown.error_text(error)
         return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
     return Refused("sql-failed", str(tree.get("error_message")), "fix the SQL: it is DuckDB's")
 

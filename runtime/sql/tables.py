@@ -156,7 +156,7 @@ def _refuse_alike(table: str, kinds: dict[str, Type]) -> None:
         if other != column:
             raise Refused(
                 "sql-failed",
-                f"`{table}` has the columns `{other}` and `{column}`, and SQL does not tell them apart",
+                f"`{table}` has the columns `{other}` and `{column}`, which are the same in SQL",
                 "rename one of them in a `transform` with `expr` before",
             )
     if len(kinds) > MOST_COLUMNS:

@@ -68,8 +68,8 @@ def _table(name: tuple[str, ...], given: dict[tuple[str, ...], list[Json]]) -> l
 
 
 def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:
-    if lacking := sorted(wanted - given.keys()):
-        raise Refused("sql-failed", f"`${lacking[0]}` has no value", f"give one: `params: {{{lacking[0]}: …}}`")
+    if missing := sorted(wanted - given.keys()):
+        raise Refused("sql-failed", f"`${missing[0]}` has no value", f"give one: `params: {{{missing[0]}: …}}`")
     if unused := sorted(given.keys() - wanted):
         raise Refused(
             "sql-failed", f"the statement has no `${unused[0]}`", f"take `{unused[0]}` out of `params`, or use it"
@@ -91,7 +91,7 @@ def _bound(megabytes: int, seconds: float) -> None:
 def _rows(database: duckdb.DuckDBPyConnection, read: statement.Statement, asked: dict[str, Any]) -> list[Json]:
     rows: list[Json] = []
     size = 0
-    for batch in results.carry_out(database, read, asked["params"]).batches:
+    for batch in results.execute(database, read, asked["params"]).batches:
         rows += batch
         size += len(json.dumps(batch))
         if len(rows) > asked["rows"]:
@@ -106,11 +106,11 @@ def _rows(database: duckdb.DuckDBPyConnection, read: statement.Statement, asked:
 def _failed(error: Exception, asked: dict[str, Any]) -> Refused:
     import duckdb
 
-    message, hint, line = lockdown.words(error)
+    message, hint, line = lockdown.error_text(error)
     if isinstance(error, duckdb.OutOfMemoryException) or "maximum supported string size" in message:
         return _too_much(asked)
     if "pytz" in message:
-        message, hint = "a moment with a time zone stands inside a list or map", "cast it to TIMESTAMP or VARCHAR"
+        message, hint = "a time with a time zone is inside a list or map", "cast it to TIMESTAMP or VARCHAR"
     return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
 
 

@@ -169,6 +169,29 @@ async def test_a_turn_that_fails_is_given_up(tmp_path: Path) -> None:
     assert "css=payb" in failure["message"]
 
 
+async def test_a_given_up_iteration_collects_nothing(tmp_path: Path) -> None:
+    """With `each_error: continue` the list has what `collect` makes of every other iteration, in order, also after a kill and a resume."""
+    collecting = EACH.replace("each_error: continue", 'each_error: continue\n  collect: "{{ name ~ loop.index }}"')
+    rig = Rig(tmp_path, flow(collecting, OUTPUT))
+    pay_each(rig, fail={"payb"}, kill={"css=end": 1})
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die(browser_survives=True)
+    ended = await rig.resume()
+    assert (ended.tolerated, ended.output["paid"]) == (1, ["a1", "c3"])
+    assert [failure["step"] for failure in ended.output["failed"]] == ["each[#b]/pay"]
+
+
+async def test_a_collect_that_fails_gives_the_iteration_up(tmp_path: Path) -> None:
+    """`each_error: continue` covers `collect` too; the failure names the loop's own iteration."""
+    nodes = """
+- {id: each, type: iterate, over: [1, 0, 4], as: n, each_error: continue, collect: "{{ 4 // n }}", nodes: [{id: x, type: transform, expr: 1}]}
+"""
+    ended = await Rig(tmp_path, flow(nodes, OUTPUT)).start()
+    assert (ended.tolerated, ended.output["paid"]) == (1, [4, 1])
+    assert [failure["index"] for failure in ended.output["failed"]] == [2]
+
+
 async def test_without_failures_the_list_of_them_is_empty(tmp_path: Path) -> None:
     """`run.failures.<id>` has a value wherever the loop has run."""
     rig = Rig(tmp_path, flow(EACH, OUTPUT))

@@ -138,6 +138,19 @@ async def test_a_mistake_is_told_in_one_sentence_with_its_fix(statement: str, co
     assert fix in str(error.fix)
 
 
+async def test_only_tables_that_a_statement_mentions_are_sent() -> None:
+    """A name in quotes counts as it is meant; a refused statement is answered although its large table is never read."""
+    scope = {
+        "orders": [{"id": 1, "text": "x" * 1_000_000}] * 5,
+        "vars": {'a"b': [{"n": 1}]},
+        "other": [{"n": object()}],
+    }
+    sql = select.Select(scope, 30.0)
+    assert await sql.select('FROM vars."a""b"', {}) == [{"n": 1}]
+    with pytest.raises(AuthorError, match="2 statements"):
+        await sql.select("FROM orders; FROM orders", {})
+
+
 ESCAPES = [
     "SELECT * FROM read_csv('{file}')",
     "SELECT * FROM read_text('{file}')",
