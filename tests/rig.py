@@ -107,7 +107,7 @@ class Rig:
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
         """Go on with it."""
-        return await self._lived(self._run(await run_index.claim(self.keeper, self.id, self.masker)).go_on(from_step))
+        return await self._lived(self._run(await run_index.claim(self.keeper, self.id, self.masker)).resume(from_step))
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
         """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
@@ -120,7 +120,7 @@ class Rig:
         writer = await run_index.claim(self.keeper, self.id, self.masker, taken.check)
         taken.take(writer)
         self.loaded, self.inputs = taken.loaded, taken.inputs
-        return await self._lived(self._run(writer).go_on())
+        return await self._lived(self._run(writer).resume())
 
     async def _lived(self, life: Awaitable[events.RunEnded]) -> events.RunEnded:
         try:

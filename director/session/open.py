@@ -50,7 +50,7 @@ async def reopen(
     async with store.release_on_error(owned):
         past = await asyncio.to_thread(session.Session, entries)
         writer = LogWriter(owned, past, masker, kept.kept)
-        told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
+        told: dict[str, Json] = {"taken_from": owned.taken_from.as_evidence()} if owned.taken_from is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
         _claimed(writer, **told)

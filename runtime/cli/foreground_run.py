@@ -182,7 +182,7 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     where = f"{one_line(ended.path)}   " if ended.path else ""
     reason, seen = error.get("reason"), error.get("evidence")
     if reason is not None:
-        seen = answers.shown(str(reason), seen)
+        seen = answers.question_fields(str(reason), seen)
     more = {
         "code": str(error.get("code") or reason),
         "at": one_line(ended.place or ""),

@@ -95,7 +95,7 @@ class Step(leaf_context.LeafContext):
         self.again = False
         self.not_done = False
         """True if the site said that an action of this attempt did not happen."""
-        self.goes_on_from: entries.Call | None = None
+        self.continued_call: entries.Call | None = None
 
     # What the node does.
 
@@ -117,8 +117,8 @@ class Step(leaf_context.LeafContext):
         if effect:
             await self._run.checkpoints.settled()
         held = None
-        if self.goes_on_from is not None:
-            held = self.goes_on_from.held_before
+        if self.continued_call is not None:
+            held = self.continued_call.held_before
         elif effect and self._resolve().postconditions and self._page is not None and self._page.dialog is None:
             # If all rules hold before the action, that they hold after a crash proves nothing. With a dialog open this stays unknown.
             held = await leaf_context.all_hold(self._resolve().postconditions, self.page)
@@ -153,7 +153,6 @@ class Step(leaf_context.LeafContext):
         self._run.emit(events.StepWaiting(self.path, what))
 
     def holding(self) -> skipped_steps.Verified:
-        """Return the rules that hold on the page once the step is over."""
         on_page = [rule for rule in self.rules() if rule.kind != "expr"]
         return skipped_steps.Verified(on_page, self.node.page_seconds)
 
@@ -259,8 +258,8 @@ class Step(leaf_context.LeafContext):
             if resolved.effect_class == "effect":
                 raise SetupError(
                     "node-type-broken",
-                    f"the node type `{resolved.type}` did its action without saying so",
-                    fix="`await ctx.act()` stands right before the action: then a crash never causes a second one",
+                    f"the node type `{resolved.type}` acted without `await ctx.act()`",
+                    fix="call `await ctx.act()` right before the action: then a crash never causes a second one",
                     phase="after",
                 )
         return value
@@ -292,7 +291,6 @@ class Step(leaf_context.LeafContext):
         return refused if self.node.asks != "agent" else None
 
     def _placed(self, error: RunOpsError) -> RunOpsError:
-        """Return the error with its phase, where that is known."""
         if isinstance(error, Replaced):
             # The process that now has the run reconciles the action, and may be asking the site already.
             return error
@@ -330,7 +328,6 @@ class Step(leaf_context.LeafContext):
         return self._finished("recovered", self.page.url if yields else None, run.writer.error(error))
 
     def did_not_happen(self, error: RunOpsError) -> RunOpsError:
-        """Return the error of a side effect that did not happen, according to the site."""
         self.not_done = True
         return error.replaced(
             fix="`confirm` says that it did not happen; see why on the site. `runops resume` asks again before it does it again"
@@ -460,7 +457,7 @@ class Step(leaf_context.LeafContext):
             path=self.path,
             node=node.type,
             action=getattr(node, "action", None) or getattr(node, "query", None),
-            again=self.goes_on_from and (self.goes_on_from.again or self.goes_on_from.call),
+            again=self.continued_call and (self.continued_call.again or self.continued_call.call),
             attempt=self._number,
             effect=(self._resolved or node).effect_class,
             args=self._args,

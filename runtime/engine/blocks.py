@@ -88,7 +88,6 @@ class Blocks:
         return {**new, "items": [item for item, _key in items], "keys": [key for _item, key in items]}
 
     async def block(self, nodes: Sequence[Node]) -> Json:
-        """Run a block in the scope around the container."""
         if id(nodes) in self._ran:
             raise SetupError(
                 "node-type-broken",
@@ -140,7 +139,7 @@ class Blocks:
             raise AuthorError(
                 "secret-in-key",
                 "the `key` of an item holds a secret",
-                fix="choose another key: it stands in every step path of the item",
+                fix="choose another key: it is in every step path of the item",
             )
         return f"{self._path}{item.segment}"
 
@@ -172,8 +171,8 @@ class Blocks:
 
     def _note_failure(self, item: Item, error: dict[str, Json]) -> None:
         failures: list[Json] = self._frame.program.facts["failures"][self._node.id]
-        told = {name: error.get(name) for name in ("step", "code", "message")}
-        failures.append({"index": item.index, "key": item.key, **told})
+        fields = {name: error.get(name) for name in ("step", "code", "message")}
+        failures.append({"index": item.index, "key": item.key, **fields})
 
     def goes_on(self, condition: str) -> bool:
         """True if the condition lets a first item begin. A decision in the log stays."""
@@ -304,7 +303,6 @@ def kept(value: Json) -> dict[str, Json]:
 
 
 def _part_path(handle: str, name: str, number: int) -> str:
-    """Return the path of a block of a handle, in its ``number``-th run."""
     return f"{handle}/{name}" if number == 1 else f"{handle}/{name}[{number}]"
 
 
@@ -315,7 +313,6 @@ def as_bound(error: dict[str, Json], step: str | None) -> dict[str, Json]:
 
 
 def rebuilt(error: dict[str, Json]) -> RunOpsError:
-    """Return the error that the log holds."""
     kind = UNCAUGHT.get(error["code"]) or next(each for each in CAUGHT if each.who == error["who"])
     made = kind(
         error["code"], error["message"], fix=error.get("fix"), phase=error["phase"], evidence=error.get("evidence")
@@ -325,7 +322,6 @@ def rebuilt(error: dict[str, Json]) -> RunOpsError:
 
 
 def not_tried_again(error: RunOpsError, actions: list[attempts.Attempt]) -> RunOpsError:
-    """Return the error, listing the side effects that kept ``try`` from running again."""
     fix = "to let `try` run again after an action, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
     return error.replaced(
         evidence={**error.evidence, "not_tried_again": [action.call.path for action in actions]},

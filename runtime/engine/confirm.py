@@ -22,7 +22,6 @@ from runtime.log import entries
 
 class ConfirmCheck:
     def __init__(self, run: RunState, path: str, call: entries.Call, page: Page) -> None:
-        """``page`` is a tab used only for this check."""
         self._run = run
         self._path = path
         self._thread = f"{entries.CONFIRM}{call.call}"

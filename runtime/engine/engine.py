@@ -6,8 +6,8 @@ does not have. So there is no cursor to store and no second way of running.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from nodes import plugins
 from nodes.base import Container, Leaf, Node
@@ -18,8 +18,7 @@ from runtime.engine import blocks, recorders, scopes, steps
 from runtime.engine.run_state import Recorder, RunState, Signal, StepReached
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     step: StepReached | None
     """First step without a value; None if something before it fails, or if none is left."""
     passed: Sequence[StepReached]
@@ -39,8 +38,8 @@ class ExecutionEngine:
         self.state = state
         state.recorder = recorders.Live(state, listener)
 
-    # The core. A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that
-    # runs blocks. `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
+    # A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that runs blocks.
+    # `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
 
     async def run(self) -> Json:
         """Run what is left of the workflow and return its output. Raises RunOpsError with the ``path`` of the step that ended it."""

@@ -87,7 +87,6 @@ class Gathering:
         """Code of the error with which the last part failed; None if it succeeded, or failed with an error that is not ours."""
 
     async def part(self, gather: Callable[[], Awaitable[Answer]]) -> Answer | None:
-        """Return what ``gather`` finds; None if it fails or takes too long."""
         self.refused = None
         try:
             async with asyncio.timeout(max(0.0, self._until - time.monotonic())):

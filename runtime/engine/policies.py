@@ -35,7 +35,6 @@ def node_of(run: RunState, attempt: attempts.Attempt) -> Leaf:
 
 
 def on_redo(run: RunState, attempt: attempts.Attempt) -> str | None:
-    """Return ``on_redo`` of the innermost container or file that has one."""
     found = run.loaded.find(attempt.call.path)
     policies = [getattr(each, "on_redo", None) for each in reversed(found.around)] if found is not None else []
     return next((policy for policy in policies if policy is not None), None)

@@ -8,7 +8,6 @@ error on the way is *unknown*. Unknown pauses the run, unless the author wrote `
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Iterable, Sequence
 
 from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
@@ -98,7 +97,7 @@ def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
     before, found = step.last, verdict.found
     call, value = before.call, None
     if found != "not-done":
-        leave(run, step, sure=found == "done")
+        expect_page_of(run, step, sure=found == "done")
         value = leaf_context.value_of_done(run, step.node, before) if found == "done" else None
     pending = found == "not-done" or (found == "done" and step.node.value_pending)
     if before.result is None and not pending:
@@ -112,7 +111,7 @@ def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
     run.writer.note("reconciled", call=call.call, verdict=found, how=verdict.how, **fields)
 
 
-def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
+def expect_page_of(run: RunState, step: StepReached, *, sure: bool = True) -> None:
     """Make the next step on the page wait for what ``step`` would have waited for. It waits on the page to which ``step`` led, if known.
 
     ``sure``: the action is known to have happened, so the run may not continue on another page.
@@ -141,14 +140,13 @@ async def discard_submitted_input(run: RunState, line: int, passed: Iterable[att
     if typed is None or not line < typed.call.seq <= run.replayed_to:
         return
     for action in passed:
-        happened = action.past_recall or (action.result is not None and action.result.status == "ok")
+        happened = action.survives_restore or (action.result is not None and action.result.status == "ok")
         if action.call.effect == "effect" and happened and (node := policies.node_of(run, action)).takes_up_input:
             await leaf_context.drop_input(run, node)
             return
 
 
 async def skip_committed(run: RunState, state: attempts.ScopeState) -> None:
-    """Skip a scope that is over: its actions count as skipped."""
     over = state.committed or state.failed
     if over is None:
         return
@@ -165,9 +163,9 @@ async def known_done(run: RunState, steps: Sequence[StepReached], line: int) -> 
     may_be_done = [each for each in steps if can_ask_first(run, each, line)]
     for step in sorted(may_be_done, key=lambda each: each.last.last_line, reverse=True):
         before = step.last
-        if before.past_recall:
+        if before.survives_restore:
             if step.node.confirm is None or await _said_done(run, step):
-                leave(run, step, sure=not before.passed_by)
+                expect_page_of(run, step, sure=not before.was_skipped)
                 return step
             run.unseen.add(step.path)
         elif await _said_done(run, step):
@@ -183,7 +181,7 @@ def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
     before = step.before
     if before is None or before.call.effect != "effect":
         return False
-    if before.past_recall:
+    if before.survives_restore:
         # What led to it may have been done again since, and a checkpoint taken there: then its page is not that of the side effect.
         return max(before.last_line, before.since) > line
     # The restored state has undone the step.
@@ -257,7 +255,7 @@ async def ask_once_answered(run: RunState, step: StepReached) -> Verdict:
     said = await ask_the_site(run, step)
     if said.found == "done" or answered:
         return said
-    return STILL_UNANSWERED if said.found == "not-done" else dataclasses.replace(said, unanswered=True)
+    return STILL_UNANSWERED if said.found == "not-done" else said._replace(unanswered=True)
 
 
 async def ask_the_site(run: RunState, step: StepReached) -> Verdict:

@@ -64,7 +64,7 @@ class Live(Recorder):
         assert step.before is not None
         await reconcile.discard_submitted_input(self._run, step.before.since, [step.before])
         if step.path in self._run.unseen:
-            reconcile.leave(self._run, step, sure=not step.before.passed_by)
+            reconcile.expect_page_of(self._run, step, sure=not step.before.was_skipped)
 
     @override
     async def commit_point(self) -> None:

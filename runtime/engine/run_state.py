@@ -6,11 +6,10 @@ The engine is the loop over it. Steps, blocks, reconciliation and checkpoints wo
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from nodes import ports
 from nodes.base import Leaf, Node
@@ -71,8 +70,7 @@ class StepReached(Signal):
 Outcome = Literal["done", "not-done", "skipped", "unknown"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Verdict on a side effect; ``how`` it is known is a text for people."""
 
     found: Outcome

@@ -131,7 +131,7 @@ async def _attempts(run: RunState, reached: StepReached, *, closing: bool = Fals
     for number in range(first, last + 1):
         step = _step(run, reached, number)
         step.again, step.closing = number < last, closing
-        step.goes_on_from = broken_off if number == first else None
+        step.continued_call = broken_off if number == first else None
         run.emit(events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number))
         try:
             return _bind_effects(reached, await reconcile.attempt_step(run, step))

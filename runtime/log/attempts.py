@@ -63,7 +63,6 @@ class Attempt:
 
     @property
     def state(self) -> step_states.State:
-        """State of a step for which this attempt counts."""
         if self.invalidated:
             return step_states.State.VOID
         if self.settled and not self.rolled_back:
@@ -84,12 +83,12 @@ class Attempt:
         return "effect" if self.acted else "idempotent"
 
     @property
-    def past_recall(self) -> bool:
+    def survives_restore(self) -> bool:
         """True if it is known to have happened, or was skipped by decision: no restore makes that undone."""
         return self.verdict in ("done", "skipped") or self.status in ("recovered", "skipped")
 
     @property
-    def passed_by(self) -> bool:
+    def was_skipped(self) -> bool:
         """True if it was skipped by decision, so it is not claimed to have happened."""
         return "skipped" in (self.verdict, self.status)
 
@@ -112,7 +111,6 @@ class Attempt:
 
     @property
     def last_line(self) -> int:
-        """Line of the last call that belongs to it."""
         return max(self.call.seq, self.actions[-1].call.seq) if self.actions else self.call.seq
 
     @property

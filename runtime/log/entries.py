@@ -409,7 +409,6 @@ def numbered(entry: AnyEntry, seq: int) -> AnyEntry:
 
 
 def blob_of(data: bytes, path: str) -> Blob:
-    """Return the description of a blob with these bytes; ``path`` is its name in entries."""
     sha256 = hashlib.sha256(data).hexdigest()
     return Blob(sha256=sha256, bytes=len(data), preview=data[:200].decode(errors="ignore"), path=path)
 

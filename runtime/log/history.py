@@ -9,10 +9,12 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from typing_extensions import override
+
 from nodes.values import Json
 from runtime.log import attempts as log_attempts
 from runtime.log import entries as log_entries
-from runtime.log import ledger, step_paths, threads
+from runtime.log import step_paths, threads
 from runtime.log.store import integrity
 
 
@@ -20,15 +22,10 @@ def _last_effect(attempts: Sequence[log_attempts.Attempt]) -> log_attempts.Attem
     return next((each for each in reversed(attempts) if each.may_have_happened), None)
 
 
-class History:
-    """The fold. ``add`` takes entries in order; everything else reads."""
-
+class History(threads.Fold):
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
+        super().__init__()
         self.header: log_entries.RunHeader | None = None
-        self.started = ""
-        self.last_at = ""
-        self.epoch = 0
-        self.last_seq = 0
         self.attempts: dict[str, list[log_attempts.Attempt]] = {}
         self.scopes: dict[str, log_attempts.ScopeState] = {}
         self.order: list[str] = []
@@ -52,9 +49,6 @@ class History:
         """A person's decision about a step that may repeat an earlier action, by its path: ``done``, ``not-done``, ``skip``."""
         self.evidence: list[dict[str, Json]] = []
         """Evidence of failed steps, in order, as ``runtime.engine.evidence`` kept it; each has the ``path`` of its step."""
-        self.ledger = ledger.Ledger()
-        self.budget: str | None = None
-        self._threads: dict[str, threads.Thread] = {}
         self._by_call: dict[str, log_attempts.Attempt] = {}
         self._setters: list[log_attempts.Attempt] = []
         self._acting: list[log_attempts.Attempt] = []
@@ -76,6 +70,7 @@ class History:
             for entry in entries:
                 self.add(entry)
 
+    @override
     def add(self, entry: log_entries.AnyEntry) -> None:
         self.last_seq, self.last_at = entry.seq, entry.at
         if entry.thread.startswith(log_entries.MODEL):
@@ -186,10 +181,10 @@ class History:
             case "tail-truncated" | "changed" | "requested" | "submitted" | "child-started" | "child-ended":
                 pass
 
+    @override
     def _claimed(self, entry: log_entries.Note) -> None:
-        self.epoch, self.ending = int(entry.data["epoch"]), None
-        self.budget = entry.data.get("budget", self.budget)
-        self.ledger.stopped(entry.at)
+        super()._claimed(entry)
+        self.ending = None
         # The site may show the side effect by now. Only a person's *not done* outlasts the process that recorded it.
         for attempt in self._seen_not_done:
             attempt.verdict = None
@@ -277,7 +272,7 @@ class History:
         for path, attempts in self.attempts.items():
             for attempt in attempts if path not in kept and not ended(path) else ():
                 of_run = attempt.call.thread == log_entries.RUN_THREAD
-                if attempt.since > line and of_run and not attempt.past_recall:
+                if attempt.since > line and of_run and not attempt.survives_restore:
                     for each in (attempt, *attempt.actions):
                         each.rolled_back = True
         for scope in self.scopes.values():
@@ -329,6 +324,7 @@ class History:
         attempts = self.attempts.get(path)
         return log_attempts.deciding(attempts) if attempts else None
 
+    @override
     def threads_that_count(self, path: str) -> list[str]:
         """Return the threads, the latest first, in which attempts of the step had model answers that are still valid.
 
@@ -347,9 +343,6 @@ class History:
                     break
             names.append(log_entries.model_thread(attempt.call.again or attempt.call.call))
         return names
-
-    def thread(self, name: str) -> threads.Thread:
-        return self._threads.get(name) or threads.Thread()
 
     def attempt_of(self, call: log_entries.Call) -> log_attempts.Attempt:
         return self._by_call[call.call]
@@ -378,7 +371,7 @@ class History:
             and (attempt.since > line or attempt.rolled_back)
             and attempt.may_have_happened
             and attempt.result.status == "ok"
-            and not attempt.past_recall
+            and not attempt.survives_restore
         ]
 
     @property
@@ -416,7 +409,6 @@ class History:
         return {"workflow": self.header.workflow, "steps": self.steps_done}
 
     def set_within(self, path: str) -> list[log_attempts.Attempt]:
-        """Return the steps within ``path`` that set variables and count, in order."""
         scope = self.scopes[path]
         over = scope.committed or scope.failed
         first = bisect.bisect_left(self._setters, scope.opened, key=lambda attempt: attempt.call.seq)
@@ -432,7 +424,6 @@ class History:
         return path in self._begun
 
     def steps_backwards(self) -> Iterator[log_attempts.Attempt]:
-        """Return every attempt of every step of the run's own thread, the latest first."""
         return reversed(self._steps)
 
     def named_elsewhere(self, name: str, path: str) -> bool:

@@ -45,6 +45,9 @@ class Spent:
     """Seconds for which an earlier process waited for the same response in the background; part of ``seconds``."""
     allowed: float = 0.0
 
+    def is_within(self, path: str) -> bool:
+        return self.path == path or self.path.startswith(f"{path}/")
+
     @property
     def paid(self) -> bool:
         return self.source == "model" and not self.free
@@ -183,8 +186,7 @@ class Ledger:
         return self._settled.get(path) or Settled()
 
     def unsettled(self, path: str | None = None) -> Iterator[Spent]:
-        """Return the requests that may still have an outcome."""
-        return (row for row in self._open.values() if path is None or path in (row.path, *step_paths.around(row.path)))
+        return (row for row in self._open.values() if path is None or row.is_within(path))
 
     def answer(self, threads: Iterable[str], key: str) -> entries.Assistant | None:
         return _first(self._answers, threads, key)
@@ -194,7 +196,7 @@ class Ledger:
         return _first(self._waiting, threads, key)
 
     def within(self, path: str) -> Iterator[Spent]:
-        return (row for row in self.rows if path in (row.path, *step_paths.around(row.path)))
+        return (row for row in self.rows if row.is_within(path))
 
     def totals(self) -> dict[str, Json] | None:
         return totals(self.rows) if self.rows else None
@@ -242,12 +244,10 @@ def totals(rows: Sequence[Spent]) -> dict[str, Json]:
 
 
 def together(spent: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    """Return the sum of several totals; there must be at least one."""
     return {name: _sum(name, [each[name] for each in spent]) for name in spent[0]}
 
 
 def less(spent: Mapping[str, Json], before: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the difference between the totals ``spent`` and the earlier totals ``before``."""
     return {name: _sum(name, [spent[name]], [before[name]]) for name in spent}
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing_extensions import override
 
 from runtime.log import entries as log_entries
-from runtime.log import ledger, threads
-from runtime.log.writer import Fold
+from runtime.log import threads
 
 
 @dataclasses.dataclass(slots=True)
@@ -29,14 +28,10 @@ class Question:
     """True if the person has since sent another message: the answer is no longer awaited."""
 
 
-class Session(Fold):
+class Session(threads.Fold):
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
+        super().__init__()
         self.header: log_entries.SessionHeader | None = None
-        self.started = ""
-        self.last_at = ""
-        self.last_seq = 0
-        self.epoch = 0
-        self.budget: str | None = None
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
         self.following: log_entries.Note | None = None
@@ -49,10 +44,8 @@ class Session(Fold):
         """Questions to the person, in order; each once."""
         self.messages = 0
         """Number of the person's messages and the model's answers, without those of delegates and summaries."""
-        self.ledger = ledger.Ledger()
         self.actions: dict[str, SideEffect] = {}
         self._versions: dict[tuple[str, str], list[log_entries.Version]] = {}
-        self._threads: dict[str, threads.Thread] = {}
         for entry in entries:
             self.add(entry)
 
@@ -106,9 +99,7 @@ class Session(Fold):
                     self.questions.append(found)
                 found.answer = data.get("answer", found.answer)
             case "claimed":
-                self.epoch = int(entry.data["epoch"])
-                self.budget = entry.data.get("budget", self.budget)
-                self.ledger.stopped(entry.at)
+                self._claimed(entry)
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
 
@@ -141,10 +132,6 @@ class Session(Fold):
     @property
     def threads(self) -> list[str]:
         return list(self._threads)
-
-    @override
-    def thread(self, name: str) -> threads.Thread:
-        return self._threads.get(name) or threads.Thread()
 
     @override
     def threads_that_count(self, path: str) -> list[str]:

@@ -33,7 +33,6 @@ class Block(NamedTuple):
 
 
 def blocks(path: str) -> Iterator[Block]:
-    """Yield the blocks of handles around the step at ``path``, the outermost first."""
     for found in _BLOCK.finditer(path):
         first = f"{path[: found.start()]}/{found[1]}"
         yield Block(path[: found.end()], found[1], first, int(found[2] or 1), path[found.end() + 1 :])

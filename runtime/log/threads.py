@@ -1,12 +1,13 @@
-"""Content of one thread with a model, folded from the log: messages to it, its answers, and the outcome of the calls that it asked for."""
+"""The part of a log that runs and sessions share: each thread with a model (messages, answers, outcomes of the calls), and the costs."""
 
 from __future__ import annotations
 
+import abc
 import bisect
 import dataclasses
 from collections.abc import Collection
 
-from runtime.log import entries
+from runtime.log import entries, ledger
 
 
 @dataclasses.dataclass(slots=True)
@@ -47,7 +48,6 @@ class Thread:
     _begun: dict[str, Done] = dataclasses.field(default_factory=dict[str, Done])
 
     def add(self, entry: entries.AnyEntry) -> None:
-        """Take an entry. Entries that are no part of a conversation change nothing here."""
         match entry:
             case entries.User():
                 self.newest_word = len(self.said)
@@ -108,3 +108,32 @@ def line_of(saying: Saying) -> int:
             return saying.events[0].seq
         case _:
             return saying.seq
+
+
+class Fold(abc.ABC):
+    """State folded from a log. ``add`` takes its entries in order; everything else reads."""
+
+    def __init__(self) -> None:
+        self.started = ""
+        self.last_at = ""
+        self.last_seq = 0
+        self.epoch = 0
+        self.budget: str | None = None
+        """Budget for models, as last set."""
+        self.ledger = ledger.Ledger()
+        self._threads: dict[str, Thread] = {}
+
+    @abc.abstractmethod
+    def add(self, entry: entries.AnyEntry) -> None: ...
+
+    @abc.abstractmethod
+    def threads_that_count(self, path: str) -> list[str]:
+        """Return the threads, the latest first, whose answers are still valid for a requester at ``path``."""
+
+    def thread(self, name: str) -> Thread:
+        return self._threads.get(name) or Thread()
+
+    def _claimed(self, entry: entries.Note) -> None:
+        self.epoch = int(entry.data["epoch"])
+        self.budget = entry.data.get("budget", self.budget)
+        self.ledger.stopped(entry.at)

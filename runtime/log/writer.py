@@ -6,16 +6,17 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 import pydantic_core
 from typing_extensions import TypeVar, override
 
 from nodes.errors import RunOpsError
 from nodes.values import Json, sound, sound_json
-from runtime.log import entries, ledger, threads
+from runtime.log import entries
 from runtime.log import history as history_module
 from runtime.log.store import store
+from runtime.log.threads import Fold
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
 from runtime.secrets import masking
@@ -35,19 +36,6 @@ AUTHORED = _NAMES | _PATHS
 """Fields of entries and notes that hold names and step paths of the workflow, or words of ours. An answer was checked before it is written."""
 
 
-class Fold(Protocol):
-    last_seq: int
-    ledger: ledger.Ledger
-
-    def add(self, entry: entries.AnyEntry) -> None: ...
-
-    def thread(self, name: str) -> threads.Thread: ...
-
-    def threads_that_count(self, path: str) -> list[str]:
-        """Return the threads, the latest first, whose answers are still valid for a requester at ``path``."""
-        ...
-
-
 class Texts:
     """Reads texts and values of entries, from their blobs if they are stored there. Raises LogError ``blob-missing``."""
 
@@ -58,7 +46,6 @@ class Texts:
         return self._text(entry.text, entry.blob)
 
     def calls_of(self, entry: entries.Assistant) -> tuple[ToolCall, ...]:
-        """Return the calls that an answer asks for, secrets masked."""
         return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
 
     def _text(self, text: str | None, blob: entries.Blob | None) -> str:
@@ -116,7 +103,6 @@ class LogWriter(Texts, Generic[Folded_co]):
     def result(
         self, call: entries.Call, status: entries.Status, *, value: Json = None, **fields: Any
     ) -> entries.Result:
-        """Write the outcome of ``call``. ``value`` is normalised already."""
         if fields.get("error") is not None:
             fields["error"] = self._masked(fields["error"])
         result = entries.Result(
@@ -217,7 +203,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         self.synced = max(self.synced, written)
 
     def error(self, error: RunOpsError) -> dict[str, Json]:
-        """Return the error as the log holds it, secrets masked."""
         return self._masked(error.as_json())
 
     def files(self) -> list[Path]:

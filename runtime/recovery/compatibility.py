@@ -108,7 +108,7 @@ def _happened(attempt: log_attempts.Attempt) -> bool:
     return (
         attempt.call.effect == "effect"
         and not attempt.did_nothing
-        and (attempt.may_have_happened or attempt.past_recall or attempt.settled)
+        and (attempt.may_have_happened or attempt.survives_restore or attempt.settled)
     )
 
 

@@ -69,7 +69,7 @@ def _undone(
         last = past.last(path)
         if last is None or ended(path) or last.call.thread != entries.RUN_THREAD:
             continue
-        if (last.since > line or last.rolled_back) and not last.past_recall and path not in skipped:
+        if (last.since > line or last.rolled_back) and not last.survives_restore and path not in skipped:
             found[path] = last
     return dict(sorted(found.items(), key=lambda each: order.get(each[0], len(order))))
 

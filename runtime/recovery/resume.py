@@ -194,7 +194,7 @@ def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, 
 
 def _on_page_after(step: StepReached, line: int) -> bool:
     before = step.before
-    return before is not None and before.last_line > line and before.on_page and not before.past_recall
+    return before is not None and before.last_line > line and before.on_page and not before.survives_restore
 
 
 def _before_step(steps: Sequence[StepReached], last: StepReached) -> list[StepReached]:

@@ -31,10 +31,10 @@ def how(run: str, reason: str, evidence: Json) -> str:
     return " ".join(["runops answer", run, *(f"{name}=…" for name in names)])
 
 
-def shown(reason: str, evidence: Json) -> dict[str, Json]:
+def question_fields(reason: str, evidence: Json) -> dict[str, Json]:
     known: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
     if reason == REASON:
-        return {name: in_words(question) for name, question in known.get("questions", {}).items()}
+        return {name: question_text(question) for name, question in known.get("questions", {}).items()}
     because = {"because": known["error"]["message"]} if known.get("error") else {}
     return because | {name: value for name, value in known.items() if name not in OF_PROGRAMS}
 
@@ -43,7 +43,7 @@ OF_PROGRAMS = frozenset({"call", "calls", "error", "args", "resume_asks", "unans
 """Names in the evidence of a pause that add nothing for a person."""
 
 
-def in_words(question: Question) -> str:
+def question_text(question: Question) -> str:
     choices: list[Json] | None = question.get("choices")
     may_be = inputs.WORDS[question["type"]] if choices is None else " or ".join(as_text(each) for each in choices)
     default = f"; default {as_text(question['default'])}" if question.get("default") not in (None, "") else ""

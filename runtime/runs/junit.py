@@ -66,7 +66,6 @@ def _umask() -> int:
 
 
 def document(outcomes: Sequence[Outcome], masker: masking.Masker) -> bytes:
-    """Return the report as XML, secrets masked."""
     root = ET.Element("testsuites", {"name": "runops", **_totals(outcomes)})
     for outcome in outcomes:
         root.append(_suite(outcome, masker))
@@ -93,7 +92,6 @@ def _totals(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def _kind(outcome: Outcome) -> str | None:
-    """Return the test case's child element that shows its result; None if it passed."""
     if outcome.state == "passed":
         return None
     if outcome.state == "not-begun":

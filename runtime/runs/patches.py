@@ -18,18 +18,18 @@ def file_of(kept: store.Kept, run: str) -> Path:
 
 def read(kept: store.Kept, run: str) -> dict[str, Json] | None:
     try:
-        told: dict[str, Json] = json.loads(regular_files.read(file_of(kept, run)))
+        patch: dict[str, Json] = json.loads(regular_files.read(file_of(kept, run)))
     except (OSError, ValueError):
         return None
-    return told if told.get("version") == VERSION else None
+    return patch if patch.get("version") == VERSION else None
 
 
 def waits(kept: store.Kept, run: str) -> bool:
     """True if the run has a patch that can be applied and is not applied yet."""
-    told = read(kept, run)
+    patch = read(kept, run)
     try:
-        return told is not None and any(
-            regular_files.read(Path(each["file"])) == each["before"].encode() for each in told["files"]
+        return patch is not None and any(
+            regular_files.read(Path(each["file"])) == each["before"].encode() for each in patch["files"]
         )
     except (OSError, KeyError):
         return False

@@ -84,7 +84,7 @@ class Run:
     async def begin(self) -> events.RunEnded:
         return await self.drive(self.engine.run())
 
-    async def go_on(self, from_step: str | None = None) -> events.RunEnded:
+    async def resume(self, from_step: str | None = None) -> events.RunEnded:
         """Settle the steps that the last process left open, then run the rest; in a rebuilt browser, from ``from_step``."""
         return await self.drive(resume.go_on(self.engine, self._browsers.reattach, from_step))
 
@@ -138,8 +138,8 @@ class Run:
                 if not isinstance(failure, LogError | Replaced):
                     if ended.question is not None:
                         writer.note("paused", **ended.question)
-                    told: dict[str, Json] = {"error": ended.error, "path": ended.path, "tolerated": ended.tolerated}
-                    writer.note("ended", status=ended.status, exit=ended.exit, **writer.history.for_lists(), **told)
+                    fields = {name: getattr(ended, name) for name in ("status", "exit", "error", "path", "tolerated")}
+                    writer.note("ended", **fields, **writer.history.for_lists())
                     await writer.barrier()
                 return ended
         except (LogError, Replaced) as error:
@@ -199,19 +199,18 @@ class Run:
             return None
         return AuthorError(
             "secret-leaked",
-            f"a secret stands in what the run wrote: {', '.join(str(file) for file in found)}",
-            fix="delete the file, change the secret, and report how it came there",
+            f"files of the run contain a secret: {', '.join(str(file) for file in found)}",
+            fix="delete the file, change the secret, and report how it got there",
             phase="after",
             evidence={"files": [str(file) for file in found]},
         )
 
 
 def ended(
-    past: history.History, run: str, status: events.RunStatus, code: int, seconds: float = 0.0, **told: Any
+    past: history.History, run: str, status: events.RunStatus, code: int, seconds: float = 0.0, **fields: Any
 ) -> events.RunEnded:
-    """Return the end of a run with this history; ``told``: what else ``RunEnded`` holds."""
     costs = past.ledger.totals()
-    return events.RunEnded(run, status, code, seconds, files=past.files, flags=past.flags, costs=costs, **told)
+    return events.RunEnded(run, status, code, seconds, files=past.files, flags=past.flags, costs=costs, **fields)
 
 
 def _status(failure: RunOpsError) -> events.RunStatus:

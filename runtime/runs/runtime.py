@@ -103,7 +103,6 @@ class Run:
         return await self.wait()
 
     def follow(self, after: int = 0) -> Entries:
-        """Yield the entries of its log: see ``Runtime.follow``."""
         return self._runtime.follow(self.id, after)
 
 
@@ -224,10 +223,8 @@ class Runtime:
         options: start_run.Options = start_run.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Resume a copy of a run with another file, ``loaded``: see ``start.go_on_copy``."""
-
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
-            return start_run.go_on_copy(run_id, loaded, self._host, heard, about=about, ended=ended, options=options)
+            return start_run.resume_copy(run_id, loaded, self._host, heard, about=about, ended=ended, options=options)
 
         return await Run(self, None, listener).carry(work, self._active)
 

@@ -141,7 +141,6 @@ class Trial:
         return {"node": self.node.id, "pins": dict(self.pins), **given}
 
     async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Run the node and return its value; for a withheld action, the prepared action."""
         await self._arrive(engine)
         if self.hold:
             classes = {"effect"} if self.node.container else {"effect", "idempotent"}
@@ -182,7 +181,6 @@ class Trial:
 
 
 def leaves(node: Node) -> Iterator[Leaf]:
-    """Yield the leaves of a node in the order of the file: itself, or those of its blocks."""
     if isinstance(node, Leaf):
         yield node
     for _field, block in node.blocks():

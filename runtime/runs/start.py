@@ -228,7 +228,7 @@ async def resume_run(
         opened.engine.state.emit(events.Said(writer.conversation.taken_from.as_taken()))
     if text.word is not None:
         opened.engine.state.emit(events.Said(text.word))
-    return await opened.go_on(from_step)
+    return await opened.resume(from_step)
 
 
 async def _reopened(
@@ -248,7 +248,7 @@ Ended = Callable[["RunState", RunOpsError], Awaitable[None]]
 """Called with the error that ended a run, before its browser changes."""
 
 
-async def go_on_copy(
+async def resume_copy(
     run_id: str,
     loaded: workflow.Loaded,
     given: host.Host,

@@ -161,7 +161,7 @@ async def claim(
         check(past)
         writer = LogWriter(conversation, past, masker, kept.kept)
         taken = conversation.taken_from
-        more: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
+        more: dict[str, Json] = {"taken_from": taken.as_evidence()} if taken is not None else {}
         if budget is not None and budget != past.budget:
             more["budget"] = budget
         writer.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION, **more)

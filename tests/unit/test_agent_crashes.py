@@ -12,6 +12,8 @@ from typing import Any, Literal
 import pytest
 
 from runtime.log.store import file_store
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
 from runtime.testing import scripted_model
 from runtime.workspace import run_index
 from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, done, flow
@@ -234,3 +236,24 @@ async def test_a_conversation_goes_on_only_on_the_page_that_it_was_about(
         assert (ended.status, ended.output, on.site.actions) == ("passed", {"number": "1007"}, [PAY])
         died, later = on.rig.history.attempts["work"]
         assert later.call.again == (died.call.call if survives else None)
+
+
+async def test_a_second_crash_after_the_action_was_found_done_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has the action as done and the browser is still there: only the value is asked for."""
+    with bench(tmp_path, monkeypatch, Careless(True), flow(VALUE + CONFIRM)) as on:
+        await killed(on, "opened", survives=True)
+        says(on, "done")
+
+        def die(point: CrashPoint) -> None:
+            if point == CrashPoint.RECONCILED:
+                raise Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(crash_points, "hook", die)
+            with pytest.raises(Killed):
+                await on.rig.resume()
+        on.rig.die(browser_survives=True)
+        ended = await on.rig.resume()
+        assert (ended.status, ended.output, on.site.actions) == ("passed", {"number": "1007"}, [PAY])

@@ -124,7 +124,7 @@ def test_a_field_that_would_do_nothing_is_refused(
     ("node", "code", "said"),
     [
         ("{id: it, type: acme.wrong}", "node-type-failed", "ZeroDivisionError: division by zero"),
-        ("{id: it, type: acme.silent}", "node-type-broken", "without saying so"),
+        ("{id: it, type: acme.silent}", "node-type-broken", "acted without"),
         (
             "{id: it, type: acme.twice, nodes: [{id: a, type: transform, expr: 1}]}",
             "node-type-broken",

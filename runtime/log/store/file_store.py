@@ -45,16 +45,6 @@ class FileStore(store.Store):
         return await tasks.in_thread(self.files.claim, conversation, take_over=take_over)
 
     @override
-    async def read(self, conversation: str, after: int = 0) -> store.Reading:
-        return await asyncio.to_thread(self.files.read, conversation, after)
-
-    @override
-    async def summaries(
-        self, before: str | None = None, limit: int | None = None, state: store.State | None = None
-    ) -> list[store.Summary]:
-        return await asyncio.to_thread(self.files.summaries, before, limit, state)
-
-    @override
     async def keyed(self, key: str) -> str:
         return await asyncio.to_thread(self.files.keyed, key)
 

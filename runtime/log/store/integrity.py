@@ -2,7 +2,7 @@
 
 An action begins only once its call is synced. So a line left incomplete by an interrupted append or a power cut announces no begun
 action, and it is safe to cut it. A line that was complete and has changed may be the call of an action that happened: cutting it
-would do the action twice. The two are told apart by the ways in which each can arise.
+would do the action twice. The two differ in the ways in which each can arise.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Holder:
     def as_taken(self) -> str:
         return f"took the run over from process {self.pid}, which held it since {self.since}"
 
-    def told(self) -> dict[str, Json]:
+    def as_evidence(self) -> dict[str, Json]:
         return {"pid": self.pid, "host": self.host, "since": self.since, "epoch": self.epoch}
 
 
@@ -61,7 +61,6 @@ def me() -> dict[str, Json]:
 
 
 def last(entries: Entries) -> Holder | None:
-    """Return the last process that claimed the run, running or not."""
     for entry in reversed(entries):
         if isinstance(entry, log_entries.Note) and entry.name == "claimed":
             data: dict[str, Any] = entry.data
@@ -89,7 +88,7 @@ def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None
         f"{what} {run} is held by {holder.named() if holder else 'a process that has just claimed it'}",
         fix=fix
         or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{take}` ends it and continues",
-        evidence=holder.told() if holder else {},
+        evidence=holder.as_evidence() if holder else {},
     )
 
 
@@ -115,7 +114,7 @@ def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
         "replaced",
         f"{noun(entries)} {run} is held by {holder.named() if holder else 'another owner'}, and continues there",
         fix=f"nothing is to be done here; `runops show {run}` tells how far it is",
-        evidence=holder.told() if holder else {},
+        evidence=holder.as_evidence() if holder else {},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import re
@@ -35,7 +36,6 @@ def key_text(conversation: str) -> bytes:
 
 
 def run_of_key(data: bytes) -> str | None:
-    """Return the id in the file of a key; None if it is damaged."""
     known = data[:26].decode(errors="replace")
     return known if ID.match(known) and data == key_text(known) else None
 
@@ -269,17 +269,14 @@ class Store(Protocol):
         ...
 
     async def read(self, conversation: str, after: int = 0) -> Reading:
-        """Return the entries after number ``after``, also of an active run; writes nothing. Raises like claim, but never RunHeld.
-
-        Reads only what is new if the store can do that.
-        """
-        ...
+        """Like ``Kept.read``."""
+        return await asyncio.to_thread(self.kept.read, conversation, after)
 
     async def summaries(
         self, before: str | None = None, limit: int | None = None, state: State | None = None
     ) -> list[Summary]:
-        """Return the conversations older than ``before``, in that ``state``, newest first, at most ``limit``: a page of a list."""
-        ...
+        """Like ``Kept.summaries``: a page of a list."""
+        return await asyncio.to_thread(self.kept.summaries, before, limit, state)
 
     async def keyed(self, key: str) -> str:
         """Return the id of the conversation for ``key``: chosen at the first call, the same for every caller, and synced when this returns.
@@ -312,7 +309,6 @@ class Unwritten(Conversation):
 
 
 def unknown(kept: Kept, conversation: str) -> UsageError:
-    """Return the error for a conversation that the store does not have."""
     return UsageError(
         "unknown-run", f"there is no run {conversation} in {kept.place}", fix="`runops runs` lists the runs"
     )
