@@ -87,26 +87,15 @@ class Frame(turn.Frame):
         self.report = built.report
         if built.report.warns and not warned:
             self._warn(built.report)
-        return Request(
-            model,
-            built.instructions,
-            built.items,
-            None,
-            self._max_output,
-            self._strict,
-            built.tools,
-            state=built.state,
-        )
+        most, strict = self._max_output, self._strict
+        return Request(model, built.instructions, built.items, None, most, strict, built.tools, state=built.state)
 
     def _outgrows(self, room: int) -> bool:
         """True if the thread itself, with its summary, has more tokens: no summary can shorten the items before it."""
         thread = self._items()
-        tokens = thread.tokens_before(len(thread))
-        if thread.summary is not None:
-            tokens += thread.summary.size(pointers=False).tokens
-        if thread.word is not None and thread.newest_word is not None:
-            tokens -= thread.word.size(pointers=False).tokens
-        return tokens > room
+        summed = thread.summary.large.tokens if thread.summary is not None else 0
+        newest = thread.word.large.tokens if thread.word is not None and thread.newest_word is not None else 0
+        return thread.tokens_before(len(thread)) + summed - newest > room
 
     def _items(self) -> items.Thread:
         return items.Thread(self._writer.history.thread(self._thread), self._writer)

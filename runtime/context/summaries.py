@@ -118,9 +118,11 @@ class Summaries:
             # After a crash, the same request must follow as without one.
             return _failed("it has just failed: it is tried again with the next request")
         part = self._part(standing, limits, room)
-        older = part.tokens_before(len(part)) + (part.summary.size(pointers=False).tokens if part.summary else 0)
+        summed = part.summary.large.tokens if part.summary is not None else 0
+        older = part.tokens_before(len(part)) + summed
         bound = min(limits.compress_to, room // 2, older // 2, _share(limits), self._longest(most))
-        if bound < LEAST or (not len(part) and not _is_too_large(part.summary, room)):
+        # A window leaves out a summary of more than half of the thread's tokens.
+        if bound < LEAST or (not len(part) and summed <= room // 2):
             return report.Rung("summary", "no effect", why="what is not recent is too little to be summed up")
         try:
             text = await self._text(standing, part, bound, most)
@@ -185,7 +187,8 @@ class Summaries:
 
     def _part(self, standing: _Standing, limits: window.Limits, room: int) -> Older:
         """Return the part to summarize: the one that an earlier process requested, else everything that is not recent."""
-        thread = window_items.Thread(self._writer.history.thread(self._thread), self._writer)
+        recorded = self._writer.history.thread(self._thread)
+        thread = window_items.Thread(recorded, self._writer)
         if standing.begun is not None and standing.begun.upto is not None:
             return Older(thread, thread.upto(standing.begun.upto), standing.begun.upto)
         tail, number = window.Size(), len(thread)
@@ -198,8 +201,7 @@ class Summaries:
             # An answer that broke off must stay complete, to be continued.
             number -= 1
         # Results of a call follow its answer, so the part ends with the line before the next item.
-        before = self._writer.history.thread(self._thread).summary
-        rest = before.upto if before is not None else 0
+        rest = recorded.summary.upto if recorded.summary is not None else 0
         return Older(thread, number, thread[number].line - 1 if number < len(thread) else rest)
 
     def _longest(self, most: int) -> int:
@@ -253,24 +255,9 @@ class Older(window.Pieces):
     def summary(self) -> window.WindowItem | None:
         return self._thread.summary
 
-    @property
-    @override
-    def newest_word(self) -> int | None:
-        return None
-
-    @property
-    @override
-    def word(self) -> window.WindowItem | None:
-        return None
-
     @override
     def tokens_before(self, number: int) -> int:
         return self._thread.tokens_before(number)
-
-
-def _is_too_large(summary: window.WindowItem | None, room: int) -> bool:
-    """True if a window leaves the summary out, as its thread has only ``room`` tokens."""
-    return summary is not None and summary.size(pointers=False).tokens > room // 2
 
 
 def _share(limits: window.Limits) -> int:
@@ -335,18 +322,9 @@ def checked(text: str, wanted: Iterable[str], bound: int) -> str:
     missing = [each for each in wanted if not re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text)]
     shown = [each if _NAME.fullmatch(each) or _PATH.fullmatch(each) else f"`{each}`" for each in missing]
     more = _fitting(len(shown), lambda count: NAMES + ", ".join(shown[:count]), bound // 4)
-    lines = re.split(r"(?<=[.!?])\s+|\n", text)
-    cut = _fitting(len(lines), lambda count: _upto(text, lines, count) + more, bound)
+    ends = [each.start() for each in re.finditer(r"(?<=[.!?])\s+|\n|\Z", text)]
+    cut = _fitting(len(ends), lambda count: text[: ends[count - 1]] + more, bound)
     return cut or _fitting(len(text), lambda count: text[:count] + more, bound)
-
-
-def _upto(text: str, lines: list[str], count: int) -> str:
-    if count == len(lines):
-        return text
-    at = 0
-    for line in lines[:count]:
-        at = text.index(line, at) + len(line)
-    return text[:at]
 
 
 def _fitting(most: int, told: Callable[[int], str], bound: int) -> str:

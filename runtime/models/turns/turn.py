@@ -16,7 +16,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json, normalise
 from runtime.log import entries, threads
 from runtime.log.writer import NOTHING, Fold, LogWriter
-from runtime.messages.messages import Answer, Request, Tool, ToolCall, Usage, is_models
+from runtime.messages.messages import Answer, Request, Tool, ToolCall, is_models
 from runtime.models import requests
 from runtime.models.turns import call_checks
 
@@ -134,14 +134,6 @@ Refused = Callable[[ToolCall, Place, str], None]
 """Called with a call that no tool received, and the text that the model is shown."""
 
 
-def _unheard(_asked: ToolCall, _place: Place, _told: str) -> None:
-    pass
-
-
-def _unknown(_call: entries.Call) -> Outcome | None:
-    return None
-
-
 class Turns:
     """A thread whose model may call tools."""
 
@@ -154,8 +146,8 @@ class Turns:
         options: TurnOptions,
         *,
         talks: bool = False,
-        find_out: FindOut = _unknown,
-        refused: Refused = _unheard,
+        find_out: FindOut = lambda _call: None,
+        refused: Refused = lambda _asked, _place, _told: None,
     ) -> None:
         """Load the state of the thread of ``options`` from the log; ``thread`` and ``frame`` belong to it.
 
@@ -176,7 +168,7 @@ class Turns:
         """Number of turns: answers that ``turn`` has returned, those before a crash included."""
         self.since_word = 0
         """Number of turns since the last message of a person."""
-        self._take_up()
+        self._load()
 
     @property
     def begun(self) -> bool:
@@ -205,7 +197,7 @@ class Turns:
         Raises the errors of ``Frame.request`` and ``Exchanges.exchange``, errors of tools that end the step, and ModelError ``agent-stuck``.
         """
         exchange = self._last or await self._ask()
-        answer = self._answer(exchange.answer)
+        answer = requests.recorded(exchange.answer, self._writer)
         self._last = exchange
         done, given_up = await self._do_all(answer, exchange)
         self._last = None
@@ -238,20 +230,20 @@ class Turns:
         self._calls += len(calls)
         self._counted()
 
-    def _take_up(self) -> None:
+    def _load(self) -> None:
         for each in self._writer.history.thread(self._options.thread).said:
             if isinstance(each, entries.User):
-                self._pass_over()
+                self._skip_last()
                 self._heard(each.mode)
             elif isinstance(each, threads.Exchange):
-                self._pass_over()
+                self._skip_last()
                 self._last = each
             elif self._talks and isinstance(each, entries.ModelError):
-                self._pass_over()
+                self._skip_last()
         if self._talks and self._last is not None and not self._last.answer.calls:
-            self._pass_over()
+            self._skip_last()
 
-    def _pass_over(self) -> None:
+    def _skip_last(self) -> None:
         """Skip the last answer, as it was returned before, unless one of its calls has no outcome."""
         exchange = self._last
         if exchange is None or (self._talks and any(each.told is None for each in exchange.done.values())):
@@ -282,11 +274,6 @@ class Turns:
         await self._exchanges.exchange(request)
         said = self._writer.history.thread(self._options.thread).said
         return next(each for each in reversed(said) if isinstance(each, threads.Exchange))
-
-    def _answer(self, entry: entries.Assistant) -> Answer:
-        usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
-        calls = self._writer.calls_of(entry)
-        return Answer(self._writer.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
 
     # The calls of an answer.
 
