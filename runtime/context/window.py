@@ -1,9 +1,7 @@
-"""The window: the part of a thread that a request holds, with the frame around it, for agents, chats and the Director.
+"""The window: the part of a thread that a request holds, with the frame around it: a pure function of log, frame and limits.
 
-It is a pure function of the log, the frame and the limits. If not everything fits, old outputs of tools first become pointers to their
-place. Then whole exchanges are left out, oldest first. The report lists both. The user's newest message and the prefix always stay: if
-they alone are too large, nothing is sent. The limits can make older outputs pointers even where they fit, because each request would pay for
-them again. The cost depends on the window, not on the thread: sizes were counted when the entries were written.
+If not everything fits, old outputs of tools become pointers, then whole exchanges are left out, oldest first; the report lists both. The
+user's newest message and the prefix always stay. The cost depends on the window, not on the thread.
 """
 
 from __future__ import annotations
@@ -80,7 +78,6 @@ class WindowItem:
 
     what: Kind
     line: int
-    """The line of the log where it begins."""
     large: Size
     small: Size
     """The size where pointers replace outputs: in nothing larger than ``large``."""
@@ -149,10 +146,7 @@ class Window:
 
 
 def build(items: Pieces, around: RequestFrame, limits: Limits) -> Window:
-    """Build the window. The same arguments give the same window.
-
-    Raises ModelError ``window-too-large`` where the prefix and the user's newest message alone are too large.
-    """
+    """Build the window. Raises ModelError ``window-too-large`` where prefix and newest message alone are too large."""
     return _Builder(items, around, limits).build()
 
 

@@ -1,7 +1,6 @@
-"""Requests of one attempt of a step: each is checked against the budgets, announced, answered and written.
+"""Requests of one attempt of a step: each is checked against the budgets, announced, synced, sent, answered, synced.
 
-The order: look for a known answer, check budgets, announce and sync, send, write the answer and sync, read it.
-So the process may die at any point: an announced request counts against the budget, and an answer in the log is not paid again.
+The process may die at any point: an announced request counts against the budget, and an answer in the log is not paid again.
 """
 
 from __future__ import annotations
@@ -54,10 +53,8 @@ class RequestScope:
     path: str
     """Path of the step, or of a delegate of a session; empty for the session itself. Costs are recorded under it."""
     thread: str
-    """Its thread with the model."""
     role: selection.Role
     left: Callable[[], float]
-    """Seconds that the attempt has left."""
     tell: Callable[[str], None]
     """Reports the reason of a wait."""
     brief: Callable[[], str] = lambda: ""
@@ -78,15 +75,11 @@ class Exchanges:
         budget: Budget | None,
         within: budgets.Requester | None = None,
     ) -> None:
-        """Prepare, without writing or sending anything.
-
-        ``named`` is the model that the node names, ``budget`` its own budget, ``within`` the requester whose budget applies as well.
-        """
+        """``named`` is the model that the node names, ``budget`` its own budget; that of ``within`` applies as well."""
         self._named = named
         self.share = budgets.Requester(requester.path, budget, within)
         """The budgets that its requests fall under, besides that of the run or session."""
         self._asked = ""
-        """The model of the last request."""
         self._models = models
         self._writer = writer
         self._requester = requester
@@ -115,7 +108,7 @@ class Exchanges:
         self._come = []
 
     async def exchange(self, request: Request) -> Answer:
-        """Send ``request`` as the next of the thread, with the current brief; return its answer once the exchange is synced.
+        """Send ``request`` as the next of the thread; return its answer once the exchange is synced.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
@@ -204,7 +197,7 @@ class Exchanges:
         await self._writer.barrier()
         crash_point(CrashPoint.REQUEST_SYNCED)
         self._begun = time.monotonic()
-        self._requester.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
+        self._requester.tell("the model to answer" if tried == 1 else f"the model to answer (try {tried})")
         self._previous, known = None, 0
         if self._models.chains:
             said = self._writer.history.thread(self._thread).said
@@ -267,11 +260,7 @@ class Exchanges:
 
     async def _polled(self, client: model_client.Client, response: str, affordable: float) -> Answer:
         return await polling.polled(
-            client,
-            response,
-            self._models.seconds,
-            self._requester.left,
-            lambda: affordable - (self._seconds() or 0.0),
+            client, response, self._models.seconds, self._requester.left, lambda: affordable - (self._seconds() or 0.0)
         )
 
     # Handling of answers and failures.
@@ -373,10 +362,7 @@ def texts_of(request: Request) -> list[str]:
 
 
 def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.Masker) -> Answer:
-    """Give each call of the answer a unique id that is in none of ``ids``: some servers number the calls of each answer from 1.
-
-    No id and no name contains a secret; a name has only characters that the API accepts.
-    """
+    """Give each call a unique id that is in none of ``ids``, without a secret, and a valid name: some servers number calls from 1."""
     taken: set[str] = set()
     calls: list[ToolCall] = []
     for call in answer.calls:
@@ -401,18 +387,12 @@ def wait(state: tenacity.RetryCallState) -> float:
     return tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)(state)
 
 
-def _th(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
-
-
 def continued(
     said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None
 ) -> tuple[str | None, int]:
     """Return the id of the response to continue, and how many items of the request it replaces; None and 0 to send the whole request.
 
-    The response is the last answer in ``said``. It counts only if its request had the same system prompt and exactly the items before it
-    here. So a chain starts anew where the window changed: items were left out, summarized, rendered differently, or inserted at the front.
-    ``lost`` is the id of a response that the server no longer has.
+    It is the last answer in ``said``, if its request had the same system prompt and exactly the items before it here, and it is not ``lost``.
     """
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
     if last is None or last.response in (None, lost) or request.state:

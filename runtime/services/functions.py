@@ -61,7 +61,6 @@ class Functions(ports.Python):
 
     allowed: Sequence[str]
     seconds: float
-    """Time limit of a call."""
     masker: masking.Masker
     """Masks the output of functions."""
 
