@@ -20,10 +20,8 @@ OPEN = "(open: no outcome is recorded)"
 """Shown for a call that a crash left open, or that still runs. The log itself never contains it."""
 
 SUMMED_UP = "(A summary of what was said before this.)\n"
-"""Text before a summary."""
 
 HAPPENED = "(Not said, but what happened meanwhile.)\n"
-"""Text before events."""
 
 PREVIEW = 80
 """Characters of an output shown next to its pointer."""

@@ -12,41 +12,21 @@ from runtime.log.writer import Texts
 from runtime.settings import settings
 
 PREFIX = "window_"
-"""Prefix of the names of these settings."""
 
 UNLIMITED = frozenset({"max_messages", "max_chars", "hard_limit", "recent_outputs", "checkpoint_at"})
 """Limits that 0 turns off."""
 
 DIGITS = 15
-"""Maximum digits of a typed number."""
 
+_BY_STRATEGY = ("max_messages", "max_chars", "recent_outputs", "checkpoint_at", "compress_to")
 BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
-    "injected": {
-        "max_messages": None,
-        "max_chars": None,
-        "recent_outputs": None,
-        "checkpoint_at": None,
-        "compress_to": 20_000,
-    },
-    "hybrid": {
-        "max_messages": 80,
-        "max_chars": 120_000,
-        "recent_outputs": 2_500,
-        "checkpoint_at": None,
-        "compress_to": 20_000,
-    },
-    "clean": {
-        "max_messages": None,
-        "max_chars": None,
-        "recent_outputs": 1_500,
-        "checkpoint_at": 8_000,
-        "compress_to": 1_500,
-    },
+    "injected": dict(zip(_BY_STRATEGY, (None, None, None, None, 20_000), strict=True)),
+    "hybrid": dict(zip(_BY_STRATEGY, (80, 120_000, 2_500, None, 20_000), strict=True)),
+    "clean": dict(zip(_BY_STRATEGY, (None, None, 1_500, 8_000, 1_500), strict=True)),
 }
 """Defaults. With the whole state injected, the window holds all messages; with tools for the state, the recent ones and pointers."""
 
 NAMES = tuple(window.Limits.model_fields)
-"""Names of the limits in a session."""
 
 
 def of_settings(chosen: settings.Settings, strategy: window.Strategy | None = None) -> window.Limits:

@@ -14,7 +14,6 @@ class Left:
 
     what: str
     line: int
-    """Line of the log; 0 without one."""
     why: str
     tokens: int
 
@@ -29,9 +28,7 @@ class Rung:
     name: RungName
     outcome: Literal["not needed", "saved", "no effect", "failed"]
     saved: int = 0
-    """Tokens."""
     why: str = ""
-    """Reason of a failure, or of no effect."""
 
     def __str__(self) -> str:
         if self.outcome == "saved":
@@ -103,4 +100,3 @@ class Report:
 
 
 OF_THE_THREAD = frozenset({"summary", "thread"})
-"""Sections that grow with the thread."""

@@ -13,7 +13,6 @@ RUNGS: dict[context_report.RungName, str] = {
     "dropped": "the oldest is left out",
     "summary": "the oldest is summed up",
 }
-"""Text of each reduction."""
 
 
 def lines(report: window.Report) -> list[str]:

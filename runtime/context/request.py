@@ -1,7 +1,6 @@
 """The next request of a thread: the window that fits, with the frame around it.
 
-The window is reduced step by step. Outputs become pointers, then exchanges are left out. A summary replaces the older part of a thread that
-has outgrown its token budget. If the required parts alone are too large, nothing is sent.
+Outputs become pointers, then exchanges are left out. A summary replaces the older part of a thread that has outgrown its token budget.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ FULL = 85
 """Percentage of a model's input limit at which a window is full."""
 
 ENDLESS = 2**62
-"""More tokens than any thread has."""
 
 ROWS = 200
 """Number of ledger rows searched for the thread's last request."""
@@ -49,10 +47,7 @@ class Frame(turn.Frame):
     ) -> None:
         """``around`` and ``limits`` are called for each request, so that it shows the current state.
 
-        ``strict``: all schemas are in the strict form. ``models`` know how the model counts tokens, and its input limit. ``asks`` opens
-        threads for summaries; without it nothing is summarized. ``ids`` are names that every summary keeps, such as those of nodes. ``warn``
-        is called when the window becomes nearly full. ``joined`` returns the items of a request: the thread, or the thread with earlier
-        items that are no part of it.
+        Without ``asks`` nothing is summarized. Every summary keeps the names ``ids``. ``joined`` may add earlier items before the thread.
         """
         self._writer, self._thread = writer, thread
         self._around, self._limits = around, limits
@@ -63,7 +58,6 @@ class Frame(turn.Frame):
         )
         self._warn, self._joined = warn, joined
         self.report: window.Report | None = None
-        """Report of the last request."""
 
     def window(self, model: str) -> window.Window:
         """Build the current window, without summarizing, sending or writing anything. Raises ModelError ``window-too-large``."""
@@ -87,26 +81,15 @@ class Frame(turn.Frame):
         self.report = built.report
         if built.report.warns and not warned:
             self._warn(built.report)
-        return Request(
-            model,
-            built.instructions,
-            built.items,
-            None,
-            self._max_output,
-            self._strict,
-            built.tools,
-            state=built.state,
-        )
+        most, strict = self._max_output, self._strict
+        return Request(model, built.instructions, built.items, None, most, strict, built.tools, state=built.state)
 
     def _outgrows(self, room: int) -> bool:
         """True if the thread itself, with its summary, has more tokens: no summary can shorten the items before it."""
         thread = self._items()
-        tokens = thread.tokens_before(len(thread))
-        if thread.summary is not None:
-            tokens += thread.summary.size(pointers=False).tokens
-        if thread.word is not None and thread.newest_word is not None:
-            tokens -= thread.word.size(pointers=False).tokens
-        return tokens > room
+        summed = thread.summary.large.tokens if thread.summary is not None else 0
+        newest = thread.word.large.tokens if thread.word is not None and thread.newest_word is not None else 0
+        return thread.tokens_before(len(thread)) + summed - newest > room
 
     def _items(self) -> items.Thread:
         return items.Thread(self._writer.history.thread(self._thread), self._writer)

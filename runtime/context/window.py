@@ -1,9 +1,7 @@
-"""The window: the part of a thread that a request holds, with the frame around it, for agents, chats and the Director.
+"""The window: the part of a thread that a request holds, with the frame around it: a pure function of log, frame and limits.
 
-It is a pure function of the log, the frame and the limits. If not everything fits, old outputs of tools first become pointers to their
-place. Then whole exchanges are left out, oldest first. The report lists both. The user's newest message and the prefix always stay: if
-they alone are too large, nothing is sent. The limits can make older outputs pointers even where they fit, because each request would pay for
-them again. The cost depends on the window, not on the thread: sizes were counted when the entries were written.
+If not everything fits, old outputs of tools become pointers, then whole exchanges are left out, oldest first; the report lists both. The
+user's newest message and the prefix always stay. The cost depends on the window, not on the thread.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ STRICT = 1_500
 
 
 class Limits(BaseModel):
-    """Limits of a window. Each is a setting: of the project, of a session, of one command."""
+    """Limits of a window. Each is a setting (``window_…``), which is described there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,24 +41,16 @@ class Limits(BaseModel):
     max_messages: int | None = Field(default=80, ge=1)
     max_chars: int | None = Field(default=120_000, ge=1)
     tool_results: bool = True
-    """Include outputs of tools; otherwise only pointers to them."""
     recent_outputs: int | None = Field(default=None, ge=1)
-    """Tokens of the newest part whose outputs stay whole, at least; items beyond twice as many have pointers. None: all may stay whole."""
     events: bool = True
-    """Include a line about actions of a person besides messages."""
     hard_limit: int | None = Field(default=None, ge=1)
-    """Maximum tokens of the whole request."""
     overflow: Overflow = "summarize"
     min_recent: int = Field(default=4, ge=1)
-    """Number of newest messages that no summary includes."""
     top_k: int = Field(default=3, ge=0)
-    """Number of knowledge sections to include."""
     checkpoint_at: int | None = Field(default=None, ge=1)
-    """Tokens of the thread since its last summary that trigger the next one even if it fits; None: only if it does not fit."""
     warn_at: int = Field(default=160_000, ge=1)
     compress_at: int = Field(default=180_000, ge=1)
     compress_to: int = Field(default=20_000, ge=1)
-    """Maximum tokens of a summary."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,7 +78,6 @@ class WindowItem:
 
     what: Kind
     line: int
-    """The line of the log where it begins."""
     large: Size
     small: Size
     """The size where pointers replace outputs: in nothing larger than ``large``."""
@@ -112,17 +101,17 @@ class Pieces(Protocol):
     @property
     def summary(self) -> WindowItem | None:
         """The summary of everything before the first item."""
-        ...
+        return None
 
     @property
     def newest_word(self) -> int | None:
         """The number of the user's newest message; None where a summary includes it."""
-        ...
+        return None
 
     @property
     def word(self) -> WindowItem | None:
         """The user's newest message, even if a summary includes it."""
-        ...
+        return None
 
     def tokens_before(self, number: int) -> int:
         """Return the tokens of all items before that one, outputs whole."""
@@ -157,10 +146,7 @@ class Window:
 
 
 def build(items: Pieces, around: RequestFrame, limits: Limits) -> Window:
-    """Build the window. The same arguments give the same window.
-
-    Raises ModelError ``window-too-large`` where the prefix and the user's newest message alone are too large.
-    """
+    """Build the window. Raises ModelError ``window-too-large`` where prefix and newest message alone are too large."""
     return _Builder(items, around, limits).build()
 
 

@@ -1,8 +1,6 @@
 """Estimates of a request's input tokens before it is sent, so that a budget can refuse it.
 
-``tokens`` counts the request's texts by ``runtime.messages.tokens``, an upper bound for the models of OpenAI, and adds the format
-of a conversation. Two things are unknown outside: other makers' tokenizers, and the text that a server adds around a schema
-or before a conversation. ``Calibrated`` learns both from the server's own count of answered requests.
+``tokens`` is an upper bound for models of OpenAI. ``Calibrated`` learns other tokenizers and the server's own text from answered requests.
 """
 
 from __future__ import annotations
@@ -66,11 +64,7 @@ def _texts(item: Item) -> tuple[str, ...]:
 
 
 class Calibrated:
-    """Estimates corrected by the counts of servers, model by model.
-
-    An estimate is never below ``tokens``, and never below the count of an earlier request of the same size to the model. It is never scaled
-    down. A lower count shows only that the bound was far too high for *that* text; for the next text it may be close.
-    """
+    """Estimates corrected by the counts of servers, model by model: never below ``tokens``, nor below the count of an earlier request of the size."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[tuple[int, int]]] = {}
@@ -91,11 +85,7 @@ class Calibrated:
         return raw
 
     def take(self, model: str, raw: int, counted: int) -> None:
-        """Record that the server counted ``counted`` tokens in a request with ``raw`` by ``tokens``.
-
-        The largest request gives the ratio of the model's tokenizer. The excess of smaller ones over that ratio is the server's
-        addition to each request.
-        """
+        """Record the server's count. The largest request gives the tokenizer's ratio, the excess of smaller ones the server's addition."""
         if raw <= 0 or counted < 0:
             return
         seen = self._seen.setdefault(model, [])

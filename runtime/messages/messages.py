@@ -1,7 +1,4 @@
-"""Requests to a model and its answers as data, without client, key or log.
-
-A *request* is one question with everything sent along; an *exchange* is a request with its complete final response.
-"""
+"""Requests to a model and its answers as data, without client, key or log. An *exchange* is a request with its final response."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ class Request:
 
     model: str
     instructions: str
-    """The system prompt."""
     items: tuple[Item, ...]
     """The thread, oldest first. Every call in it has its output; the last item is a message of the user, or an output."""
     schema: dict[str, Json] | None
@@ -104,4 +100,3 @@ class Answer:
     reasoning: tuple[str, ...] = ()
     """Summaries of the model's reasoning, where it sends them."""
     calls: tuple[ToolCall, ...] = ()
-    """The tool calls, in order."""

@@ -1,11 +1,7 @@
 """Upper bound of a text's tokens, without a network and without the two megabytes of a tokenizer.
 
-OpenAI's tokenizer (o200k_base, of all its models since 2024) cuts a text into pieces by a pattern. It then joins the bytes of each piece by
-a list of some 200,000 merges, the most common first. This module uses the same pattern, and only the first 50,000 merges, which are in
-``merges.bin``. That makes the count an upper bound of the real one *for every text*. The whole list joins everything that the first merges
-join, in the same order. Its further merges only make fewer tokens. The distance from the real count depends on the text: docs/models.md has
-measurements. ``scripts/model_merges.py`` makes ``merges.bin`` (``merges-license.txt``). It holds each token as one byte with its length and
-then its bytes, compressed by zlib.
+OpenAI's tokenizer (o200k_base) cuts a text into pieces by a pattern, and joins their bytes by 200,000 merges, the most common first. Here the
+pattern is the same, with only the first 50,000 merges (``merges.bin``, made by ``scripts/model_merges.py``): further ones make fewer tokens.
 """
 
 from __future__ import annotations
@@ -101,10 +97,7 @@ def unpacked(data: bytes) -> list[bytes]:
 
 
 def joined(piece: bytes, ranks: Mapping[bytes, int]) -> int:
-    """Join neighbours that are a token together, the lowest rank first; return how many parts of ``piece`` are left.
-
-    The time is that of a sort.
-    """
+    """Join neighbours that are a token together, the lowest rank first; return the number of parts left. Takes the time of a sort."""
     size = left = len(piece)
     ends = list(range(1, size + 1))  # end of the part that starts here; 0 where none starts
     before = list(range(-1, size))  # start of the part before the one that starts here

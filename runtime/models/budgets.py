@@ -1,9 +1,7 @@
-"""Checks before each request that it fits what is left of its budgets, from the ledger alone.
+"""Checks before each request that it fits what is left of the budgets of its step and its run, from the ledger alone.
 
-A request falls under the budgets of its step and of its run. It fits if each has its estimated input and its whole maximum output left.
-So a step never spends more than its run has left. An answered request counts with its real cost. One with an unknown outcome
-(a crash, a broken stream) counts with its estimate. So a budget is exceeded at most by the estimate's error for one request's input.
-Everything is computed from the log: a run resumed after a crash, or with a larger budget, keeps what it had spent.
+Each must have its estimated input and whole maximum output left. An answered request counts with its real cost, one with an unknown outcome
+with its estimate. So a budget is exceeded at most by the estimate's error for one request's input.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ class Requester:
     """Sender of a request: a step, or a session."""
 
     path: str
-    """Path of the step."""
     budget: Budget | None
     """Limit for all its attempts, and for everything that works for it; None where it has no own budget."""
     within: Requester | None = None
@@ -65,7 +62,6 @@ class Account:
     session: str | None = None
     """The session with the budget, by the name that commands use, also for a delegate's budget; None for that of a run or a step."""
     command: str = "chat"
-    """The command that resumes the session."""
 
     @property
     def left_seconds(self) -> float:
@@ -95,14 +91,15 @@ class Account:
     def _parts(self, need: Amount) -> Iterator[tuple[BudgetPart, Decimal, Decimal, Decimal]]:
         """Yield each part that is limited, with its limit, what was spent, and what is needed."""
         budget, spent = self.budget, self.spent
-        if budget.calls is not None:
-            yield "calls", Decimal(budget.calls), Decimal(spent.calls), Decimal(need.calls)
-        if budget.tokens is not None:
-            yield "tokens", Decimal(budget.tokens), Decimal(spent.tokens), Decimal(need.tokens)
-        if budget.money is not None:
-            yield "money", budget.money, spent.dollars or Decimal(0), need.dollars or Decimal(0)
-        if budget.time is not None:
-            yield "time", budget.time, Decimal(repr(round(spent.seconds, 3))), Decimal(0)
+        parts: dict[BudgetPart, tuple[Decimal | int | None, Decimal, Decimal]] = {
+            "calls": (budget.calls, Decimal(spent.calls), Decimal(need.calls)),
+            "tokens": (budget.tokens, Decimal(spent.tokens), Decimal(need.tokens)),
+            "money": (budget.money, spent.dollars or Decimal(0), need.dollars or Decimal(0)),
+            "time": (budget.time, Decimal(repr(round(spent.seconds, 3))), Decimal(0)),
+        }
+        for part, (limit, had, needed) in parts.items():
+            if limit is not None:
+                yield part, Decimal(limit), had, needed
 
     def _reached(
         self, part: BudgetPart, limit: Decimal, spent: Decimal, needed: Decimal, larger: Budget
@@ -113,19 +110,19 @@ class Account:
         wants = f", and the next request may need {_written(part, needed)}" if needed else ""
         evidence: dict[str, Json] = {
             "of": "step" if self.path is not None else "run" if self.session is None else "session",
-            **({"session": self.session} if self.session is not None else {}),
-            **({"command": self.command} if self.command != "chat" else {}),
+            "session": self.session,
+            "command": self.command if self.command != "chat" else None,
             "part": part,
             "limit": _written(part, limit),
             "spent": _written(part, spent),
-            **({"needed": _written(part, needed)} if needed else {}),
+            "needed": _written(part, needed) if needed else None,
             "budget": str(self.budget),
         }
         return BudgetReached(
             "budget-reached",
             f"{whose} has {_written(part, left)} left of its budget of {_written(part, limit)} ({part}){wants}",
             fix=self._fix(larger),
-            evidence=evidence,
+            evidence={name: value for name, value in evidence.items() if value is not None},
         )
 
     def _fix(self, larger: Budget) -> str:
@@ -158,7 +155,6 @@ def _larger(part: BudgetPart, amount: Decimal) -> Decimal | int:
 
 
 Price = Callable[[Usage, str], Decimal | None]
-"""Returns the dollars that a usage of a model costs; None where unknown."""
 
 
 def spent(rows: Iterable[Spent], price: Price) -> Amount:
@@ -207,12 +203,10 @@ class Allowance:
     """The allowance that a session gives a run that it follows: the run spends of the session's budget, too."""
 
     session: str
-    """The session's id."""
     budget: Budget
     spent: Amount
     """The amount spent so far, without the run's costs before the session followed it."""
     command: str = "chat"
-    """The command that resumes the session."""
 
 
 def accounts(
@@ -260,10 +254,7 @@ def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entr
 
 
 def afford(found: Sequence[Account], needed: Amount, unknown: Callable[[], RunOpsError]) -> float:
-    """Return the seconds that these budgets leave for a request that may cost ``needed``; infinite without a limit.
-
-    Raises BudgetReached where it does not fit; the error ``unknown`` where money is limited and a price is unknown.
-    """
+    """Return the seconds that these budgets leave for a request; infinite without a limit. Raises BudgetReached, and ``unknown``."""
     for each in found:
         if each.budget.money is not None and None in (needed.dollars, each.spent.dollars):
             raise unknown()

@@ -28,10 +28,7 @@ class StepModel:
     async def answer(
         self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget
     ) -> Json:
-        """Return the model's value in the form of ``output``. An answer that does not match is sent back for correction.
-
-        Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
-        """
+        """Return the value. Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``."""
         thread = requests.Exchanges(self._models, self._writer, self._requester, model, budget)
         wanted = thread.model()
         messages: list[Message] = []

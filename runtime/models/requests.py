@@ -1,7 +1,6 @@
-"""Requests of one attempt of a step: each is checked against the budgets, announced, answered and written.
+"""Requests of one attempt of a step: each is checked against the budgets, announced, synced, sent, answered, synced.
 
-The order: look for a known answer, check budgets, announce and sync, send, write the answer and sync, read it.
-So the process may die at any point: an announced request counts against the budget, and an answer in the log is not paid again.
+The process may die at any point: an announced request counts against the budget, and an answer in the log is not paid again.
 """
 
 from __future__ import annotations
@@ -47,14 +46,6 @@ TOLD_EVERY = 200
 """Characters of an answer between two progress reports."""
 
 
-def _no_brief() -> str:
-    return ""
-
-
-def _unheard(_piece: str) -> None:
-    pass
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestScope:
     """The step or session that makes requests."""
@@ -62,15 +53,13 @@ class RequestScope:
     path: str
     """Path of the step, or of a delegate of a session; empty for the session itself. Costs are recorded under it."""
     thread: str
-    """Its thread with the model."""
     role: selection.Role
     left: Callable[[], float]
-    """Seconds that the attempt has left."""
     tell: Callable[[str], None]
     """Reports the reason of a wait."""
-    brief: Callable[[], str] = _no_brief
+    brief: Callable[[], str] = lambda: ""
     """Returns the brief about the run's state; called for each request."""
-    hear: Callable[[str], None] = _unheard
+    hear: Callable[[str], None] = lambda _piece: None
     """Called with each piece of an answer's text as it arrives, secrets masked; once where it arrives whole. A resent request starts over."""
 
 
@@ -86,14 +75,11 @@ class Exchanges:
         budget: Budget | None,
         within: budgets.Requester | None = None,
     ) -> None:
-        """Prepare, without writing or sending anything.
-
-        ``named`` is the model that the node names, ``budget`` its own budget, ``within`` the requester whose budget applies as well.
-        """
+        """``named`` is the model that the node names, ``budget`` its own budget; that of ``within`` applies as well."""
         self._named = named
-        self._asked_by = budgets.Requester(requester.path, budget, within)
+        self.share = budgets.Requester(requester.path, budget, within)
+        """The budgets that its requests fall under, besides that of the run or session."""
         self._asked = ""
-        """The model of the last request."""
         self._models = models
         self._writer = writer
         self._requester = requester
@@ -116,18 +102,13 @@ class Exchanges:
         """Write the next message to the model; ``mode`` is the session's mode for a message of a person."""
         self._writer.said(entries.User(thread=self._thread, mode=mode), text, self._path)
 
-    @property
-    def share(self) -> budgets.Requester:
-        """The budgets that its requests fall under, besides that of the run or session."""
-        return self._asked_by
-
     def broken_off(self, error: RunOpsError) -> None:
         """Write that the last message gets no answer, and why. The received part is kept, so that the thread can continue from it."""
         self._note_failure(Failed(error, partial="".join(self._come)), None)
         self._come = []
 
     async def exchange(self, request: Request) -> Answer:
-        """Send ``request`` as the next of the thread, with the current brief; return its answer once the exchange is synced.
+        """Send ``request`` as the next of the thread; return its answer once the exchange is synced.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
@@ -139,7 +120,7 @@ class Exchanges:
         # Reuse no answer of this thread: asking it the same again asks for another answer.
         others = [each for each in earlier if each != self._thread]
         if (known := ledger.answer(others, key)) is not None:
-            answer = self._recorded(known)
+            answer = recorded(known, self._writer)
             await self._write(answer, key, "log", usage=known.usage)
             return self._told_whole(answer)
         number = ledger.exchanges
@@ -169,11 +150,6 @@ class Exchanges:
                     fix="leave the value out that holds it; a model can do without",
                 )
 
-    def _recorded(self, entry: entries.Assistant) -> Answer:
-        usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
-        calls = self._writer.calls_of(entry)
-        return Answer(self._writer.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
-
     # One request, until it is answered or given up.
 
     async def _ask(self, request: Request, key: str, number: int) -> Answer:
@@ -202,7 +178,7 @@ class Exchanges:
         from runtime.models.client import client as model_client
 
         estimate = self._models.estimate(request, raw, self._writer.history.ledger)
-        affordable = self._afford(estimate, request)
+        affordable = self._models.afford(self._writer.history.ledger, self.share, request, estimate)
         seconds = min(self._models.seconds, self._requester.left(), affordable)
         self._asked = request.model
         self._writer.noted(
@@ -221,8 +197,11 @@ class Exchanges:
         await self._writer.barrier()
         crash_point(CrashPoint.REQUEST_SYNCED)
         self._begun = time.monotonic()
-        self._requester.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
-        self._previous, known = self._goes_on(request)
+        self._requester.tell("the model to answer" if tried == 1 else f"the model to answer (try {tried})")
+        self._previous, known = None, 0
+        if self._models.chains:
+            said = self._writer.history.thread(self._thread).said
+            self._previous, known = continued(said, request, self._writer, self._lost)
         self._come = []
         options = model_client.ClientOptions(store=self._models.store, previous=self._previous, known=known)
         if not self._models.background:
@@ -260,11 +239,6 @@ class Exchanges:
             self._requester.hear(self._writer.masker.text(answer.text))
         return answer
 
-    def _goes_on(self, request: Request) -> tuple[str | None, int]:
-        if not self._models.chains:
-            return None, 0
-        return goes_on(self._writer.history.thread(self._thread).said, request, self._writer, self._lost)
-
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
         """Return the answer that an earlier process requested in the background and did not receive; None where it is no longer available."""
         if response is None:
@@ -273,7 +247,8 @@ class Exchanges:
         self._begun, self._asked = time.monotonic(), request.model
         self._requester.tell("the answer that was asked for before the crash")
         try:
-            answer = await self._polled(self._models.client(), response, self._affordable())
+            affordable = self._models.left_seconds(self._writer.history.ledger, self.share)
+            answer = await self._polled(self._models.client(), response, affordable)
         except Failed as failed:
             # A response that ended with a permanent error ends the request too, with or without a crash.
             ends = failed.pending or (failed.over and not failed.again and not failed.stopped)
@@ -285,29 +260,17 @@ class Exchanges:
 
     async def _polled(self, client: model_client.Client, response: str, affordable: float) -> Answer:
         return await polling.polled(
-            client,
-            response,
-            self._models.seconds,
-            self._requester.left,
-            lambda: affordable - (self._seconds() or 0.0),
+            client, response, self._models.seconds, self._requester.left, lambda: affordable - (self._seconds() or 0.0)
         )
-
-    def _afford(self, estimate: int, request: Request) -> float:
-        return self._models.afford(self._writer.history.ledger, self._asked_by, request, estimate)
-
-    def _affordable(self) -> float:
-        return self._models.left_seconds(self._writer.history.ledger, self._asked_by)
 
     # Handling of answers and failures.
 
     async def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
         answer = told_apart(came, self._taken(request), self._writer.masker)
-        if answer.calls != came.calls or (answer.calls and not request.tools):
-            # The server keeps calls that later requests rename or leave out, so the response cannot be continued.
-            answer = dataclasses.replace(answer, id="")
-        if request.state and self._models.chains:
-            # Nor can a response to a request with temporary state.
+        renamed = answer.calls != came.calls or (answer.calls and not request.tools)
+        if renamed or (request.state and self._models.chains):
+            # The server keeps calls that later requests rename or leave out, and temporary state: the response cannot be continued.
             answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             await tasks.in_thread(self._models.recorder.take, number, self._path, request, answer)
@@ -385,6 +348,12 @@ class Exchanges:
             self._begun = None
 
 
+def recorded(entry: entries.Assistant, texts: Texts) -> Answer:
+    """Return an answer as the log has it."""
+    usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
+    return Answer(texts.text_of(entry), usage, entry.model, entry.response or "", calls=texts.calls_of(entry))
+
+
 def texts_of(request: Request) -> list[str]:
     texts = [request.instructions, request.brief, request.state]
     for item in request.items:
@@ -393,10 +362,7 @@ def texts_of(request: Request) -> list[str]:
 
 
 def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.Masker) -> Answer:
-    """Give each call of the answer a unique id that is in none of ``ids``: some servers number the calls of each answer from 1.
-
-    No id and no name contains a secret; a name has only characters that the API accepts.
-    """
+    """Give each call a unique id that is in none of ``ids``, without a secret, and a valid name: some servers number calls from 1."""
     taken: set[str] = set()
     calls: list[ToolCall] = []
     for call in answer.calls:
@@ -421,16 +387,12 @@ def wait(state: tenacity.RetryCallState) -> float:
     return tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)(state)
 
 
-def _th(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
-
-
-def goes_on(said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None) -> tuple[str | None, int]:
+def continued(
+    said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None
+) -> tuple[str | None, int]:
     """Return the id of the response to continue, and how many items of the request it replaces; None and 0 to send the whole request.
 
-    The response is the last answer in ``said``. It counts only if its request had the same system prompt and exactly the items before it
-    here. So a chain starts anew where the window changed: items were left out, summarized, rendered differently, or inserted at the front.
-    ``lost`` is the id of a response that the server no longer has.
+    It is the last answer in ``said``, if its request had the same system prompt and exactly the items before it here, and it is not ``lost``.
     """
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
     if last is None or last.response in (None, lost) or request.state:

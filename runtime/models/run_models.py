@@ -38,12 +38,7 @@ class RunModels:
         origins: Sequence[str] = (),
         allowance: budgets.Allowance | None = None,
     ) -> None:
-        """Take the run's settings; raise UsageError ``cassette-missing``, ``cassette-damaged``.
-
-        ``server`` is None where only a cassette answers. ``budget``, ``private`` (its folder) and ``secrets`` (by name) are the run's,
-        ``file`` the
-        workflow's. ``masked`` is masked too; ``origins`` may be loaded; ``allowance`` comes from the session that follows the run.
-        """
+        """``server`` is None where only a cassette answers. Raises UsageError ``cassette-missing``, ``cassette-damaged``."""
         if server is not None:
             # This takes half a second, which must not count as a step's time.
             importlib.import_module("runtime.models.client.client")
@@ -135,20 +130,14 @@ class RunModels:
         return prices.dollars(usage, model, self._chosen.prices, self._provider)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
-        """Return the cost as the log holds it, by the first name with a price; None where unknown.
-
-        A model may be requested by a deployment's name, and answer with its own.
-        """
+        """Return the cost as the log holds it; None where unknown. A deployment's name and the model's own may both have a price."""
         if usage is None:
             return None
         cost = next((each for name in names if (each := self.price(usage, name)) is not None), None)
         return plain(cost) if cost is not None else None
 
     def finish(self, exchanges: int) -> str | None:
-        """Publish the recorded cassette of a run that passed with ``exchanges`` exchanges; return a message about it, if any.
-
-        Raises UsageError ``cassette-secret``, ``cassette-incomplete``, ``file-not-written``, LogError.
-        """
+        """Publish the recorded cassette of a passed run; return a message, if any. Raises the errors of ``Recorder.publish``, LogError."""
         if self.recorder is not None and exchanges:
             return f"recorded in {self.recorder.publish(exchanges)}"
         return self.player.left_over(exchanges) if self.player is not None else None

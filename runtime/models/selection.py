@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from runtime.language import workflow
 
 Role = Literal["cognition", "agent", "director", "summary"]
-"""The purpose of a model."""
 
 KEY = "RUNOPS_MODEL_KEY"
 KEYS = (KEY, "OPENAI_API_KEY")
@@ -99,11 +98,7 @@ def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -
 
 
 def server(chosen: settings.Settings, source: sources.SecretSource) -> Server:
-    """Return the server to send requests to.
-
-    Raises UsageError ``bad-setting`` for an unusable address. Raises SetupError ``model-key-missing`` where a server on another machine has
-    no key, ``model-key-refused`` for a key that no header can hold.
-    """
+    """Return the server. Raises UsageError ``bad-setting``, SetupError ``model-key-missing`` and ``model-key-refused``."""
     base_url = _checked(chosen.model_base_url or profiles.OPENAI_URL)
     profile = profiles.PROFILES[chosen.model_profile] if chosen.model_profile is not None else profiles.of_url(base_url)
     key = next((value for value in source.find(KEYS).values() if value), "")

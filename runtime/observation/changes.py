@@ -65,7 +65,6 @@ class _Told:
         self.lines: dict[str, str] = {}
         """The last such line, with its ref and row."""
         self.rows: list[tuple[str, Node]] = []
-        """The rows, with their texts as a person reads them."""
         self._labels = labels(root)
         for node in root.walk():
             if node.role in ROWS and not node.acting and node.children:

@@ -11,7 +11,6 @@ from runtime.observation.lines import NAME_MOST, chosen, line_of, name_of, optio
 from runtime.observation.tree import LANDMARKS, ROWS, URGENT, Node, folded, inner
 
 ROW_MOST = 120
-"""Characters of a row's text shown beside a match."""
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "group", "radiogroup", "tablist", "menu"}
 
 
@@ -44,6 +43,7 @@ class Finder:
         self._every = list(root.walk())
         self._nodes = [each for each in self._every if _found_at_all(each)]
         self._rows: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
         self._cards: dict[int, bool] = {}
 
     def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
@@ -55,9 +55,7 @@ class Finder:
         last: list[str] = []
         if name and (more := len(self._matched(role, name, row, text, exact=False)[0]) - len(found)) > 0:
             last = [f"… {more:,} more with other words beside {quoted(name, 40)}: find text={quoted(name, 40)}"]
-        rest = (
-            "… {} more: give more of name=…, row=…" if row is None else "… {} more: give more of name=…, row=…, text=…"
-        )
+        rest = f"… {{}} more: give more of name=…, row=…{'' if row is None else ', text=…'}"
         left = budget - sum(len(each) + 1 for each in [*first, *last])
         return "\n".join([*first, bounded([self._line(node) for node in found], left, rest), *last])
 
@@ -76,16 +74,14 @@ class Finder:
             found, part = _closest(found, name, _called if plain(name) else name_of, exact=exact)
             parts += [f"name={quoted(name, 40)}"] if part else []
         if row is not None:
-            found, part = _closest(found, row.replace("|", " "), self._cells, exact=False)
+            found, part = _closest(
+                found, row.replace("|", " "), lambda node: self.row(node).replace("|", " "), exact=False
+            )
             parts += [f"row={quoted(row, 40)}"] if part else []
         if text is not None:
             wanted = plain(text)
             found = [each for each in found if wanted in plain(_said(each))]
         return found, parts
-
-    def _cells(self, node: Node) -> str:
-        """Return the text of its row as spoken: without the separators of cells."""
-        return self.row(node).replace("|", " ")
 
     def row(self, node: Node) -> str:
         if id(node) not in self._rows:
@@ -97,7 +93,9 @@ class Finder:
             return row_text(node)
         for above in node.above():
             if above.role in ROWS or self._is_card(above):
-                return self._text_of(above)
+                if id(above) not in self._texts:
+                    self._texts[id(above)] = row_text(above)
+                return self._texts[id(above)]
         if not _called(node):
             for above in node.above():
                 if above.role != "page" and (said := inner(above, ROW_MOST)):
@@ -109,20 +107,13 @@ class Finder:
             self._cards[id(node)] = _is_card(node)
         return self._cards[id(node)]
 
-    def _text_of(self, row: Node) -> str:
-        if id(row) not in self._rows:
-            self._rows[id(row)] = row_text(row)
-        return self._rows[id(row)]
-
     def _line(self, node: Node) -> str:
         if node.role == "option" and not node.acting:
+            selected = " (selected)" if "selected" in node.states else ""
+            words = f"option {quoted(node.name or node.text, NAME_MOST)}{selected}"
             above = next((each for each in node.above() if options(each)), None)
-            words = f"option {quoted(node.name or node.text, NAME_MOST)}{' (selected)' if 'selected' in node.states else ''}"
-            return (
-                words
-                if above is None
-                else f"{words} of {above.role} {quoted(name_of(above), NAME_MOST)} [ref={above.ref}]"
-            )
+            of = f" of {above.role} {quoted(name_of(above), NAME_MOST)} [ref={above.ref}]" if above is not None else ""
+            return words + of
         words = line_of(node)
         if not node.acting and node.ref is not None and f"[ref={node.ref}]" not in words:
             # An observation shows no ref for elements to read; here it is requested.

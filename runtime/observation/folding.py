@@ -1,7 +1,6 @@
-"""Fits lines into a budget of characters: folds the rest into lines with counts and the call that shows them.
+"""Fits lines into a budget of characters: folds the rest into lines with counts and the call that shows it.
 
-All lines have one order, the most important first, each after its parents. A budget shows the longest prefix of that order
-that fits, so a larger budget never shows less.
+A budget shows the longest prefix that fits of one order, the most important line first, each after its parents. So more budget never shows less.
 """
 
 from __future__ import annotations

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
+from collections.abc import Iterator
 
 from runtime.observation.captions import header
 from runtime.observation.tree import ACTING, FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
 
 NAME_MOST = 100
-"""Most characters of a name, a value or an address on a line."""
 TEXT_MOST = 300
-"""Most characters of a text or a row on a line."""
 OPTIONS_MOST = 12
 """Most options of a select on its line, without the chosen one; of more, the first three and the last."""
 ADDRESS_MOST = 60
-"""Most characters of an address on a line."""
 ROWS_SHOWN = 7
 """Most rows of the same kind that are all shown; of more, the first three and the last."""
 ELEMENTS_SHOWN = 12
@@ -166,7 +165,8 @@ def _children(node: Node) -> list[Item]:
 
 
 def _items(node: Node, alike: str) -> list[Item]:
-    if node.told or (node.role == "option" and not node.acting) or _says_nothing(node):
+    says_nothing = node.role in ("separator", "img") and not (node.acting or node.name or node.children)
+    if node.told or (node.role == "option" and not node.acting) or says_nothing:
         return []
     if _is_value(node):
         return [Item(node, line_of(node))]
@@ -192,10 +192,6 @@ def _items(node: Node, alike: str) -> list[Item]:
     if node.role in _REPEATED and not item.children:
         item.alike = node.role
     return [item]
-
-
-def _says_nothing(node: Node) -> bool:
-    return node.role in ("separator", "img") and not (node.acting or node.name or node.children)
 
 
 def _is_value(node: Node) -> bool:
@@ -245,21 +241,20 @@ def _alike(children: list[Node]) -> dict[int, str]:
             shapes.append(f"card of {', '.join(acts)}" if acts and size > 2 else "")
         else:
             shapes.append("")
-    found: dict[int, str] = {}
+    runs = [(shapes[run.start], children[run.start : run.stop]) for run in _runs(shapes) if len(run) >= 3]
+    return {id(child): shape for shape, run in runs if shape for child in run}
+
+
+def _runs(kinds: list[str]) -> Iterator[range]:
+    """Yield the places of each run of equal kinds."""
     first = 0
-    for place in range(1, len(shapes) + 1):
-        if place < len(shapes) and shapes[place] == shapes[first]:
-            continue
-        if shapes[first] and place - first >= 3:
-            for child in children[first:place]:
-                found[id(child)] = shapes[first]
-        first = place
-    return found
+    for _kind, run in itertools.groupby(kinds):
+        end = first + len(list(run))
+        yield range(first, end)
+        first = end
 
 
 def _merged(made: list[Item]) -> list[Item]:
-    if len(made) < 2:
-        return made
     merged: list[Item] = []
     for item in made:
         before = merged[-1] if merged else None
@@ -328,20 +323,13 @@ def _drop_said(item: Item) -> None:
 
 def _fold(children: list[Item], number: int) -> int:
     """Number the middles of runs of similar items, continuing from ``number``."""
-    first = 0
-    for place in range(1, len(children) + 1):
-        if place < len(children) and children[place].alike == children[first].alike:
-            continue
-        most = (
-            ELEMENTS_SHOWN
-            if children[first].alike in ACTING | {"clickable"} and not children[first].children
-            else ROWS_SHOWN
-        )
-        if children[first].alike and place - first > most:
+    for run in _runs([each.alike for each in children]):
+        first = children[run.start]
+        single = first.alike in ACTING | {"clickable"} and not first.children
+        if first.alike and len(run) > (ELEMENTS_SHOWN if single else ROWS_SHOWN):
             number += 1
-            for child in children[first + 3 : place - 1]:
+            for child in children[run.start + 3 : run.stop - 1]:
                 child.run = number
-        first = place
     return number
 
 

@@ -1,8 +1,4 @@
-"""Observation of a page: compact text for a model, with a ref for each element that one can act on.
-
-It is pure data: ``runtime.browser.page.observer`` reads it from a tab. Its texts come from the page and are never
-instructions.
-"""
+"""Observation of a page: compact text for a model, with a ref for each element that one can act on. Its texts are never instructions."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ from runtime.observation.lines import items, quoted
 from runtime.observation.tree import Fact, Node
 
 DEFAULT_BUDGET = 5_000
-"""Default characters of an observation."""
 LEAST_BUDGET = 200
 """Characters that every observation may have."""
 
@@ -62,11 +57,7 @@ class Observation:
         return Observation((address or mask)(self.url), mask(self.title), root)
 
     def render(self, budget: int = DEFAULT_BUDGET, known: Collection[str] = ()) -> str:
-        """Return the page in at most ``budget`` characters.
-
-        Parts of the page frame (banner, navigation, side bars) among the ``known`` ones (earlier ``around``) take one line
-        each.
-        """
+        """Return the page in at most ``budget`` characters; ``known`` parts of the page frame (earlier ``around``) take one line each."""
         head, fold = _head(self.title, self.url), self._fold
         if known:
             top = items(self._root)
@@ -99,10 +90,7 @@ class Observation:
         return self._finder.find(role, name, row, text, _fit(budget))
 
     def since(self, earlier: Observation, budget: int = 800) -> str:
-        """Describe the changes since an earlier observation, most important first, in at most ``budget`` characters.
-
-        For a document at another address: what is new on it, and how much of the page before is gone.
-        """
+        """Describe the changes, most important first; of the page before, a document at another address only counts what is gone."""
         lines: list[str] = []
         if (self.url, self.title) != (earlier.url, earlier.title):
             lines.append(f"now: {_head(self.title, self.url)}")

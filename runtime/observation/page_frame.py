@@ -9,7 +9,6 @@ from runtime.observation.lines import Item
 from runtime.observation.tree import URGENT
 
 ASIDE = frozenset({"banner", "navigation", "contentinfo", "complementary"})
-"""Roles of such parts."""
 
 LEAST = 60
 """Least characters of such a part: folding a shorter one saves nothing."""

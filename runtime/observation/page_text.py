@@ -13,7 +13,6 @@ BEGIN, END = "[page]", "[end of page]"
 """Fence lines around the page's text. Inside it they are altered, so that no page can close the fence."""
 
 CLOSED = "the tab that you were on is closed, and you are on another one now"
-"""Message to a model whose action closed its tab."""
 
 _SHOWN = re.compile(r'^page (?:"(?:[^"\\]|\\.)*" )?(\S+)$', re.MULTILINE)
 _BLANK = "[\\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -27,7 +26,6 @@ UNCHANGED = "nothing changed"
 """Text of an observation without changes."""
 
 OPENED = "a tab opened, called "
-"""Precedes the name of a new tab."""
 
 
 def fenced(text: str) -> str:
@@ -70,10 +68,7 @@ def counted(number: int, of: int) -> str:
 def page_now(
     view: Observation, earlier: Observation, most: int, *, whole: bool = False, known: Collection[str] = ()
 ) -> str:
-    """Return the page after an action: its changes, or for another document all of it in ``most`` characters, with its new refs.
-
-    Changes come first if the document is another one at the same address. ``known`` parts of the page frame are not repeated.
-    """
+    """Return the changes after an action; for another document its first ``most`` characters, without ``known`` parts of the page frame."""
     changed = view.since(earlier, CHANGED)
     if not whole and (changed == UNCHANGED or view.continues(earlier)):
         return changed
@@ -86,9 +81,9 @@ def page_now(
 
 def refused_words(error: OriginRefused) -> str:
     allowed: Any = error.evidence.get("allowed") or []
-    kind = {"popup": "a new tab was to be led", "sub frame": "a part of the page was to be led"}
-    said = kind.get(str(error.evidence.get("kind")), "the page was to be led")
-    return f"{said} to {error.evidence.get('origin')}, which this run may not open (origin-refused); it may open {', '.join(allowed)}"
+    kinds = {"popup": "a new tab", "sub frame": "a part of the page"}
+    kind = kinds.get(str(error.evidence.get("kind")), "the page")
+    return f"{kind} was to be led to {error.evidence.get('origin')}, which this run may not open (origin-refused); it may open {', '.join(allowed)}"
 
 
 def from_here(address: str, here: str) -> str:

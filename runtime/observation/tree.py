@@ -10,13 +10,10 @@ MOST_DEEP = 150
 """Most levels of the tree; deeper nodes are put on the last one."""
 
 FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox", "listbox"})
-"""Roles with a value."""
 ACTING = FIELDS | {
     "link", "button", "checkbox", "radio", "switch", "menuitem", "menuitemcheckbox", "menuitemradio", "tab", "option", "treeitem",
 }  # fmt: skip
-"""Roles of elements to act on."""
 LANDMARKS = frozenset({"banner", "navigation", "main", "contentinfo", "complementary", "search", "form", "region"})
-"""Roles of the parts of a page."""
 ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})
 """Roles of items in rows."""
 URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})
@@ -24,8 +21,9 @@ URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})
 _NAMED_BY_CONTENT = frozenset({
     "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
 })  # fmt: skip
+TEXTS = ("name", "text", "error", "placeholder", "caption", "mark")
+"""Fields of a node that hold text of the page, beside its address."""
 HIDDEN_VALUE = "••••"
-"""Replaces a password."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -88,11 +86,8 @@ class Fact:
     password: bool = False
     """True if its value must not be shown."""
     error: str = ""
-    """Error of the element according to the page."""
     shown: bool = True
-    """True if it is visible."""
     framed: bool = False
-    """True if it is in a frame."""
     ghost: str = ""
     """A hidden text in it that the snapshot contains."""
 
@@ -102,6 +97,8 @@ _QUOTED_KEY = re.compile(r"'((?:[^']|'')*)'(?::(?: (.*))?)?\Z")
 _KEY = re.compile(
     r'(?P<role>[\w-]+)(?: (?P<name>"(?:[^"\\]|\\.)*"))?(?P<states>(?: \[[^\[\]]*\])*)(?::(?: (?P<value>.*))?)?\Z'
 )
+POINTER = "cursor=pointer"
+_NO_STATES = ("active", POINTER)
 _STATE = re.compile(r"\[([^\[\]]*)\]")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)")
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -152,23 +149,12 @@ def _node(body: str) -> Node:
         return Node("text", text=folded(body))
     node = Node(found["role"], _text(found["name"] or ""), folded(_text(value or "")))
     if written := found["states"]:
-        states: list[str] = []
-        pointer = False
-        for state in _STATE.findall(written):
-            if state.startswith("ref="):
-                node.ref = state[4:]
-            elif state == "cursor=pointer":
-                pointer = True
-            elif state != "active":
-                states.append(state)
-        node.states = tuple(states)
-        if node.ref is not None:
-            if node.role in ACTING:
-                node.acting = True
-            elif pointer:
-                node.acting = True
-                if node.role == "generic":
-                    node.role = "clickable"
+        states: list[str] = _STATE.findall(written)
+        node.ref = next((each[4:] for each in states if each.startswith("ref=")), None)
+        node.states = tuple(each for each in states if not each.startswith("ref=") and each not in _NO_STATES)
+        node.acting = node.ref is not None and (node.role in ACTING or POINTER in states)
+        if node.acting and node.role == "generic":
+            node.role = "clickable"
     return node
 
 
@@ -243,18 +229,9 @@ def copied(
     led = address or change
 
     def one(old: Node, above: Node | None) -> Node:
-        return dataclasses.replace(
-            old,
-            name=change(old.name) if old.name else "",
-            text=change(old.text) if old.text else "",
-            error=change(old.error) if old.error else "",
-            placeholder=change(old.placeholder) if old.placeholder else "",
-            address=led(old.address) if old.address else "",
-            caption=change(old.caption) if old.caption else "",
-            mark=change(old.mark) if old.mark else "",
-            children=[],
-            parent=above,
-        )
+        texts = {name: change(text) for name in TEXTS if (text := getattr(old, name))}
+        link = led(old.address) if old.address else ""
+        return dataclasses.replace(old, **texts, address=link, children=[], parent=above)
 
     top = one(node, parent)
     open_: list[tuple[Node, Node]] = [(node, top)]

@@ -62,10 +62,7 @@ class Given(SecretSource):
 
 
 def read(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
-    """Return the values of all these secrets.
-
-    Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name concerned, and never a value.
-    """
+    """Return the values. Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name, and never a value."""
     found = source.find(names, beside)
     missing = [name for name, value in found.items() if not value]
     if missing:

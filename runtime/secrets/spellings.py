@@ -27,7 +27,6 @@ _LEADS = "\\%&"
 _BETWEEN = r"(?=[\\%&#{;\w])(?:[\\%&#xXuU{;0]|2[356]|5[cC]|amp;|bsol;|percnt;|92;|37;){0,16}"
 _END = r"(?:[;}\s]|%(?:25){0,3}[37][bBdD])?"
 _PARTIAL = r"(?:[\\%&=][^\s]{0,200})?"
-"""An escape without its end."""
 
 _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
@@ -43,13 +42,10 @@ class Writing(NamedTuple):
 
 class _Way(NamedTuple):
     leads: str
-    """Characters that may begin it."""
 
     between: str
-    """Pattern of what follows that character, for any character."""
 
     rest: str
-    """Pattern of the rest."""
 
     escapes: bool = True
 
@@ -59,7 +55,6 @@ class Patterns(NamedTuple):
     """Pattern of the texts whose first character is escaped."""
 
     plain: str
-    """Pattern of all others."""
 
 
 def found_by(writings: Collection[Writing], *, binary: bool = False) -> Patterns:

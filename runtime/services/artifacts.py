@@ -1,7 +1,6 @@
-"""Files of a run: those that its steps keep, and those that they may read.
+"""Files of a run, in ``files/<run id>/`` of the home: those that its steps keep, and those that they may read.
 
-They are in ``files/<run id>/`` of the home. The log records the owner of each name. A repeated step replaces its own file, and another step
-that uses the same name gets the next number.
+A repeated step replaces its own file; another step that uses the same name gets the next number.
 """
 
 from __future__ import annotations
@@ -86,14 +85,14 @@ class Artifacts(ports.Artifacts):
             if not self._may_read(file):
                 raise AuthorError(
                     "file-outside",
-                    f"{path} lies outside the project of the workflow ({workflow.workspace(self._folder)})",
+                    f"{path} is outside the project of the workflow ({workflow.workspace(self._folder)})",
                     fix="put the file into the project, or name a file that a step of this run has kept by its `path`",
                     evidence={"path": str(file)},
                 )
             if self._is_hidden(file):
                 raise AuthorError(
                     "file-hidden",
-                    f"{path} is a hidden file, or lies in a hidden folder: what is there (`.env`, `.git`, …) is never sent",
+                    f"{path} is a hidden file, or in a hidden folder: such files (`.env`, `.git`, …) are never sent",
                     fix="copy the file to a name without a leading dot, if it is really meant to be sent",
                     evidence={"path": str(file)},
                 )

@@ -61,7 +61,6 @@ class Functions(ports.Python):
 
     allowed: Sequence[str]
     seconds: float
-    """Time limit of a call."""
     masker: masking.Masker
     """Masks the output of functions."""
 
@@ -84,21 +83,16 @@ class Functions(ports.Python):
         loop = asyncio.get_running_loop()
         done: asyncio.Future[tuple[Any, AuthorError | None]] = loop.create_future()
 
-        def settle(value: Any, error: AuthorError | None) -> None:
-            if not done.done():
-                done.set_result((value, error))
-
         def work() -> None:
-            value, error = None, None
             _CALLED.append(self.masker)
             try:
-                value = make()
+                found = make(), None
             except AuthorError as raised:
-                error = raised
+                found = None, raised
             finally:
                 _CALLED.remove(self.masker)
             with contextlib.suppress(RuntimeError):  # the loop may be gone
-                loop.call_soon_threadsafe(settle, value, error)
+                loop.call_soon_threadsafe(lambda: done.done() or done.set_result(found))
 
         # A thread cannot be ended; a daemon thread keeps neither the run nor the process alive.
         threading.Thread(target=work, name=function, daemon=True).start()
@@ -133,11 +127,17 @@ def masked(text: str) -> str:
 def _value(module: str, name: str, args: Mapping[str, Json]) -> Any:
     """Return the function's value. Raises AuthorError where it cannot be called, and where it fails."""
     found = _find(module, name)
-    _refuse_mismatch(f"{module}:{name}", found, args)
+    function, signature = f"{module}:{name}", inspect.signature(found)
+    try:
+        signature.bind(**args)
+    except TypeError as error:
+        message = f"`args` does not fit `{function}`: {error}"
+        raise AuthorError("python-failed", message, fix=f"it takes {signature}") from None
     try:
         return found(**args)
     except BaseException as error:  # noqa: BLE001 - whatever a function does is the function's failure
-        raise _failed(f"{module}:{name}", error) from None
+        fix = "look at the function, or at what it was given"
+        raise AuthorError("python-failed", f"`{function}` failed", fix=fix, evidence=_evidence(error)) from None
 
 
 def _find(module: str, name: str) -> Callable[..., Any]:
@@ -147,16 +147,13 @@ def _find(module: str, name: str) -> Callable[..., Any]:
         sys.path.append(str(folder))
     try:
         loaded = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise AuthorError(
-                "python-not-found",
-                f"there is no Python module `{module}`",
-                fix="install it beside RunOps, or put it into the folder of pyproject.toml",
-            ) from None
-        raise _broken(module, error) from None
     except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
-        raise _broken(module, error) from None
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            message = f"there is no Python module `{module}`"
+            fix = "install it beside RunOps, or put it into the folder of pyproject.toml"
+            raise AuthorError("python-not-found", message, fix=fix) from None
+        message = f"the Python module `{module}` cannot be imported"
+        raise AuthorError("python-not-found", message, fix="fix the module", evidence=_evidence(error)) from None
     found = getattr(loaded, name, None)
     home = str(getattr(found, "__module__", ""))
     if not inspect.isfunction(found) or not (home == module or home.startswith(f"{module}.")):
@@ -172,35 +169,6 @@ def _find(module: str, name: str) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(found):
         raise AuthorError("python-not-found", f"`{module}:{name}` is an `async` function", fix="name a plain one")
     return found
-
-
-def _broken(module: str, error: BaseException) -> AuthorError:
-    return AuthorError(
-        "python-not-found",
-        f"the Python module `{module}` cannot be imported",
-        fix="fix the module",
-        evidence=_evidence(error),
-    )
-
-
-def _refuse_mismatch(function: str, found: Callable[..., Any], args: Mapping[str, Json]) -> None:
-    try:
-        inspect.signature(found).bind(**args)
-    except TypeError as error:
-        raise AuthorError(
-            "python-failed",
-            f"`args` does not fit `{function}`: {error}",
-            fix=f"it takes {inspect.signature(found)}",
-        ) from None
-
-
-def _failed(function: str, error: BaseException) -> AuthorError:
-    return AuthorError(
-        "python-failed",
-        f"`{function}` failed",
-        fix="look at the function, or at what it was given",
-        evidence=_evidence(error),
-    )
 
 
 def _evidence(error: BaseException) -> dict[str, Json]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from runtime.models import requests, run_models
 
 AgentFactory = Callable[[RunState, LeafView, "run_models.RunModels", "requests.RequestScope"], Agent]
-"""Makes the agent of a step."""
 
 
 class LeafServices(StepServices):

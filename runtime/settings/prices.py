@@ -1,11 +1,7 @@
-"""Prices of tokens in US dollars: by ``[tool.runops.prices]``, else by the prices in genai-prices.
+"""Prices of tokens in US dollars: by ``[tool.runops.prices]``, else by genai-prices; nothing is downloaded.
 
-Money is a Decimal, exact to the last digit: prices are dollars per million tokens, so a sum has six places more than a price.
-In the log it is text without an exponent (``0.0012275``), which any reader of JSON keeps as it is. Nothing is downloaded:
-genai-prices uses the network only if a program starts its updater, and RunOps does not.
-
-A price belongs to a provider. An unknown server (vLLM, Ollama, a compatible one) may give its model any name. So its prices
-are those of the project's table, and otherwise unknown.
+Money is an exact Decimal; in the log it is text without an exponent (``0.0012275``). Unknown servers may give a model any name, so theirs
+are only those of the project's table.
 """
 
 from __future__ import annotations
@@ -50,10 +46,7 @@ Table = Mapping[str, Price]
 
 
 def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | None:
-    """Return the cost of ``usage`` of ``model`` at ``provider`` (the name of a profile); None if it is unknown.
-
-    ``own`` comes first: by the exact name, else by the name without the date of an edition.
-    """
+    """Return the cost of ``usage`` at ``provider`` (a profile's name); None if unknown. ``own`` comes first, also by the name without a date."""
     cached = min(usage.cached, usage.input)
     price = own.get(model) or own.get(DATED.sub("", model))
     if price is not None:
@@ -99,7 +92,7 @@ def unknown(model: str, provider: str) -> UsageError:
     lines = f'[tool.runops.prices]\n"{model}" = {FORM}'
     return UsageError(
         "price-unknown",
-        f"there is a budget of money, and nobody knows what `{model}` costs",
+        f"there is a budget of money, and the price of `{model}` is unknown",
         fix=f'write its price, in US dollars per million tokens, into [tool.runops.prices] of pyproject.toml: `"{model}" = {FORM}`; '
         "or limit tokens and calls instead",
         evidence={"model": model, "provider": provider, "write": lines},

@@ -28,11 +28,7 @@ TWELVE_HOURS = 12 * 3600.0
 
 
 def find_home(start: Path | None = None) -> Path:
-    """Return the folder that keeps runs: the nearest ``.runops`` of ``start`` (the current folder) or a folder above.
-
-    Else ``.runops`` beside the nearest pyproject.toml or ``.git``, else in ``start``. A ``.runops`` of another user is skipped.
-    Creates nothing.
-    """
+    """Return the nearest own ``.runops`` above ``start``, else one beside pyproject.toml or ``.git``, else in ``start``. Creates nothing."""
     start = (start or Path.cwd()).absolute()
     folders = [start, *start.parents]
     for folder in folders:
@@ -193,10 +189,9 @@ class _OfCommand(BaseSettings, Settings):
 
 
 def load(**flags: Any) -> Settings:
-    """Return the settings, with ``flags`` (None if a flag was not given) before everything else.
+    """Return the settings, with ``flags`` before everything else.
 
-    Raises UsageError ``bad-setting`` for a value that cannot be used, or for an unknown name in ``[tool.runops]``, naming its place, and
-    ``bad-budget`` for a budget; SetupError ``env-file-unreadable``.
+    Raises UsageError ``bad-setting`` with the place, ``bad-budget``; SetupError ``env-file-unreadable``.
     """
     sources.read_env_file(Path(".env"))
     given = {name: value for name, value in flags.items() if value is not None}

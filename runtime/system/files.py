@@ -85,10 +85,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
-    """Write bytes, or the content of a file, like ``write`` in a thread. Creates the folder and its parent if they are missing.
-
-    Returns size and SHA-256 of what was written.
-    """
+    """Write bytes, or a file's content, like ``write`` in a thread; creates the folder. Returns size and SHA-256."""
 
     def kept() -> tuple[int, str]:
         folder(path.parent.parent)

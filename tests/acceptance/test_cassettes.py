@@ -302,7 +302,7 @@ def test_a_cassette_with_a_secret_in_it_is_not_written(project: Project, recorde
         done = asking(project, server).runops("run", "sort.yaml", "--model-calls", "record")
     assert done.returncode == 2
     assert "cassette-secret" in done.stderr
-    assert "the secret TOKEN stands in what step each[#1]/kind and its model said" in done.stderr
+    assert "the secret TOKEN is in the texts of step each[#1]/kind and its model" in done.stderr
     assert TOKEN not in done.stderr + done.stdout
     assert [each.name for each in (project.folder / "cassettes").iterdir()] == ["sort.json"]
     assert (project.folder / "cassettes" / "sort.json").read_bytes() == recorded

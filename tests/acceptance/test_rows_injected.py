@@ -97,7 +97,7 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
 def demand_summary(chats: Chats, bound: int | None) -> None:
     """The model is asked to keep what must not be lost; what it lost of names we add; and it is as long as it may be."""
     rules = next(body["instructions"] for body in chats.bodies() if "Sum up" in body["instructions"])
-    for each in ("was decided", "is aimed at", "demanded or forbidden", "errors came up", "ids", "letter by letter"):
+    for each in ("was decided", "the goal", "demands and prohibitions", "errors", "ids", "letter by letter"):
         assert each in rules
     words = said(last(chats))
     summary = next(each for each in words if items.SUMMED_UP in each)

@@ -68,13 +68,13 @@ def _forgotten() -> None:
     """An answer that is in the log of a session is not looked up there: its tools are not done."""
     from runtime.models.turns import turn
 
-    take_up = turn.Turns._take_up
+    take_up = turn.Turns._load
 
     def forget(self: turn.Turns) -> None:
         take_up(self)
         self._last = None
 
-    turn.Turns._take_up = forget
+    turn.Turns._load = forget
 
 
 def _unheard() -> None:

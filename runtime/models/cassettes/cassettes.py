@@ -1,7 +1,7 @@
 """Cassettes: a run's exchanges with its models, in a reviewable file next to the workflow, replayed in place of the models.
 
-``cassettes/<name of the workflow file>.json`` holds requests in normal form and answers, in the order of the run. It has no ids, time stamps
-or secrets. A second recording gives the same bytes. A request that differs from the recorded one is a miss, and a miss is an error.
+``cassettes/NAME.json`` holds requests in normal form and answers, without ids, time stamps and secrets. A second recording gives the same
+bytes. A request that differs from the recorded one is a miss, and a miss is an error.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from runtime.system import files, regular_files
 
 VERSION = 1
 FORMAT = "runops_cassette"
-"""The key that holds a cassette's version."""
 
 LARGEST = 64 << 20
-"""Maximum size of a cassette in bytes."""
 
 
 class _Kept(BaseModel):
@@ -89,7 +87,6 @@ class KeptAnswer(_Kept):
 
 class Exchange(_Kept):
     step: str
-    """Path of the step that asked."""
     request: KeptRequest
     answer: KeptAnswer
 
@@ -162,11 +159,7 @@ class Recorder:
         masked: Mapping[str, str] | None = None,
         origins: Sequence[str] = (),
     ) -> None:
-        """Take the run's folder ``private``, where a resumed run finds earlier recordings, and its secrets ``known`` by name.
-
-        The run may load ``origins``. ``masked`` are further values to mask, by name. They do not belong to the workflow, so a normal form
-        has no placeholder for them.
-        """
+        """``private`` is the run's folder, with earlier recordings. Values of ``masked`` are secrets without a placeholder."""
         self._workflow = workflow
         self._folder = private / "cassette"
         self._secrets = known
@@ -191,10 +184,9 @@ class Recorder:
                 raise self._incomplete(number)
 
     def publish(self, count: int) -> Path:
-        """Write the cassette of a run that has passed with ``count`` exchanges, and return its path.
+        """Write the cassette of a passed run with ``count`` exchanges; an error leaves the previous one.
 
-        Raises UsageError: ``cassette-secret``; ``cassette-incomplete`` where the run had exchanges before recording began;
-        ``file-not-written``. An error leaves the previous cassette as it was.
+        Raises UsageError ``cassette-secret``, ``cassette-incomplete`` where the run began without recording, ``file-not-written``.
         """
         exchanges = [self._exchange(number) for number in range(count)]
         for each in exchanges:
@@ -244,7 +236,7 @@ class Recorder:
             if any(masker.holds(each) for each in said):
                 raise UsageError(
                     "cassette-secret",
-                    f"the secret {name} stands in what step {kept['step']} and its model said, so no cassette was written",
+                    f"the secret {name} is in the texts of step {kept['step']} and its model, so no cassette was written",
                     fix="leave the value out of what the model is sent, then record again",
                     evidence={"step": kept["step"], "secret": name},
                 )
@@ -261,10 +253,7 @@ class Player:
 
     @classmethod
     def open(cls, workflow: Path, known: Mapping[str, str] | None = None, origins: Sequence[str] = ()) -> Player:
-        """Open the cassette of a workflow file; ``known`` are the run's secrets by name, ``origins`` those that it may load.
-
-        Raises UsageError ``cassette-missing``, ``cassette-damaged``, ``cassette-too-new``.
-        """
+        """Open the cassette of a workflow file. Raises UsageError ``cassette-missing``, ``cassette-damaged``, ``cassette-too-new``."""
         return cls(workflow, _read(path_of(workflow), how_to_record(workflow)), known or {}, origins)
 
     def model(self, number: int) -> str:

@@ -1,8 +1,7 @@
 """The normal form of a request: its meaning, without values that differ from run to run.
 
-Secrets, time stamps, ids and element refs become placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, ``<ref 3>``. They are numbered
-as they appear; the same text has the same number. Origins that the run may load become ``<origin 1>``, in the order of the file. Tool calls
-become ``call 1``, ``call 2``. Everything else counts, plain dates too. Requests with equal normal forms get the same answer from a cassette.
+Secrets, time stamps, ids and element refs become numbered placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, ``<ref 3>``; allowed
+origins ``<origin 1>``; tool calls ``call 1``. Everything else counts, plain dates too.
 """
 
 from __future__ import annotations

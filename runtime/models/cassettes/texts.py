@@ -74,4 +74,3 @@ def _written(value: Json, style: str) -> str:
 
 
 Shown = Annotated[str, BeforeValidator(hidden)]
-"""A text, validated from its form in a cassette."""

@@ -1,7 +1,6 @@
 """Wrapper of the ``openai`` client, and its only user: takes a ``Request``, returns an ``Answer`` or raises ``Failed``.
 
-One call here is one try. Retries, costs and logging belong to ``runtime.models``. The client's own retries are off: they would send
-a request again without a record or an idempotency key, and it would be paid twice.
+One call here is one try. The client's own retries are off: they would send a request again without a record, and it would be paid twice.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ class ClientOptions:
     store: bool = False
     """Ask the server to keep the response. Always sent, because the defaults of servers differ."""
     previous: str | None = None
-    """The id of the stored response that the server continues."""
     known: int = 0
     """Number of the request's items that the stored response contains; only the others are sent."""
 
@@ -113,10 +111,7 @@ class Client:
                 await self._client.responses.cancel(response)
 
     async def models(self, seconds: float) -> dict[str, str | None]:
-        """Return the models that the server lists, sorted by name, each with its shutdown date, where the server names one.
-
-        Raises Failed, also where it lists none.
-        """
+        """Return the listed models, sorted by name, each with its shutdown date, if any. Raises Failed, also where there are none."""
         async with self._failing(seconds, _Heard()):
             # The client's own list raises an AttributeError where the answer is no object.
             raw = await self._client.models.with_raw_response.list()
@@ -277,7 +272,7 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
         except StopAsyncIteration:
             raise _broken("the stream ended before the answer did", heard) from None
         except TimeoutError:
-            raise _broken(f"the stream stood still for {STALL_SECONDS:g} s", heard) from None
+            raise _broken(f"the stream paused for {STALL_SECONDS:g} s", heard) from None
         match getattr(event, "type", None):
             case "response.output_text.delta":
                 # Only shown during the wait: the response at the end counts.

@@ -1,7 +1,6 @@
-"""Defensive parsing of a server's response, which may have any form.
+"""Defensive parsing of a server's response: one that is not of the API's form raises Failed, never another Python error.
 
-The client checks no types, and a server that is only compatible may send anything. A response not of the API's form raises Failed, never
-another Python error. Its cost is reported all the same, where it can be read.
+Its cost is reported all the same, where it can be read.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from runtime.messages.messages import Answer, ToolCall, Usage
 from runtime.models.client.errors import Failed
 
 ODD = (AttributeError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
-"""Errors that reading a malformed response may raise."""
 
 TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_store_timeout", "overloaded_error"})
 """Codes of failed responses that may succeed later."""
@@ -31,7 +29,6 @@ LONGEST_NAME = 64
 """Maximum characters of a tool's name, and of the id of a call, in the API."""
 
 NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-"""Characters that a tool's name cannot contain."""
 
 NAMELESS = "unnamed"
 """Name for a call that the model left unnamed. No tool has it, and the model is shown that."""

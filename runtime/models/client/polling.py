@@ -24,10 +24,9 @@ async def polled(
     left: Callable[[], float],
     affordable: Callable[[], float],
 ) -> Answer:
-    """Poll a background response until it is finished, at least once; each poll takes ``seconds`` at most.
+    """Poll a background response until it is finished, at least once. Raises Failed.
 
-    ``left`` returns the seconds left to the attempt, ``affordable`` those left by the budgets. The response is cancelled once it is no
-    longer needed. It is kept where this process is killed, and where it may still arrive. Raises Failed.
+    It is cancelled once it is no longer needed, and kept where this process is killed or it may still arrive.
     """
     delay = POLL_SECONDS
     try:

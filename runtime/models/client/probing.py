@@ -1,7 +1,7 @@
-"""Detects a server's capabilities by a few tiny requests, and never by its own description.
+"""Detects a server's capabilities by a few tiny requests: a server may accept a field and ignore it.
 
-A server may accept a field and ignore it. So chaining is proved by a word that only the stored response holds, and background work by a
-response that could still be cancelled. A strict schema is proved by an answer that fits it although another one was asked for.
+A word that only the stored response holds proves chaining; a response that can be cancelled proves background work; an answer that fits
+although another one was asked for proves a strict schema.
 """
 
 from __future__ import annotations
@@ -85,7 +85,6 @@ class Found:
     level: str | None
     """One of ``LEVELS``; None where it could not be detected."""
     why: str
-    """The evidence, or the reason why there is none."""
 
     @property
     def rank(self) -> int:
@@ -104,10 +103,7 @@ def promised_rank(profile: profiles.Profile, name: Name) -> int:
 
 
 def fitting(found: Sequence[Found], used: profiles.Profile) -> profiles.Profile:
-    """Return the known profile that uses most of the server's capabilities, and none that it lacks; ``used`` unless another is better.
-
-    Among equals, one without prices is chosen: equal capabilities do not make a server that provider.
-    """
+    """Return the known profile that uses most of the server's capabilities, and none that it lacks; ``used`` or one without prices first."""
     fits = [each for each in profiles.PROFILES.values() if all(promised_rank(each, f.name) <= f.rank for f in found)]
 
     def worth(profile: profiles.Profile) -> tuple[int, bool, bool]:

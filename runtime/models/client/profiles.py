@@ -27,7 +27,6 @@ class Profile:
     hosts: tuple[str, ...] = ()
     """Host names, or their endings with a leading dot, that identify it."""
     ports: tuple[int, ...] = ()
-    """Its usual ports on this machine."""
 
 
 PROFILES = {

@@ -31,7 +31,7 @@ def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> Model
     if holds_secret:
         return ModelError(
             "secret-refused",
-            "a secret of the run stands in the arguments, and no secret is typed or sent for a model",
+            "a secret of the run is in the arguments, and no secret is typed or sent for a model",
             fix="continue without it",
         )
     problems = list(_problems(tool, arguments(asked, offered)))
@@ -45,7 +45,7 @@ def over(why: str) -> ModelError:
     return ModelError(
         OVER,
         f"not done: an earlier call of the same answer {why}",
-        fix="look at what came of that one, then ask for it again if it is still wanted",
+        fix="look at its outcome, then call this again if it is still needed",
     )
 
 

@@ -1,7 +1,6 @@
 """One turn of a model with tools: a request, then every call of its answer done in order, written and reported to the model.
 
-The log holds the whole conversation, and each request is made from the log. So an interrupted thread continues with the same request.
-Calls that have their result are not done again, and an answer in the log is not paid again.
+Each request is made from the log. So an interrupted thread continues with the same request, and no call with a result is done again.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json, normalise
 from runtime.log import entries, threads
 from runtime.log.writer import NOTHING, Fold, LogWriter
-from runtime.messages.messages import Answer, Request, Tool, ToolCall, Usage, is_models
+from runtime.messages.messages import Answer, Request, Tool, ToolCall, is_models
 from runtime.models import requests
 from runtime.models.turns import call_checks
 
@@ -41,7 +40,6 @@ class TurnOptions:
     node: str
     """Node type of the calls that a turn writes itself."""
     fingerprint: str = ""
-    """Fingerprint of the step's node."""
 
 
 class Frame(Protocol):
@@ -55,12 +53,9 @@ class Frame(Protocol):
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
     number: int
-    """Counted from 1, over all answers of the thread."""
     path: str
-    """Path of the call in the log."""
     thread: str
     asked: str = ""
-    """The model's id for the call."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,10 +91,7 @@ class Tools(Protocol):
         ...
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
-        """Execute a call. ``arguments`` fit the tool's schema and contain no secret.
-
-        An error of the model is an outcome; an exception ends the step.
-        """
+        """Execute a call with valid ``arguments``. An error of the model is an outcome; an exception ends the step."""
         ...
 
     def told(self, asked: ToolCall, result: entries.Result) -> str:
@@ -134,14 +126,6 @@ Refused = Callable[[ToolCall, Place, str], None]
 """Called with a call that no tool received, and the text that the model is shown."""
 
 
-def _unheard(_asked: ToolCall, _place: Place, _told: str) -> None:
-    pass
-
-
-def _unknown(_call: entries.Call) -> Outcome | None:
-    return None
-
-
 class Turns:
     """A thread whose model may call tools."""
 
@@ -154,13 +138,10 @@ class Turns:
         options: TurnOptions,
         *,
         talks: bool = False,
-        find_out: FindOut = _unknown,
-        refused: Refused = _unheard,
+        find_out: FindOut = lambda _call: None,
+        refused: Refused = lambda _asked, _place, _told: None,
     ) -> None:
-        """Load the state of the thread of ``options`` from the log; ``thread`` and ``frame`` belong to it.
-
-        If it ``talks``, an answer without tool calls ends the exchange until the next message, and it is not returned twice.
-        """
+        """If it ``talks``, an answer without tool calls ends the exchange until the next message, and is not returned twice."""
         self._exchanges, self._frame, self._tools, self._writer, self._options = thread, frame, tools, writer, options
         self._say = ""
         self._mode: entries.Mode | None = None
@@ -176,7 +157,7 @@ class Turns:
         """Number of turns: answers that ``turn`` has returned, those before a crash included."""
         self.since_word = 0
         """Number of turns since the last message of a person."""
-        self._take_up()
+        self._load()
 
     @property
     def begun(self) -> bool:
@@ -191,21 +172,18 @@ class Turns:
         return bool(self._say) or asks or isinstance(last, entries.User)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
-        """Add a message to the next request; several calls before it make one message.
-
-        A ``mode`` marks a message of a person, after which earlier failures no longer count.
-        """
+        """Add a message to the next request. A ``mode`` marks one of a person, after which earlier failures no longer count."""
         self._say = f"{self._say}\n\n{text}" if self._say else text
         self._mode = mode or self._mode
         self._heard(mode)
 
     async def turn(self) -> Turn:
-        """Return the next answer, with all its calls done. After a crash that is the last answer from before, unless a message followed it.
+        """Return the next answer, with all its calls done; after a crash the last one, unless a message followed it.
 
         Raises the errors of ``Frame.request`` and ``Exchanges.exchange``, errors of tools that end the step, and ModelError ``agent-stuck``.
         """
         exchange = self._last or await self._ask()
-        answer = self._answer(exchange.answer)
+        answer = requests.recorded(exchange.answer, self._writer)
         self._last = exchange
         done, given_up = await self._do_all(answer, exchange)
         self._last = None
@@ -216,10 +194,7 @@ class Turns:
         return Turn(answer, done)
 
     def break_off(self) -> None:
-        """Close the open calls of the last answer, so that the thread can continue with another message.
-
-        Begun calls are reported as interrupted, the rest as not done. A call that has its result is reported as usual.
-        """
+        """Report begun calls of the last answer as interrupted, the rest as not done, so that the thread can continue."""
         exchange, self._last = self._last, None
         if exchange is None:
             return
@@ -238,20 +213,20 @@ class Turns:
         self._calls += len(calls)
         self._counted()
 
-    def _take_up(self) -> None:
+    def _load(self) -> None:
         for each in self._writer.history.thread(self._options.thread).said:
             if isinstance(each, entries.User):
-                self._pass_over()
+                self._skip_last()
                 self._heard(each.mode)
             elif isinstance(each, threads.Exchange):
-                self._pass_over()
+                self._skip_last()
                 self._last = each
             elif self._talks and isinstance(each, entries.ModelError):
-                self._pass_over()
+                self._skip_last()
         if self._talks and self._last is not None and not self._last.answer.calls:
-            self._pass_over()
+            self._skip_last()
 
-    def _pass_over(self) -> None:
+    def _skip_last(self) -> None:
         """Skip the last answer, as it was returned before, unless one of its calls has no outcome."""
         exchange = self._last
         if exchange is None or (self._talks and any(each.told is None for each in exchange.done.values())):
@@ -278,15 +253,10 @@ class Turns:
             self._exchanges.say(self._say, self._mode)
             self._say, self._mode = "", None
         request = await self._frame.request(self._exchanges.model())
-        assert not is_models(request.items[-1]), "the model is told something, and then it answers"
+        assert not is_models(request.items[-1]), "a request ends with a message or an output"
         await self._exchanges.exchange(request)
         said = self._writer.history.thread(self._options.thread).said
         return next(each for each in reversed(said) if isinstance(each, threads.Exchange))
-
-    def _answer(self, entry: entries.Assistant) -> Answer:
-        usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
-        calls = self._writer.calls_of(entry)
-        return Answer(self._writer.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
 
     # The calls of an answer.
 
@@ -430,8 +400,8 @@ class Turns:
 
     def _known(self, asked: ToolCall, state: threads.Done) -> Done:
         told, result = state.told, state.result
-        assert told is not None, "a call that is done is told of"
-        assert result is not None, "a call that is told of has its result"
+        assert told is not None, "a finished call has its output"
+        assert result is not None, "a call with an output has its result"
         return Done(asked, self._writer.text_of(told), self._writer.value_of(result), _error_of(result))
 
     def _refusal(self, asked: ToolCall, hidden: Collection[str]) -> RunOpsError | None:
