@@ -47,12 +47,11 @@ def address(url: str, here: str, allowed: Sequence[str]) -> str:
     whole = urllib.parse.urljoin(here, url) if url.startswith(("/", "?")) else url
     if origins.origin(whole) is not None:
         return whole
-    raise OriginRefused(
-        "origin-refused",
-        f"`{url[:100]}` is no whole address of a web site",
-        fix=f"give it with https:// or http://, or from / on; {', '.join(allowed) or 'no site'} may be opened",
-        evidence={"origin": f"{url.partition(':')[0]}:"[:40], "allowed": list[Json](allowed), "kind": "main frame"},
-    )
+    message = f"`{url[:100]}` is no complete address of a web site"
+    fix = f"give it with https:// or http://, or from / on; {', '.join(allowed) or 'no site'} may be opened"
+    scheme = f"{url.partition(':')[0]}:"[:40]
+    evidence: dict[str, Json] = {"origin": scheme, "allowed": list[Json](allowed), "kind": "main frame"}
+    raise OriginRefused("origin-refused", message, fix=fix, evidence=evidence)
 
 
 def gone(ref: str, why: str = "") -> SiteError:

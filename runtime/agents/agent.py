@@ -15,7 +15,7 @@ from runtime.models import requests, run_models
 from runtime.models.turns import turn
 
 SILENT = 2
-"""Answers in a row without a tool call before the model is given up."""
+"""Answers in a row without a tool call that end the step."""
 
 CLOSING_TURNS = 5
 """Additional turns for the value of a goal that is already reached."""
@@ -25,7 +25,7 @@ LIMITS = window.Limits(max_messages=None, max_chars=None)
 
 CALL_A_TOOL = "Call a tool. When the goal is reached, or cannot be, call `finish`."
 REACHED = (
-    "The run was interrupted, and it is known by now that the goal was reached. Nothing more may be done on the site. "
+    "The run was interrupted, and the goal was reached before. No further action on the site is allowed. "
     "Look at what you need to see, and call `finish` with the value."
 )
 
@@ -34,7 +34,7 @@ class PageAgent:
     def __init__(
         self, place: page_tools.AgentPlace, models: run_models.RunModels, requester: requests.RequestScope
     ) -> None:
-        """Take the ``requester`` of a call that is written already, and is that of ``place``."""
+        """``requester`` is that of the call of ``place``, which is written already."""
         self._place = place
         self._models = models
         self._requester = requester
@@ -62,26 +62,23 @@ class PageAgent:
         silent = 0
         while True:
             if turns.count >= most:
-                raise ModelError(
-                    "agent-turns",
-                    f"the goal was not reached in {most} turns",
-                    fix="give it a larger `max_turns`, or a smaller goal",
-                    phase="after",
-                )
+                fix = "give it a larger `max_turns`, or a smaller goal"
+                raise ModelError("agent-turns", f"the goal was not reached in {most} turns", fix=fix, phase="after")
             at_work.turn = turns.count + 1
             latest = await turns.turn()
             if (end := latest.final(at_work)) is not None:
-                return _value(end)
+                given: Any = end.value
+                if given["done"]:
+                    return given.get("output")
+                note = " ".join(str(given["note"]).split())
+                fix = "read what prevented it, and say in the goal what it needs"
+                raise ModelError("agent-gave-up", f"the model gave up: {note[:500]}", fix=fix, phase="after")
             silent = 0 if latest.answer.calls else silent + 1
             if silent >= SILENT:
-                said = latest.answer.text[:500]
-                raise ModelError(
-                    "agent-silent",
-                    f"the model asked for no tool, {SILENT} times in a row",
-                    fix="choose a model that can use tools",
-                    phase="after",
-                    evidence={"said": said},
-                )
+                message = f"the model asked for no tool, {SILENT} times in a row"
+                evidence: dict[str, Json] = {"said": latest.answer.text[:500]}
+                fix = "choose a model that can use tools"
+                raise ModelError("agent-silent", message, fix=fix, phase="after", evidence=evidence)
             if silent:
                 turns.say(CALL_A_TOOL)
 
@@ -90,17 +87,3 @@ def of_step(run: RunState, step: LeafView, models: run_models.RunModels, request
     assert step.call is not None, "`await ctx.act()` comes first"
     place = page_tools.AgentPlace(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
     return PageAgent(place, models, requester)
-
-
-def _value(end: turn.Done) -> Json:
-    """Return the model's value. Raises ModelError ``agent-gave-up``."""
-    given: Any = end.value
-    if given["done"]:
-        return given.get("output")
-    note = " ".join(str(given["note"]).split())
-    raise ModelError(
-        "agent-gave-up",
-        f"the model gave up: {note[:500]}",
-        fix="read what stands in the way, and say in the goal what it lacks",
-        phase="after",
-    )

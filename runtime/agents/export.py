@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,7 +31,7 @@ TEXTS = frozenset({"value", "name", "label", "text", "has_text", "title", "place
 """Fields with words of the page, or with typed text. An input's value in them becomes a reference to the input."""
 
 SHORTEST = 4
-"""Minimum length of an input to be searched for in them."""
+"""Length of an input that is searched for in them: shorter ones occur in other words by chance."""
 
 HANDED_ON = ("description", "when", "on_error")
 """Fields of the agent that its group keeps."""
@@ -65,20 +66,14 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
     for step in above:
         owner = owner[step]
     owner[last] = actions.group(owner[last], attempt)
-    notes = [f"{found.node.id}: what an agent did in run {run}, as nodes. They ask no model."]
+    notes = [f"{found.node.id}: the actions of an agent in run {run}, as nodes. They ask no model."]
     if attempt.result is None or attempt.result.status not in ("ok", "recovered"):
         notes.append("It did not reach its goal there.")
     if any(isinstance(each, Iterate) for each in found.around):
-        notes.append(
-            f"It works in a loop. These are the actions of one turn, {path}, with what it typed and chose there."
-        )
-        notes.append(
-            "As it is, every turn would do the same. Put references to the item in their place before you run it."
-        )
+        notes.append(f"It works in a loop. These are the actions of one turn, {path}, with the values of that turn.")
+        notes.append("Every turn would do the same: replace the values by references to the item before you run it.")
     if found.user:
-        notes.append(
-            f"This is the file that `{found.user}` uses, not that of the run, with the values that it was given."
-        )
+        notes.append(f"This is the file that `{found.user}` uses, not that of the run, with the values of that call.")
     if found.file.callees:
         notes.append(f"It uses other files by relative paths: save it in the folder of {found.file.path}.")
     return "".join(f"# {each}\n" for each in notes) + language_writer.text(data)
@@ -87,18 +82,14 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
 class _Actions:
     def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
         """Take the ``inputs`` that the step's file may read."""
-        texts = {name: each for name, each in inputs.items() if isinstance(each, str)}
-        addresses = {each.rstrip("/"): name for name, each in texts.items() if re.match(r"https?://[^/]", each)}
-        # Short texts occur in other words by chance.
-        others = {
-            each: name
-            for name, each in texts.items()
-            if len(each) >= SHORTEST and "://" not in each and each == each.strip()
-        }
-        self._addresses, self._given = (
-            dict(sorted(each.items(), key=lambda item: -len(item[0]))) for each in (addresses, others)
+        texts = sorted(
+            ((each, name) for name, each in inputs.items() if isinstance(each, str)), key=lambda pair: -len(pair[0])
         )
-        """The names of inputs by value, the longest first."""
+        self._addresses = {each.rstrip("/"): name for each, name in texts if re.match(r"https?://[^/]", each)}
+        """The names of inputs by value, the longest first; so is the next."""
+        self._texts = {
+            each: name for each, name in texts if len(each) >= SHORTEST and "://" not in each and each == each.strip()
+        }
         self._kept = kept
         self._ids = set(found.file.index)
         self._nodes: list[dict[str, Json]] = []
@@ -116,19 +107,19 @@ class _Actions:
             return
         args: Any = value_of(call, self._kept)
         fields: dict[str, Json] = args or {}
-        given = {key: self._said(fields[key], key) for key in sorted(fields, key=lambda key: key != "action")}
-        node: dict[str, Json] = {"id": self._id(str(call.action), fields.get("target")), "type": call.node, **given}
+        values = {key: self._value(fields[key], key) for key in sorted(fields, key=lambda key: key != "action")}
+        node: dict[str, Json] = {"id": self._id(str(call.action), fields.get("target")), "type": call.node, **values}
         if call.action in ("click", "press", "dialog") and call.effect != "effect":
             node["effect"] = call.effect
-        told = Texts(self._kept).text_of(done.told) if done.told is not None else ""
-        opened = page_text.opened_in(told)
-        if call.action in ("click", "press") and told.endswith(NOTHING_CHANGED) and not opened:
+        reported = Texts(self._kept).text_of(done.told) if done.told is not None else ""
+        opened = page_text.opened_in(reported)
+        if call.action in ("click", "press") and reported.endswith(NOTHING_CHANGED) and not opened:
             shown = language_writer.text({"nodes": [node]}).strip().partition("\n")[2]
             self._shown.append(Comment(f"left out, because nothing changed:\n{shown}"))
             return
         if opened and call.action in ("click", "press"):
             node["opens"] = opened[0]
-        if (address := page_text.left_on(told)) is not None and not re.search(r"[*{}\[\]\\]", address):
+        if (address := page_text.left_on(reported)) is not None and not re.search(r"[*{}\[\]\\]", address):
             # A tab may close itself a while after the action. The next action is for the tab below it.
             node["verify"] = [{"url": f"**{re.split('[?#]', address)[0]}"}]
         self._add(node)
@@ -138,35 +129,32 @@ class _Actions:
         self._nodes.append(node)
         self._shown.append(node)
 
-    def _said(self, value: Json, key: str = "") -> Json:
-        """Return a value for the file. Apparent references are escaped; addresses and texts of inputs become references to these."""
+    def _value(self, value: Json, key: str = "") -> Json:
+        """Return a value for the file: apparent references are escaped, addresses and texts of inputs become references."""
         if isinstance(value, str):
             for address, name in self._addresses.items():
                 if value == address or value.startswith((f"{address}/", f"{address}?", f"{address}#")):
                     return f"{{{{ inputs.{name} }}}}{language_writer.literal(value[len(address) :])}"
         if isinstance(value, dict):
-            return {key: self._said(each, key) for key, each in value.items()}
+            return {key: self._value(each, key) for key, each in value.items()}
         return self._from_inputs(value) if isinstance(value, str) and key in TEXTS else language_writer.literal(value)
 
     def _from_inputs(self, text: str) -> Json:
         """Replace texts of inputs, as whole words, by references."""
-        if not self._given:
+        if not self._texts:
             return language_writer.literal(text)
-        words = "|".join(map(re.escape, self._given))
+        words = "|".join(map(re.escape, self._texts))
         parts = re.split(rf"(?<![\w{{.-])({words})(?![\w}}-]|\.\w)", text)
         return "".join(
-            f"{{{{ inputs.{self._given[part]} }}}}" if number % 2 else str(language_writer.literal(part))
+            f"{{{{ inputs.{self._texts[part]} }}}}" if number % 2 else str(language_writer.literal(part))
             for number, part in enumerate(parts)
         )
 
     def _id(self, action: str, target: Any) -> str:
         words = re.findall(r"[a-z0-9]+", _named(target).lower())
         base = "_".join([action, *words])[:60].rstrip("_")
-        number, name = 1, base
-        while name in self._ids:
-            number += 1
-            name = f"{base}_{number}"
-        return name
+        names = itertools.chain([base], (f"{base}_{number}" for number in itertools.count(2)))
+        return next(name for name in names if name not in self._ids)
 
     def _reading(self, read: Any) -> None:
         if read["target"] is None:
@@ -174,24 +162,22 @@ class _Actions:
         name = self._id("read", read["target"])
         query = "value" if read["field"] else "text"
         self._read.setdefault(str(read["text"]), name)
-        self._add({"id": name, "type": "browser_query", "query": query, "target": self._said(read["target"])})
+        self._add({"id": name, "type": "browser_query", "query": query, "target": self._value(read["target"])})
 
-    # The whole group.
-
-    def group(self, said: dict[str, Json], attempt: log_attempts.Attempt) -> dict[str, Json]:
-        if rules := [*(said.get("success") or ()), *(said.get("verify") or ())]:
+    def group(self, agent: dict[str, Json], attempt: log_attempts.Attempt) -> dict[str, Json]:
+        if rules := [*(agent.get("success") or ()), *(agent.get("verify") or ())]:
             self._verified(rules)
-        if said.get("confirm") is not None:
-            self._confirmed({name: said[name] for name in ("confirm", "after_crash") if said.get(name) is not None})
+        if agent.get("confirm") is not None:
+            self._confirmed({name: agent[name] for name in ("confirm", "after_crash") if agent.get(name) is not None})
         value = value_of(attempt.result, self._kept) if attempt.result is not None else None
         used = {self._read[each] for each in _texts(value) if each in self._read}
         nodes = [each for each in self._shown if not _is_read(each) or each["id"] in used]
-        if not any(not isinstance(each, Comment) for each in nodes):
+        if all(isinstance(each, Comment) for each in nodes):
             nodes.append({"id": self._id("nothing", None), "type": "transform", "expr": True})
-        group: dict[str, Json] = {"id": said["id"], "type": "group"}
-        group |= {field: said[field] for field in HANDED_ON if field in said}
+        group: dict[str, Json] = {"id": agent["id"], "type": "group"}
+        group |= {field: agent[field] for field in HANDED_ON if field in agent}
         group["nodes"] = nodes
-        if "output" in said and attempt.result is not None:
+        if "output" in agent and attempt.result is not None:
             if any(each not in self._read for each in _texts(value)):
                 nodes.append(Comment("Values below are the model's answer: nothing that it read contains them."))
             group["value"] = self._valued(value)
@@ -231,11 +217,8 @@ def _is_read(node: Json) -> bool:
 
 
 def _texts(value: Json) -> Iterator[str]:
-    if isinstance(value, dict):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, list):
-        for each in value:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
             yield from _texts(each)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield str(value)

@@ -1,7 +1,6 @@
 """Tools of a working agent: each call is refused, executed as a step of the engine, or answered with the page's content.
 
-Whatever a model or a page causes becomes a text for the model. Only errors that end the step are raised: a pause, a budget, a log that
-cannot be written, and an action with unknown outcome.
+An error becomes a text for the model, unless it ends the step: a pause, a budget, a log that cannot be written, an unknown outcome.
 """
 
 from __future__ import annotations
@@ -12,28 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
+from nodes import errors as node_errors
 from nodes import registry
 from nodes.base import Leaf
-from nodes.errors import (
-    AuthorError,
-    BudgetReached,
-    Cancelled,
-    InternalError,
-    LogError,
-    ModelError,
-    OriginRefused,
-    Paused,
-    Replaced,
-    RunOpsError,
-    SiteError,
-)
+from nodes.errors import AuthorError, ModelError, OriginRefused, RunOpsError, SiteError
 from nodes.ports import Task
 from nodes.schema.output import Mismatch
 from nodes.values import Json
 from runtime import events
 from runtime.agents import actions, secret_checks, tool_schemas
 from runtime.browser import origins
-from runtime.browser.elements.facts import Facts
 from runtime.engine import attempt, leaf_context, reconcile, run_state, scopes
 from runtime.log import entries
 from runtime.messages.messages import Tool, ToolCall
@@ -46,11 +33,16 @@ if TYPE_CHECKING:
     from runtime.browser.page.tab import Tab, Tabs
     from runtime.engine.run_state import RunState
 
+AGAIN = "call it again, fixed"
 LOOK, READ = 5_000, 10_000
+"""Characters."""
 LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
 SETTLE_SECONDS = 3.0
-ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalError)
-"""Errors that end the step, because the model cannot act on them."""
+ENDS_THE_STEP = (
+    *(node_errors.Paused, node_errors.BudgetReached, node_errors.LogError, node_errors.Replaced, node_errors.Cancelled),
+    node_errors.InternalError,
+)
+"""Errors that the model cannot act on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ class AgentPlace:
     call: entries.Call
     left: Callable[[], float]
     closing: bool = False
-    """True if the goal is known to be reached: no further action is allowed, and only the value is wanted."""
+    """True if the goal is known to be reached: no further action is allowed, and only the value is asked for."""
 
     @property
     def thread(self) -> str:
@@ -103,7 +95,10 @@ class PageTools:
         self._waiting(asked.name, arguments)
         try:
             await self._ready()
-            self._demand_shown(arguments.get("ref"))
+            ref = arguments.get("ref")
+            if isinstance(ref, str) and self._place.call.again is not None and ref not in self._shown:
+                # A reattached browser numbers refs anew.
+                raise actions.gone(ref, "; the run was interrupted since you were shown it")
             match asked.name:
                 case "look":
                     return await self._look(arguments["ref"])
@@ -136,13 +131,6 @@ class PageTools:
         counted = page_text.counted(self.turn, self._task.max_turns)
         self._run.emit(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
 
-    def _demand_shown(self, ref: Json) -> None:
-        """Refuse a ref from before a crash: a reattached browser numbers refs anew."""
-        if isinstance(ref, str) and self._place.call.again is not None and ref not in self._shown:
-            raise actions.gone(ref, "; the run was interrupted since you were shown it")
-
-    # Observations of the page.
-
     async def _ready(self) -> None:
         browser = await self._run.need_browser(self._place.call.path)
         browser.bound(min(LOOK_SECONDS, max(self._place.left(), 0.1)))
@@ -171,12 +159,10 @@ class PageTools:
             raise actions.gone(ref)
         return turn.Outcome(self._text("", view.subtree(ref, LOOK)))
 
-    async def _find(self, wanted: dict[str, Json]) -> turn.Outcome:
-        role, name, row, text = (wanted[each] or None for each in ("role", "name", "row", "text"))
+    async def _find(self, arguments: dict[str, Json]) -> turn.Outcome:
+        role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
         if not (role or name or row or text):
-            return self._refused(
-                "tool-arguments", "give at least one of role, name, row and text", "call it again, fixed"
-            )
+            return self._refused("tool-arguments", "give at least one of role, name, row and text", AGAIN)
         view = await self._view()
         return turn.Outcome(self._text("", view.find(role, name, row, text, LOOK)))
 
@@ -194,8 +180,6 @@ class PageTools:
         value: Json = {"text": said[:READ], "field": field, "target": found}
         return turn.Outcome(self._text(cut, said[:READ] or "(nothing)"), value)
 
-    # Actions on the page.
-
     async def _action(self, asked: ToolCall, arguments: dict[str, Json], at: turn.Place) -> turn.Outcome:
         if self._page.dialog is None and (self._seen is None or self._seen[0] is not self._page):
             # Changes are reported against this observation.
@@ -205,22 +189,12 @@ class PageTools:
             node = self._node(asked.name, fields)
         except ValidationError as error:
             said = "; ".join(str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
-            return self._refused("tool-arguments", said, "call it again, fixed")
+            return self._refused("tool-arguments", said, AGAIN)
         if self._place.closing and node.effect_class == "effect":
-            return self._refused(
-                "goal-reached",
-                "the goal is reached, and nothing more may be done",
-                "look, if you must, and call `finish`",
-            )
-        step = attempt.Step(
-            self._run,
-            node,
-            self._place.frame,
-            at.path,
-            1,
-            self._place.thread,
-            attempt.AskedBy(asked.id, self._place.call.fingerprint),
-        )
+            message = "the goal is reached, and no further action is allowed"
+            return self._refused("goal-reached", message, "look if you need to, and call `finish`")
+        by = attempt.AskedBy(asked.id, self._place.call.fingerprint)
+        step = attempt.Step(self._run, node, self._place.frame, at.path, 1, self._place.thread, by)
         async with self._page.settling(min(SETTLE_SECONDS, max(self._place.left(), 0.0))):
             failed: RunOpsError | None = None
             try:
@@ -233,10 +207,8 @@ class PageTools:
                 failed = error
         ours, theirs = await self._trouble()
         if failed is not None:
-            outcome = self._failed(failed, ours, theirs)
-        else:
-            outcome = turn.Outcome(self._text("\n".join(filter(None, ["done", ours])), theirs))
-        return dataclasses.replace(outcome, written=True)
+            return dataclasses.replace(self._failed(failed, ours, theirs), written=True)
+        return turn.Outcome(self._text("\n".join(filter(None, ["done", ours])), theirs), written=True)
 
     def _node(self, name: str, fields: dict[str, Json]) -> Leaf:
         seconds = round(max(0.1, min(ACTION_SECONDS, self._place.left())), 3)
@@ -251,9 +223,12 @@ class PageTools:
         """Build a node's fields from a tool call. Raises SiteError for an element that is missing, or that no target finds."""
         fields: dict[str, Any] = {"action": name}
         if arguments.get("ref") is not None:
-            fields["target"], facts = await self._target(str(arguments["ref"]))
-            if name == "click":
-                fields["action"] = actions.clicked(facts)
+            ref = str(arguments["ref"])
+            element = await self._element(ref)
+            async with self._page.pointed(ref) as pointed:
+                fields["target"] = await actions.target_of(pointed, element, self._masker)
+                if name == "click":
+                    fields["action"] = actions.clicked(pointed.facts)
         match name:
             case "fill":
                 fields["value"] = arguments["text"]
@@ -274,11 +249,6 @@ class PageTools:
                 pass
         return fields
 
-    async def _target(self, ref: str) -> tuple[Json, Facts]:
-        element = await self._element(ref)
-        async with self._page.pointed(ref) as pointed:
-            return await actions.target_of(pointed, element, self._masker), pointed.facts
-
     async def _element(self, ref: str) -> Element:
         """Return the element as it is now. Raises SiteError ``ref-gone`` where the ref now belongs to another element or name."""
         earlier, view = self._seen, await self._view()
@@ -291,8 +261,6 @@ class PageTools:
         if self._shown.get(ref, now := page_text.known_by(element.role, element.name)) != now:
             raise actions.gone(ref, f": it is the {element.role} {element.name!r} by now")
         return element
-
-    # Results of actions.
 
     async def _trouble(self, *, whole: bool = False) -> tuple[str, str]:
         """Report the page's state: in our words, and in its own. It is shown ``whole``, or where earlier refs are no longer valid."""
@@ -341,9 +309,9 @@ class PageTools:
     def _failed(self, error: RunOpsError, ours: str, theirs: str) -> turn.Outcome:
         fix = page_text.refused_words(error) if isinstance(error, OriginRefused) else error.fix
         head = f"failed: {error.code}" + (f"; {fix}" if fix else "")
-        said = "\n".join(filter(None, [self._masker.text(error.message), theirs]))
-        told = self._text("\n".join(filter(None, [head, ours])), said)
-        return turn.Outcome(told, error=self._run.writer.error(error))
+        page = "\n".join(filter(None, [self._masker.text(error.message), theirs]))
+        text = self._text("\n".join(filter(None, [head, ours])), page)
+        return turn.Outcome(text, error=self._run.writer.error(error))
 
     def _refused(self, code: str, message: str, fix: str) -> turn.Outcome:
         error = ModelError(code, message, fix=fix, phase="after" if code == "goal-denied" else "before")
@@ -354,14 +322,8 @@ class PageTools:
             view = self._seen[1]
             known = {ref: view.element(ref) for ref in page_text.refs_in(theirs) if view.has(ref)}
             self._shown |= {ref: page_text.known_by(each.role, each.name) for ref, each in known.items()}
-        lines = [
-            page_text.counted(self.turn, self._task.max_turns),
-            self._masker.text(ours),
-            page_text.fenced(theirs) if theirs else "",
-        ]
-        return "\n".join(filter(None, lines))
-
-    # The end.
+        counted = page_text.counted(self.turn, self._task.max_turns)
+        return "\n".join(filter(None, [counted, self._masker.text(ours), theirs and page_text.fenced(theirs)]))
 
     async def _finish(self, arguments: dict[str, Json]) -> turn.Outcome:
         """Check on the page that the goal is reached, whatever the model claims."""
@@ -375,9 +337,8 @@ class PageTools:
             try:
                 value = self._task.output.read(tool_schemas.answered(self._task.output, arguments["output"]))
             except Mismatch as mismatch:
-                return self._refused(
-                    "output-mismatch", f"`output` does not fit:\n{mismatch}", "call `finish` again, fixed"
-                )
+                message = f"`output` does not fit:\n{mismatch}"
+                return self._refused("output-mismatch", message, "call `finish` again, fixed")
         return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
 
     async def _not_reached(self) -> turn.Outcome | None:
@@ -393,10 +354,9 @@ class PageTools:
                     await self._page.wait_for(rule)
             except (SiteError, AuthorError) as error:
                 seen = error.evidence.get("seen")
-                words = f"the work is not done: {rule} does not hold on the page"
                 shown = f"it shows: {seen}" if isinstance(seen, str | int | float) else ""
-                recorded = self._run.writer.error(error)
-                return turn.Outcome(told=self._text(words, self._masker.text(shown)), error=recorded)
+                text = self._text(f"the work is not done: {rule} does not hold on the page", self._masker.text(shown))
+                return turn.Outcome(told=text, error=self._run.writer.error(error))
         return None
 
     async def _denied(self) -> turn.Outcome | None:
@@ -411,5 +371,5 @@ class PageTools:
             raise reconcile.unknown(step, said)
         if said.found == "done":
             return None
-        fix = "look at what the page says, and do it, or end with `done` false"
+        fix = "look at the page, and do the work, or call `finish` with `done` false"
         return self._refused("goal-denied", "the work is not done: the site does not have it", fix)

@@ -21,26 +21,22 @@ DEEPEST = 3
 
 
 def refusal(arguments: Json, masker: Masker) -> str | None:
-    """Return the reason to refuse a call with these arguments; None where there is none."""
+    """Return the reason to refuse a call with these arguments; None if there is none."""
     for text in _texts(arguments):
         if any(_REFERENCE.search(each) for each in _unwrapped(text)):
             return "references to secrets are for the author of the workflow: a model types none"
         if any(masker.text(each) != each for each in _unwrapped(text)):
-            return "a secret of the run stands in the arguments: a model types none"
+            return "a secret of the run is in the arguments: a model types none"
         if MASK in text:
-            return f"{MASK} stands for what is hidden from you, and is no value"
+            return f"{MASK} is the place of something hidden from you, and is no value"
     return None
 
 
 def _texts(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
+    elif isinstance(value, dict | list):
+        for item in (each for pair in value.items() for each in pair) if isinstance(value, dict) else value:
             yield from _texts(item)
 
 

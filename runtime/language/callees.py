@@ -32,8 +32,6 @@ DEEPEST = 16
 
 
 class Unusable(Exception):
-    """A file cannot be used."""
-
     def __init__(self, code: str, message: str, *fix: str | None) -> None:
         super().__init__(message)
         self.code = code

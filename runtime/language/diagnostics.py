@@ -31,15 +31,13 @@ BOLD, RED, BLUE = 1, 31, 34
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a text, on one line. Lines and columns count from 1, in characters; ``end`` is the column after the last."""
+    """A place in a text, on one line: line and columns from 1, and offsets ``start`` and ``stop``. ``end`` and ``stop`` are exclusive."""
 
     line: int
     column: int
     end: int
     start: int
-    """Offset in the text."""
     stop: int
-    """Offset after the last character."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,9 +48,7 @@ class Diagnostic:
     file: str
     mark: Mark | None = None
     source: str = ""
-    """Line of the file at the mark."""
     label: str = ""
-    """Text shown next to the mark."""
     help: tuple[str, ...] = ()
     """Help for the author: the nearest name, the choices, the other place."""
     level: Literal["error", "hint"] = "error"

@@ -1,7 +1,6 @@
 """Node tree of a workflow file as written: its nodes, blocks and references, each with its place.
 
-It follows the models through the file, mistakes included. A misspelt field is read as the intended one, so one mistake does
-not hide others.
+A misspelt field is read as the intended one, so one mistake does not hide others.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Shape:
     """Accepted content of a place, as far as references and nodes are concerned."""
 
     ref: Ref | None = None
-    block: bool = False
+    block: bool | None = False
     part: type[Part] | None = None
     item: Shape | None = None
     value: Shape | None = None
@@ -44,8 +43,6 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReferenceSite:
-    """A text with a reference in it."""
-
     path: Path
     text: str
     ref: Ref | None
@@ -56,8 +53,6 @@ class ReferenceSite:
 
 @dataclasses.dataclass(slots=True)
 class NodeSource:
-    """A node as written."""
-
     path: Path
     data: dict[str, Json]
     """Its fields, with corrected names."""
@@ -76,7 +71,6 @@ class NodeSource:
         return self.text("id")
 
     def text(self, field: str) -> str | None:
-        """Return a field that is a non-empty text, else None."""
         value = self.data.get(field)
         return value if isinstance(value, str) and value else None
 
@@ -90,13 +84,10 @@ class NodeSource:
 
 
 class Anatomy:
-    """A workflow file, split into nodes and references."""
-
     def __init__(self, data: Mapping[str, Json], model: type[Part]) -> None:
         self.slots: list[ReferenceSite] = []
         """References of the workflow's own fields."""
         self.units: list[NodeSource] = []
-        """Top-level nodes, in order."""
         self.parts: dict[Path, type[Part]] = {}
         """Model of each map of the file, if known."""
         self.misspelt: dict[Path, str] = {}
@@ -140,7 +131,7 @@ class Anatomy:
             if key.startswith("x-"):
                 continue
             name = fields.get(key)
-            if name is None and (close := self._meant(key, self._guessable(model, fields), {**data, **clean})):
+            if name is None and (close := self._meant(key, model, fields, {**data, **clean})):
                 self.misspelt[*path, key] = close
                 self._written[*path, close] = key
                 name = fields[close]
@@ -148,7 +139,12 @@ class Anatomy:
                 clean[key] = value
                 continue
             field = model.model_fields[name].alias or name
-            inside = self._value(value, shape_of(model, name), (*path, key), unit, self._field_of(unit, path, field))
+            home = field
+            if unit is not None and len(path) > len(unit.path):
+                # A field of one of the node's parts counts as the node's field that contains the part.
+                outer = path[: len(unit.path) + 1]
+                home = self.misspelt.get(outer, str(outer[-1]))
+            inside = self._value(value, shape_of(model, name), (*path, key), unit, home)
             clean[field] = self._choice(model, field, inside, (*path, key))
         return clean
 
@@ -162,28 +158,14 @@ class Anatomy:
         self.mistaken[path] = (field, value, close)
         return close
 
-    def _field_of(self, unit: NodeSource | None, path: Path, field: str) -> str:
-        """Return the field of the node that contains a field of one of its parts."""
-        if unit is None or len(path) == len(unit.path):
-            return field
-        outer = path[: len(unit.path) + 1]
-        return self.misspelt.get(outer, str(outer[-1]))
-
     @staticmethod
-    def _guessable(model: type[Part], fields: Mapping[str, str]) -> dict[str, bool]:
-        """Return the fields that a misspelt one can mean, True if required; for an unknown node only those that identify it."""
+    def _meant(key: str, model: type[Part], fields: Mapping[str, str], data: Mapping[str, Json]) -> str | None:
+        """Return the field that a misspelt one means, best a required one; for an unknown node only one that identifies it."""
         kind = registry.type_of(model) if issubclass(model, Node) else None
-        known = kind is not None and model in kind.models
-        return {
-            field: model.model_fields[name].is_required()
-            for field, name in fields.items()
-            if known or not issubclass(model, Node) or field in TELLING
-        }
-
-    @staticmethod
-    def _meant(key: str, fields: Mapping[str, bool], data: Mapping[str, Json]) -> str | None:
-        lacking = [field for field, required in fields.items() if required and field not in data]
-        return errors.near(key, lacking) or errors.near(key, [field for field in fields if field not in data])
+        known = not issubclass(model, Node) or (kind is not None and model in kind.models)
+        free = [field for field in fields if field not in data and (known or field in TELLING)]
+        required = [field for field in free if model.model_fields[fields[field]].is_required()]
+        return errors.near(key, required) or errors.near(key, free)
 
     def _value(self, value: Json, shape: Shape, path: Path, unit: NodeSource | None, field: str) -> Json:
         if shape.ref is not None:
@@ -231,10 +213,10 @@ class Anatomy:
         unit = NodeSource(path, item, model)
         units.append(unit)
         clean = self._part(item, model or Leaf, path, unit)
-        for key, value in item.items():
+        read = {block for block, _units in unit.blocks}
+        for key in ("nodes", "otherwise"):
             # The owner of these nodes is unknown, but reading them makes their ids known.
-            read = any(each == (*path, key) for each, _block in unit.blocks)
-            if key in ("nodes", "otherwise") and isinstance(value, list) and not read:
+            if isinstance(value := unit.data.get(key), list) and (*path, key) not in read:
                 clean[key] = self._block(value, (*path, key), unit)
         unit.data = clean
         return clean
@@ -296,7 +278,9 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> Shape:
     if origin is typing.Annotated:
         return _shape(arguments[0], arguments[1:])
     if origin in (typing.Union, types.UnionType):
-        return _merged([_shape(each, ()) for each in arguments])
+        shapes = [_shape(each, ()) for each in arguments]
+        names = [field.name for field in dataclasses.fields(Shape)]
+        return Shape(**{name: next(filter(None, (getattr(each, name) for each in shapes)), None) for name in names})
     if isinstance(annotation, type) and issubclass(annotation, Part):
         return Shape(part=annotation)
     if origin is list:
@@ -304,11 +288,3 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> Shape:
     if origin is dict:
         return Shape(value=_shape(arguments[1], ()))
     return Shape()
-
-
-def _merged(shapes: list[Shape]) -> Shape:
-    found: dict[str, Any] = {}
-    for shape in shapes:
-        for field in dataclasses.fields(Shape):
-            found[field.name] = found.get(field.name) or getattr(shape, field.name)
-    return Shape(**found)

@@ -11,7 +11,7 @@ from nodes import errors
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.language import callees, origins, workflow, yaml_text
-from runtime.language.checks import model_errors, names, tabs
+from runtime.language.checks import declarations, model_errors, names
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 from runtime.language.expressions import references
 from runtime.language.expressions.references import Compiled, ReferenceInvalid
@@ -33,20 +33,20 @@ def load(path: pathlib.Path | str) -> workflow.Loaded:
         str(path.absolute()).encode()
     except UnicodeEncodeError:
         # A log is UTF-8 text and contains the path.
-        raise UsageError(
-            "file-not-read", f"the path {str(path)!r} is not in UTF-8", fix="rename the file, or its folder"
-        ) from None
+        message = f"the path {str(path)!r} is not in UTF-8"
+        raise UsageError("file-not-read", message, fix="rename the file, or its folder") from None
     try:
         with regular_files.opened(path) as file:
             content = file.read(yaml_text.LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise UsageError("file-not-found", f"there is no file {path}", fix=_similar(path)) from None
+        close = errors.near(path.name, [pathlib.PurePath(each).name for each in callees.workflows_in(path.parent)])
+        fix = f"did you mean {path.parent / close}?" if close else None
+        raise UsageError("file-not-found", f"there is no file {path}", fix=fix) from None
     except IsADirectoryError:
         raise UsageError("not-a-file", f"{path} is a folder", fix="name the workflow file in it") from None
     except OSError as error:
-        raise UsageError(
-            "file-not-read", f"{path} cannot be read: {error.strerror}", fix=regular_files.fix(error)
-        ) from None
+        message = f"{path} cannot be read: {error.strerror}"
+        raise UsageError("file-not-read", message, fix=regular_files.fix(error)) from None
     return parse(content, str(path), callees.Project(workflow.workspace(path.absolute().parent)))
 
 
@@ -91,21 +91,27 @@ class _Reading:
             return None
         data: Json = document.data
         if not isinstance(data, dict):
-            problems.append(
-                document.problem("not-a-workflow", "a workflow file is a map that begins with `version: 1`", ())
-            )
+            message = "a workflow file is a map that begins with `version: 1`"
+            problems.append(document.problem("not-a-workflow", message, ()))
             return None
         anatomy = Anatomy(cast("dict[str, Json]", data), workflow.Workflow)
         problems += model_errors.misspelt(anatomy, document)
-        parsed = _fitted(anatomy, document, problems)
+        parsed: workflow.Workflow | None = None
+        try:
+            parsed = workflow.Workflow.model_validate(anatomy.clean)
+        except ValidationError as error:
+            problems += model_errors.explain(error, anatomy, document)
         templates = _compiled(anatomy, document, problems)
         problems += names.check(anatomy, templates, document)
         problems += origins.check(anatomy, document)
-        problems += tabs.check(anatomy, document)
+        problems += declarations.check_tabs(anatomy, document)
         if not users:
             self._root = parsed
-        elif parsed is not None and self._root is not None:
-            problems += _other_browser(parsed, self._root, users[0], document)
+        elif parsed is not None and self._root is not None and parsed.browser not in (None, self._root.browser):
+            has = "has no `browser`" if self._root.browser is None else "makes another one"
+            message = f"this file works in the browser of {users[0]}, which {has}"
+            fix = "leave `browser` out here, or write the same there"
+            problems.append(document.problem("browser-differs", message, ("browser",), fix))
         used = self._callees(anatomy, document, problems, (*users, name))
         if problems or parsed is None or None in used.values():
             return None
@@ -157,33 +163,12 @@ class _Reading:
         return callee
 
 
-def _other_browser(
-    callee: workflow.Workflow, root: workflow.Workflow, name: str, document: Document
-) -> list[Diagnostic]:
-    if callee.browser is None or callee.browser == root.browser:
-        return []
-    has = "has no `browser`" if root.browser is None else "makes another one"
-    message = f"this file works in the browser of {name}, which {has}"
-    fix = "leave `browser` out here, or write the same there"
-    return [document.problem("browser-differs", message, ("browser",), fix)]
-
-
-def _fitted(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> workflow.Workflow | None:
-    try:
-        return workflow.Workflow.model_validate(anatomy.clean)
-    except ValidationError as error:
-        problems += model_errors.explain(error, anatomy, document)
-        return None
-
-
 def _compiled(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> dict[str, Compiled]:
     compiled: dict[str, Compiled] = {}
     for slot in anatomy.every_slot():
         if slot.ref is None:
-            fix = INSTEAD.get(slot.field, "write the value itself")
-            problems.append(
-                document.problem("no-reference-here", f"`{slot.path[-1]}` takes no references", slot.path, fix)
-            )
+            message, fix = f"`{slot.path[-1]}` takes no references", INSTEAD.get(slot.field, "write the value itself")
+            problems.append(document.problem("no-reference-here", message, slot.path, fix))
             continue
         try:
             compiled[slot.text] = references.compile(slot.text)
@@ -191,8 +176,3 @@ def _compiled(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) 
             mark = document.within(slot.path, slot.text, error.start, error.end)
             problems.append(document.source.diagnostic(error.code, error.message, mark, help=[error.fix]))
     return compiled
-
-
-def _similar(path: pathlib.Path) -> str | None:
-    close = errors.near(path.name, [pathlib.PurePath(each).name for each in callees.workflows_in(path.parent)])
-    return f"did you mean {path.parent / close}?" if close else None

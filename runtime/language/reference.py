@@ -19,7 +19,6 @@ from nodes import errors, registry
 from nodes.base import Block, Confirm, Container, Leaf, Node, Retry
 from nodes.errors import UsageError
 from nodes.part import Part
-from nodes.registry import NodeType
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.template import Ref
@@ -46,8 +45,6 @@ WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a node or a part."""
-
     name: str
     kind: str
     """Accepted values, in words."""
@@ -75,11 +72,10 @@ class Field:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """A node type, or one of its kinds, in a line."""
+    """A node type, described in one sentence."""
 
     name: str
     text: str
-    """One sentence."""
     kinds: tuple[str, ...] = ()
     """Names of its kinds (actions, queries), if it has several."""
 
@@ -90,17 +86,15 @@ class Entry:
 
     name: str
     text: str
-    """Description of its behaviour; an empty line separates paragraphs."""
+    """An empty line separates paragraphs."""
     value: str | None
     """Sentence about its value; None if the text describes it or there is none."""
     effect: str | None
-    """Effect class if the file sets none; None for anything but a step."""
     fields: list[Field]
     """Its own fields; for a type with several kinds, the fields of all kinds."""
     around: str | None
     """``step`` or ``container``: the part whose fields it also has."""
     kinds: list[Entry]
-    """Its kinds, if it has several."""
     parts: list[Entry]
     """Parts used in its fields that have no separate entry."""
 
@@ -118,46 +112,30 @@ def summaries() -> list[Summary]:
 def entry(name: str, kind: str | None = None) -> Entry:
     """Return the entry of a name: ``iterate``, ``browser_action`` (with its actions), ``click``, ``browser_action.click``, ``target``.
 
-    ``kind`` is one of its kinds, such as ``click`` of ``browser_action``. Raises UsageError ``unknown-node`` with the nearest
-    name.
+    ``kind`` is one of its kinds, such as ``click`` of ``browser_action``. Raises UsageError ``unknown-node``.
     """
     if kind is not None:
         name = f"{name}.{kind}"
     types_ = registry.node_types()
     if name in PARTS:
         return _entry(name, PARTS[name])
+    variants = {f"{each.name}.{variant}": model for each in types_.values() for variant, model in each.variants.items()}
     if name in types_:
-        return _of_type(types_[name])
-    found = [
-        _entry(f"{each.name}.{variant}", model)
-        for each in types_.values()
-        for variant, model in each.variants.items()
-        if name in (variant, f"{each.name}.{variant}")
-    ]
+        whole = _entry(name, types_[name].base)
+        kinds = [_entry(each, model) for each, model in variants.items() if each.startswith(f"{name}.")]
+        return dataclasses.replace(whole, effect=None, kinds=kinds) if types_[name].field is not None else whole
+    found = [each for each in variants if name in (each, each.rpartition(".")[2])]
     if len(found) == 1:
-        return found[0]
+        return _entry(found[0], variants[found[0]])
     if found:
-        raise UsageError(
-            "unknown-node",
-            f"`{name}` is the name of {len(found)} kinds of node",
-            fix=" or ".join(f"runops nodes show {each.name}" for each in found),
-        )
-    known = [*types_, *PARTS, *(f"{each.name}.{variant}" for each in types_.values() for variant in each.variants)]
-    last = [each.rpartition(".")[2] for each in known]
-    close = errors.near(name, known) or errors.near(name.rpartition(".")[2], last)
-    raise UsageError(
-        "unknown-node",
-        f"there is no node type `{name}`",
-        fix=f"did you mean `{close}`?" if close else f"there are {', '.join([*types_, *PARTS])}",
+        fix = " or ".join(f"runops nodes show {each}" for each in found)
+        raise UsageError("unknown-node", f"`{name}` is the name of {len(found)} kinds of node", fix=fix)
+    known = [*types_, *PARTS, *variants]
+    close = errors.near(name, known) or errors.near(
+        name.rpartition(".")[2], [each.rpartition(".")[2] for each in known]
     )
-
-
-def _of_type(kind: NodeType) -> Entry:
-    whole = _entry(kind.name, kind.base)
-    if kind.field is None:
-        return whole
-    kinds = [_entry(f"{kind.name}.{name}", model) for name, model in kind.variants.items()]
-    return dataclasses.replace(whole, effect=None, kinds=kinds)
+    fix = f"did you mean `{close}`?" if close else f"there are {', '.join([*types_, *PARTS])}"
+    raise UsageError("unknown-node", f"there is no node type `{name}`", fix=fix)
 
 
 def _entry(name: str, model: type[Part]) -> Entry:
@@ -211,7 +189,7 @@ def _word(model: type[Part]) -> str:
 
 
 def _field(name: str, field: FieldInfo) -> Field:
-    literal = _literal(field.annotation)
+    literal = typing.get_args(field.annotation) if typing.get_origin(field.annotation) is typing.Literal else ()
     kind = literal if len(literal) == 1 else None
     refs = _refs(field.annotation, field.metadata)
     default = None if field.is_required() or field.default_factory is not None else field.default
@@ -252,10 +230,6 @@ def kind_of(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
     return WORDS.get(annotation, "any value")
 
 
-def _literal(annotation: Any) -> list[Any]:
-    return list(typing.get_args(annotation)) if typing.get_origin(annotation) is typing.Literal else []
-
-
 def _refs(annotation: Any, metadata: Any) -> list[Ref]:
     found = [each for each in metadata if isinstance(each, Ref)]
     if typing.get_origin(annotation) is typing.Annotated:
@@ -275,25 +249,16 @@ def plain(text: str) -> str:
     return text.replace("``", "`")
 
 
-def filter_table() -> str:
-    rows = [
-        f"| `{builtins.usage(name)}` | {_row(function)} |"
-        for name, function in sorted(filters.OWN.items())
-        if name != "e"
-    ]
-    kept = ", ".join(f"`{name}`" for name in sorted(builtins.KEPT))
-    return "\n".join(["| filter | what it gives |", "|---|---|", *rows, "", f"As in Jinja: {kept}."])
-
-
-def _row(function: Any) -> str:
-    return " ".join(inspect.cleandoc(function.__doc__ or "").split()).replace("|", "\\|")
-
-
-FILTERS = re.compile(r"(?<=<!-- filters -->\n).*?(?=<!-- end -->)", re.DOTALL)
-
-
 def with_filters(page: str) -> str:
-    return FILTERS.sub(lambda _found: f"{filter_table()}\n", page, count=1)
+    """Return the page with the table of filters between its marks."""
+    lines = ["| filter | what it gives |", "|---|---|"]
+    for name, function in sorted(filters.OWN.items()):
+        if name != "e":
+            text = " ".join(inspect.cleandoc(function.__doc__ or "").split()).replace("|", "\\|")
+            lines.append(f"| `{builtins.usage(name)}` | {text} |")
+    kept = ", ".join(f"`{name}`" for name in sorted(builtins.KEPT))
+    table = "\n".join([*lines, "", f"As in Jinja: {kept}.", ""])
+    return re.sub(r"(?<=<!-- filters -->\n).*?(?=<!-- end -->)", lambda _found: table, page, count=1, flags=re.DOTALL)
 
 
 if __name__ == "__main__":  # python -m runtime.language.reference docs/references.md

@@ -66,7 +66,7 @@ class Loaded:
     """A valid workflow file."""
 
     path: pathlib.Path
-    """Path of the file, or a name for a text without one."""
+    """Its path, or a name for a text without one."""
     text: str
     workflow: Workflow
     templates: Mapping[str, Compiled]
@@ -86,11 +86,11 @@ class Loaded:
         return None if place is None else self.document.mark((*place, *field))
 
     def check_inputs(self, given: Mapping[str, Json]) -> dict[str, Json]:
-        """Return the value of every input, with defaults; converts texts to the input's type. Raises UsageError for invalid values."""
+        """Return the value of every input; converts texts to the input's type. Raises UsageError for invalid values."""
         return inputs.check(self.workflow.inputs, given)
 
     def origins(self, values: Mapping[str, Json]) -> list[str]:
-        """Return the origins whose documents a run with these inputs may load. Raises UsageError for an invalid origin."""
+        """Return the origins whose documents a run may load. Raises UsageError for an invalid one."""
         nodes = [node for file in self.files() for node in file.nodes()]
         return origins.allowed(self.workflow.allowed_origins, nodes, self.templates, values)
 
@@ -103,14 +103,13 @@ class Loaded:
         return [node for node, _around in self.index.values()]
 
     def files(self) -> list[Loaded]:
-        found: dict[pathlib.Path, Loaded] = {}
+        found: dict[pathlib.Path, Loaded] = {self.path: self}
         pending: list[Loaded] = [self]
-        while pending:
-            each = pending.pop(0)
-            if each.path not in found:
-                found[each.path] = each
-                pending += each.callees.values()
-        return list(found.values())
+        for each in pending:
+            new = {callee.path: callee for callee in each.callees.values() if callee.path not in found}
+            found |= new
+            pending += new.values()
+        return pending
 
     def texts(self) -> dict[str, str]:
         """Return the texts of the files that it uses, by path from its own folder. ``parse`` takes them to rebuild the same workflow."""
@@ -192,33 +191,28 @@ def does(loaded: Loaded) -> Json:
 
 
 def _tree(nodes: list[Node]) -> list[Json]:
-    return [
-        {
-            "id": each.id,
-            "does": fingerprint(each),
-            "blocks": {str(field): _tree(block) for field, block in each.blocks()},
-        }
-        for each in nodes
-    ]
+    found: list[Json] = []
+    for each in nodes:
+        blocks = {str(field): _tree(block) for field, block in each.blocks()}
+        found.append({"id": each.id, "does": fingerprint(each), "blocks": blocks})
+    return found
 
 
 def fingerprint(node: Node, but: frozenset[str] = frozenset({"description"})) -> str:
     """Return the SHA-256 of a node without the nodes in its blocks; the fields ``but``, layout and comments do not count."""
-    said = plain(node, but)
-    return hashlib.sha256(
-        json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
-    ).hexdigest()
+    text = json.dumps(plain(node, but), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def plain(node: Node, but: frozenset[str] = frozenset()) -> dict[str, Json]:
     """Return a node's fields by their names in the file, without defaults, the fields ``but``, and the nodes in its blocks."""
-    said: Json = node.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
+    data: Json = node.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
     for field, _block in node.blocks():
         *way, last = field
-        owner: Json = functools.reduce(operator.getitem, way, said)
+        owner: Json = functools.reduce(operator.getitem, way, data)
         owner.pop(last, None)
-    said["type"] = node.type  # a default, but it identifies the node
-    return {name: value for name, value in said.items() if name not in but}
+    data["type"] = node.type  # a default, but it identifies the node
+    return {name: value for name, value in data.items() if name not in but}
 
 
 def workspace(folder: pathlib.Path) -> pathlib.Path:

@@ -113,12 +113,8 @@ def _scalar(value: Json) -> str:
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     quoted = json.dumps(value, ensure_ascii=False)
-    return "".join(each if each.isprintable() else _escaped(each) for each in quoted)
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    escaped = ((each, f"\\u{ord(each):04x}" if each <= "\uffff" else f"\\U{ord(each):08x}") for each in quoted)
+    return "".join(each if each.isprintable() else code for each, code in escaped)
 
 
 def _literal_block(value: str, indent: str) -> list[str] | None:

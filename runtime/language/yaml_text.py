@@ -297,7 +297,7 @@ class _Builder:
     def _count(self, event: Any, more: int) -> None:
         self._nodes += more
         if self._nodes > MOST_NODES:
-            message = f"the file has more than {MOST_NODES} values; an alias counts as all that it repeats"
+            message = f"the file has more than {MOST_NODES} values, counting all that aliases repeat"
             self._stop("too-many-values", message, event, DATA)
 
     def _refuse_tag(self, event: Any) -> None:

@@ -68,7 +68,10 @@ def compare(
     ran = [path for path in both.old if both.has_run(path)]
     present = [step.path for step in both.new.values() if not both.is_left_out(step)]
     stay = {path for path in ran if both.stays(path)}
-    begin, there = (_up_to_last(stay, side) for side in (ran, present))
+    begin, there = (
+        side[: max((place for place, path in enumerate(side) if path in stay), default=-1) + 1]
+        for side in (ran, present)
+    )
     for name in other_inputs if begin else ():
         change.refuse(begin[-1], f"it is done, and the input `{name}` has another value under the file as it is now")
     for path in begin:
@@ -96,11 +99,6 @@ def compare(
     both.pages(again, rest)
     change.rebuild |= before.workflow.browser != now.workflow.browser
     return change
-
-
-def _up_to_last(stay: set[str], side: list[str]) -> list[str]:
-    last = max((place for place, path in enumerate(side) if path in stay), default=-1)
-    return side[: last + 1]
 
 
 def _happened(attempt: log_attempts.Attempt) -> bool:
@@ -185,7 +183,8 @@ class _Comparison:
                 self.change.edited[path] = None
         elif settled:
             # A finished item stays as it was; the remaining items find the element where the file says.
-            if not (self._in_finished_item(was) and not _differ(was.node, step.node, FOUND)):
+            finished_item = was.over is not None and self.past.scopes[was.over].node == "item"
+            if not finished_item or _differ(was.node, step.node, FOUND):
                 self.change.refuse(path, f"{self._how(path)}, and it is different in the file")
         elif was.over is not None:
             self._refuse_over(was)
@@ -203,9 +202,6 @@ class _Comparison:
         if was.over is not None and not any(self.differs(each.path) for each in was.above if each.over is None):
             said = "it was changed" if was.path in self.new else "it is gone"
             self.change.refuse(was.path, f"{said}, and `{was.over}`, which it belongs to, is over")
-
-    def _in_finished_item(self, was: ReplayStep) -> bool:
-        return was.over is not None and self.past.scopes[was.over].node == "item"
 
     def _decides_otherwise(self, was: ReplayStep, step: ReplayStep, scope: log_attempts.ScopeState) -> bool:
         """True if the container would have decided otherwise, as far as the log shows."""

@@ -26,17 +26,14 @@ async def make(
     async with store.release_on_error(conversation):
         writer = LogWriter(conversation, history.History(), masker, kept.kept)
         for entry in reading.entries:
-            writer.copy(_own(entry, about, parent))
+            copied = entry
+            if isinstance(entry, entries.Scope) and entry.run is not None:
+                header = entry.run.model_copy(update={"trial": about, "key": None, "parent": parent})
+                copied = entry.model_copy(update={"run": header})
+            writer.copy(copied)
         await _take_checkpoint(kept.kept, reading.id, writer)
         writer.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION)
     return writer
-
-
-def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) -> entries.AnyEntry:
-    if not isinstance(entry, entries.Scope) or entry.run is None:
-        return entry
-    header = entry.run.model_copy(update={"trial": about, "key": None, "parent": parent})
-    return entry.model_copy(update={"run": header})
 
 
 async def _take_checkpoint(kept: store.Kept, run: str, writer: LogWriter) -> None:

@@ -28,11 +28,9 @@ from runtime.recovery.replay_order import ReplayStep, steps
 @dataclasses.dataclass(frozen=True, slots=True)
 class Redo:
     kept: tuple[str, ...]
-    """Steps that keep their values."""
     anew: tuple[str, ...]
     """Nodes, branches and loop items whose conditions are decided again."""
     again: tuple[str, ...]
-    """Steps that are done again, in order."""
 
 
 def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Collection[str] = ()) -> Redo:
@@ -53,7 +51,7 @@ def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Col
         elif last.on_page:
             stays = last.only_read and (path in wanted or loaded_page)
         else:
-            stays = path in wanted or not names.reads_any(step, again)
+            stays = path in wanted or not names.chains_need(step, names.chains_of(step), again)
         (kept.add if stays else again.append)(path)
         loaded_page = loaded_page or [path] == loads[-1:]
     return Redo(tuple(sorted(kept)), tuple(_anew(names, past, line, again)), tuple(again))
@@ -145,14 +143,11 @@ class _Names:
                 if reader.path in seen:
                     continue
                 seen.add(reader.path)
-                for source in self._sources(reader, self._chains(reader)):
+                for source in self._sources(reader, self.chains_of(reader)):
                     if source.path not in found:
                         found.add(source.path)
                         queue.append(source)
         return found
-
-    def reads_any(self, step: ReplayStep, paths: Iterable[str]) -> bool:
-        return self.chains_need(step, self._chains(step), paths)
 
     def chains_need(self, reader: ReplayStep, chains: set[Chain], paths: Iterable[str]) -> bool:
         """True if one of these steps gave a value that ``chains`` read at ``reader``."""
@@ -160,7 +155,7 @@ class _Names:
         return any(source.path in wanted for source in self._sources(reader, chains))
 
     @staticmethod
-    def _chains(step: ReplayStep) -> set[Chain]:
+    def chains_of(step: ReplayStep) -> set[Chain]:
         # The value of a container is computed at its end.
         return chains(step.file, workflow.plain(step.node, frozenset({"confirm", "value", "collect"})))
 
@@ -177,14 +172,14 @@ class _Names:
             return
         if name == "inputs" and reader.user:
             group = self.steps[reader.user]
-            yield from self._sources(group, self._chains(group))
+            yield from self._sources(group, self.chains_of(group))
             return
         for source in self._by_id.get((reader.user, name), ()):
             if reader.path.startswith(_item_of(source.path)):
                 yield from self._leaves(source)
         for around in reader.above:
             if around.user == reader.user and _binds(around, name):
-                yield from self._sources(around, self._chains(around))
+                yield from self._sources(around, self.chains_of(around))
                 if isinstance(around.node, Handle):
                     yield from self._leaves(around)
 

@@ -100,5 +100,7 @@ def _branch(node: Route, scope: attempts.ScopeState | None) -> list[Node]:
     if scope.decided.masked:
         return _blocks(node, None)
     taken = scope.decided.value
-    chosen = next((each.nodes for each in node.branches if each.name == taken), None)
-    return chosen if chosen is not None else (node.otherwise or []) if taken == "otherwise" else []
+    for branch in node.branches:
+        if branch.name == taken:
+            return branch.nodes
+    return node.otherwise or [] if taken == "otherwise" else []

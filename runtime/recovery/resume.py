@@ -123,7 +123,6 @@ def _reattach(run: RunState, browser: port.Browser) -> None:
 @dataclasses.dataclass(slots=True)
 class Rebuilt:
     again: Sequence[str] = ()
-    """Steps that are done again, in order."""
     done: StepReached | None = None
     """Side effect that is known to have happened: the steps before it are not done again."""
     left_out: Sequence[str] = ()
@@ -306,7 +305,7 @@ def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: 
             f" `runops resume {name} --from {step}` leaves such steps out"
         )
         evidence: dict[str, Json] = {"preparation": list[Json](rebuilt.again), "from": step}
-    elif rebuilt.left_out and rebuilt.done is not None and _is_last_effect(run.history, rebuilt.done):
+    elif rebuilt.left_out and rebuilt.done is not None and rebuilt.done.path == _last_effect(run.history):
         step, done = rebuilt.left_out[0], rebuilt.done.path
         way = (
             f"{done} has happened, so the steps that led to it were not done again; if the page needs them, such as a sign-in,"
@@ -325,9 +324,8 @@ def _first_needed(run: RunState, path: str, again: Sequence[str], reached: StepR
     return next(gotos, reached.path if reached is not None else rest[-1] if rest else path)
 
 
-def _is_last_effect(past: history.History, step: StepReached) -> bool:
-    last = next((each for each in past.steps_backwards() if each.call.effect == "effect"), None)
-    return last is not None and last.call.path == step.path
+def _last_effect(past: history.History) -> str | None:
+    return next((each.call.path for each in past.steps_backwards() if each.call.effect == "effect"), None)
 
 
 def _steps(count: int) -> str:

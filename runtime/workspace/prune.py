@@ -73,12 +73,12 @@ class Report:
         return sum(each.bytes for each in self.gone)
 
 
-def prune(kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool) -> Report:
-    """Delete unused data, and the runs or sessions in ``wanted``; with ``dry_run`` only report them.
+def prune(kept: file_store.Files, selection: retention.Selection, *, dry_run: bool) -> Report:
+    """Delete unused data, and the runs or sessions in ``selection``; with ``dry_run`` only report them.
 
     The report lists what cannot be deleted. Raises LogError if the home itself cannot be read.
     """
-    return _Pruning(kept, dry_run=dry_run).carry_out(wanted)
+    return _Pruning(kept, dry_run=dry_run).carry_out(selection)
 
 
 class _Pruning:
@@ -94,11 +94,11 @@ class _Pruning:
         self._unreadable = False
         self._removed: set[str] = set()
 
-    def carry_out(self, wanted: retention.Selection) -> Report:
+    def carry_out(self, selection: retention.Selection) -> Report:
         for run in self._kept.ids():
             self._survey(run)
         keys = self._keys()
-        selected = wanted.choose(self._known.values(), self._now)
+        selected = selection.choose(self._known.values(), self._now)
         # A session without any content is not missed.
         selected += [each for each in self._known.values() if each.untouched and self._now - each.ended >= AGE]
         for each in dict.fromkeys(selected):

@@ -199,26 +199,30 @@ def site_can_tell(past: history.History) -> bool:
 
 def refuse_trial(past: history.History, run: str) -> None:
     """Raise UsageError ``trial`` for a run of single nodes, or a copy: neither can be continued."""
-    if past.header is None or past.header.trial is None:
-        return
-    what, then = "a trial of one node", "try it again"
-    if "copy" in past.header.trial:
-        what, then = f"a copy of run {past.header.trial['copy']}", "repair that again"
-    elif "nodes" in past.header.trial:
-        what, then = "a trial of nodes of a draft", "look what its build did then"
-    raise UsageError("trial", f"run {run} was {what}, and has ended", fix=f"{then}: `{again(past, run)}`")
+    if past.header is not None and (trial := _trial(past.header)) is not None:
+        what, instead, command = trial
+        raise UsageError("trial", f"run {run} was {what}, and has ended", fix=f"{instead}: `{command}`")
 
 
 def again(past: history.History, run: str) -> str:
     """Return the command that resumes a run that did not pass; for a trial, the one that repeats it."""
-    if past.header is None or past.header.trial is None:
-        return f"runops resume {run}"
-    if "copy" in past.header.trial:
-        return f"runops repair {shlex.quote(past.header.file)} --run {past.header.trial['copy']}"
-    if "nodes" in past.header.trial:
-        # Its file is the draft of a session, which tries it again.
-        return f"runops show {past.header.parent}"
-    return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
+    trial = _trial(past.header) if past.header is not None else None
+    return f"runops resume {run}" if trial is None else trial[2]
+
+
+def _trial(header: log_entries.RunHeader) -> tuple[str, str, str] | None:
+    """Return the name of a trial, what to do instead of resuming it, and the command for that."""
+    file = shlex.quote(header.file)
+    match header.trial:
+        case None:
+            return None
+        case {"copy": copied}:
+            return f"a copy of run {copied}", "repair that again", f"runops repair {file} --run {copied}"
+        case {"nodes": _}:
+            # Its file is the draft of a session, which tries it again.
+            return "a trial of nodes of a draft", "look what its build did then", f"runops show {header.parent}"
+        case trial:
+            return "a trial of one node", "try it again", f"runops try {file} {trial['node']} …"
 
 
 async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:

@@ -83,7 +83,6 @@ class SessionSummary:
     """The run that it is about now, or the workflow file; None: neither."""
     parent: str | None
     forked: str | None
-    """The session that it was forked from."""
     mode: str
     started: str
     last: str
@@ -91,7 +90,6 @@ class SessionSummary:
     costs: dict[str, Json] | None
     """The cost of its models, as in ``runops show``; None if none was asked."""
     begins: str
-    """The beginning of the first message."""
     problem: str | None = None
 
 
@@ -104,7 +102,10 @@ def list_sessions(kept: store.Kept) -> list[SessionSummary]:
                 continue
             reading = kept.read(conversation)
         except LogError as error:
-            found.append(_damaged(conversation, error.message))
+            damaged = SessionSummary(
+                conversation, "?", "damaged", None, None, None, "?", "", "", 0, None, "", error.message
+            )
+            found.append(damaged)
             continue
         except UsageError:
             # `runops prune` deleted it after its name was read.
@@ -148,7 +149,3 @@ def _beginning(past: log_session.Session) -> str:
         return ""
     text = word.blob.preview if word.blob is not None else word.text or ""
     return cut(one_line(text), BEGINNING)
-
-
-def _damaged(conversation: str, problem: str) -> SessionSummary:
-    return SessionSummary(conversation, "?", "damaged", None, None, None, "?", "", "", 0, None, "", problem)

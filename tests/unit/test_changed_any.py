@@ -28,7 +28,7 @@ def outcome_of(seed: int) -> changed_flows.Outcome | None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=breadth.of(20, 40), deadline=None)
+@settings(max_examples=breadth.of(6, 40), deadline=None)
 def test_a_changed_file_is_refused_or_as_good_as_new(seed: int) -> None:
     """No action is done twice. Accepted: the output, and what each action sent, are those of a new run of the changed file. Refused: nothing is written, and the run continues as it was."""
     outcome = outcome_of(seed)

@@ -394,7 +394,7 @@ class TestUses:
     def test_guards_are_understood(self, expression: str, *, guarded: bool) -> None:
         """A use counts as guarded exactly where the expression itself makes sure of the value."""
         uses = [use for use in references.compile("{{ " + expression + " }}").names if use.root == "x"]
-        assert all(use.guarded for use in uses) is guarded
+        assert all(use.sure_of(use.chain[:1]) for use in uses) is guarded
 
     def test_layout_does_not_change_what_a_condition_says(self) -> None:
         """Two conditions that differ in blanks and quotes are the same fact."""

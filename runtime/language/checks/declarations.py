@@ -1,17 +1,16 @@
-"""Declarations of a workflow file: inputs, secrets, variables, nodes, items; and their conflicts.
-
-All of them share one namespace with the words of the language.
-"""
+"""Declarations of a workflow file: inputs, secrets, variables, nodes, items; and their conflicts in one namespace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nodes.base import Leaf
 from nodes.browser_action import BrowserAction, Click, Goto
 from nodes.context import Context
+from nodes.errors import near
 from nodes.iterate import Iterate
 from nodes.route import OTHERWISE, Route
+from nodes.tabs import MAIN
 from nodes.values import Json
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.expressions.sandbox import RESERVED
@@ -39,18 +38,14 @@ NEEDED = {
 
 
 ONLY_READS = (
-    "it only finds out what happened: it takes nodes that read, `goto`, `click` with `effect: read`,"
-    " and `iterate` and `route` around them"
+    "it may contain nodes that read, `goto`, `click` with `effect: read`, and `iterate` and `route` around them"
 )
 
 
 class Declared:
-    """The names that a file declares."""
-
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
         self.units: dict[str, NodeSource] = {}
-        """Each node by its id."""
         self.inputs = names_in(anatomy.clean.get("inputs", {}))
         """None if the file's declaration cannot be read."""
         self.secrets = names_in(anatomy.clean.get("secrets", []))
@@ -94,24 +89,25 @@ class Declared:
     def _way_to_loop(self, unit: NodeSource) -> None:
         found = [field for field in WAYS if field in unit.data]
         if not found:
-            ways = "a list (`over`), or a condition (`while` or `until`)"
-            self._report("missing-field", "`iterate` needs `over`, `while` or `until`", unit.path, f"give it {ways}")
+            fix = "give it a list (`over`), or a condition (`while` or `until`)"
+            self._report("missing-field", "`iterate` needs `over`, `while` or `until`", unit.path, fix)
             return
         way, *more = found
         for field in more:
             message, fix = f"`{way}` and `{field}` exclude each other", "a loop continues by one of them: leave one out"
             self._report("conflicting-fields", message, (*unit.path, field), fix)
-        if more:
-            return
-        for field in WAYS[way][0]:
+        needed, senseless = ((), ()) if more else WAYS[way]
+        for field in needed:
             if field not in unit.data:
                 message = f"`iterate` with `{way}` needs `{field}`"
                 self._report("missing-field", message, (*unit.path, way), NEEDED[field])
-        for field in WAYS[way][1]:
+        for field in senseless:
             if field in unit.data:
-                fix = f"it belongs to `over`, and `{way}` has no list"
-                if field == "max":
-                    fix = "for `over` the bound is `limit`"
+                fix = (
+                    "for `over` the bound is `limit`"
+                    if field == "max"
+                    else f"it belongs to `over`: `{way}` has no list"
+                )
                 self._report("conflicting-fields", f"`{field}` has no meaning with `{way}`", (*unit.path, field), fix)
 
     def _item(self, unit: NodeSource) -> None:
@@ -149,7 +145,7 @@ class Declared:
             if unit.model is Iterate or unit.model is Route:
                 for _path, block in unit.blocks:
                     self._in_confirm(block)
-            elif not _only_finds_out(unit):
+            elif not _only_reads(unit):
                 path = (*unit.path, "action" if "action" in unit.data else "type")
                 message = f"`{unit.data.get('action') or unit.type}` does not belong in a `confirm`"
                 self._report("not-in-confirm", message, path, ONLY_READS)
@@ -158,7 +154,7 @@ class Declared:
         self.problems.append(self._document.problem(code, message, self._anatomy.written(path), fix))
 
 
-def _only_finds_out(unit: NodeSource) -> bool:
+def _only_reads(unit: NodeSource) -> bool:
     """Return True if a step may be in a ``confirm``: it changes nothing on the site, and nothing in the run."""
     model, effect = unit.model, unit.data.get("effect")
     if model is None or model is BrowserAction:
@@ -186,3 +182,35 @@ def branches_of(unit: NodeSource) -> list[tuple[Path, Mapping[str, Json]]]:
     value = unit.data.get("branches")
     items: list[Json] = value if isinstance(value, list) else []
     return [((*unit.path, "branches", index), each) for index, each in enumerate(items) if isinstance(each, dict)]
+
+
+def check_tabs(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
+    """Report tabs that no node opens, and tabs in a ``confirm``."""
+    units = list(anatomy.every_unit())
+    names = sorted({MAIN} | {name for unit in units if (name := _tab_of(unit)) is not None})
+    problems: list[Diagnostic] = []
+    for unit in units:
+        used = unit.data.get("tab")
+        if isinstance(used, str) and unit.data.get("action") != "open_tab" and used not in names:
+            close = near(used, names)
+            fix = f"did you mean `{close}`?" if close else f"the tabs here are {', '.join(names)}"
+            path = anatomy.written((*unit.path, "tab"))
+            problems.append(document.problem("unknown-tab", f"no node opens a tab called `{used}`", path, fix))
+    for unit in (each for outer in units for each in _with_inner(outer.confirm)):
+        for field in {"tab", "opens"} & unit.data.keys():
+            path = anatomy.written((*unit.path, field))
+            message, fix = f"`{field}` does not belong in a `confirm`", "it works in a separate, fresh tab"
+            problems.append(document.problem("not-in-confirm", message, path, fix))
+    return problems
+
+
+def _with_inner(units: list[NodeSource]) -> Iterator[NodeSource]:
+    for unit in units:
+        yield unit
+        for _path, block in unit.blocks:
+            yield from _with_inner(block)
+
+
+def _tab_of(unit: NodeSource) -> str | None:
+    name = unit.data.get("tab" if unit.data.get("action") == "open_tab" else "opens")
+    return name if isinstance(name, str) else None

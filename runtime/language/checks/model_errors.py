@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from nodes import errors as nodes_errors
 from nodes import registry
@@ -52,16 +53,13 @@ def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> lis
 
 def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     nothing: list[Error] = [{"type": "", "input": None}]
-    fields = [
+    found = [
         _Mismatch(path, nothing, anatomy, document).unknown_field(meant) for path, meant in anatomy.misspelt.items()
     ]
-    values = [
-        _Mismatch(path, nothing, anatomy, document).say(
-            "unknown-choice", f"there is no {field} `{value}`", f"did you mean `{meant}`?"
-        )
-        for path, (field, value, meant) in anatomy.mistaken.items()
-    ]
-    return fields + values
+    for path, (field, value, meant) in anatomy.mistaken.items():
+        fix = f"did you mean `{meant}`?"
+        found.append(document.problem("unknown-choice", f"there is no {field} `{value}`", path, fix))
+    return found
 
 
 def located(loc: tuple[str | int, ...], data: Json) -> Path:
@@ -90,13 +88,9 @@ class _Mismatch:
         self.document = document
         self.error = errors[0]
         self.value: Json = self.error["input"]
-        self.field = self._field()
-
-    def _field(self) -> str:
-        if not self.path:
-            return "the file"
-        last = self.path[-1]
-        return f"`{last}`" if isinstance(last, str) else f"item {last + 1} of `{_last_name(self.path)}`"
+        last = path[-1] if path else None
+        item = f"item {last + 1} of `{_last_name(path)}`" if isinstance(last, int) else f"`{last}`"
+        self.field = item if path else "the file"
 
     def diagnostic(self) -> Diagnostic:
         kind = self.error["type"]
@@ -110,7 +104,7 @@ class _Mismatch:
             return self._literal()
         if kind in WANTED or len(self.errors) > 1:
             return self._wrong_type()
-        return self.say(*self._plainly())
+        return self.say(*self._other())
 
     def say(self, code: str, message: str, *help: str | None, key: bool = False) -> Diagnostic:
         return self.document.problem(code, message, self.path, *help, key=key)
@@ -158,8 +152,8 @@ class _Mismatch:
         if key in ("action", "query") and model is not None and issubclass(model, Node):
             kind = registry.node_types().get(str(model.model_fields["type"].default))
             help = _choices(kind.variants) if kind else None
-        elif model is not None and (name := _python_name(model, key)):
-            help = (model.model_fields[name].description or "").split("\n")[0].rstrip(".")
+        elif model is not None and (field := _field(model, key)):
+            help = (field.description or "").split("\n")[0].rstrip(".")
         return self.document.source.diagnostic(
             "missing-field", f"{self._what(owner, model)} needs `{key}`", mark, label=f"`{key}` is missing", help=[help]
         )
@@ -185,23 +179,31 @@ class _Mismatch:
         help: str | None = None
         if "string_type" in kinds and isinstance(value, bool | int | float):
             help = f'write it in quotes: "{_yaml(value)}"'
-        elif isinstance(value, str) and kinds & {"int_type", "float_type", "bool_type"}:
-            help = _unquoted(value, kinds)
+        elif isinstance(value, str) and "bool_type" in kinds:
+            words = ("true", "false", "yes", "no", "on", "off")
+            help = "write `true` or `false`, without quotes" if value.lower() in words else None
+        elif isinstance(value, str) and kinds & {"int_type", "float_type"}:
+            number = value.replace(".", "", 1).lstrip("-").isdigit()
+            help = "write the number without quotes" if number else None
         elif isinstance(value, dict) and kinds & {"list_type", "block"}:
             help = "a list has a `-` before each item"
         given = "left empty" if value is None else kind_of(value)
         return self.say("wrong-type", f"{self.field} must be {' or '.join(wanted)}, and is {given}", help)
 
-    def _plainly(self) -> tuple[str, str, str | None]:
+    def _other(self) -> tuple[str, str, str | None]:
         kind, context = self.error["type"], self.error.get("ctx", {})
-        build = BOUNDS.get(kind)
-        if build is not None:
-            return "out-of-bounds", f"{self.field} {build(context)}", None
+        if kind in BOUNDS:
+            at_least_one = context.get("min_length") == 1
+            bound = "must not be empty" if at_least_one else BOUNDS[kind].format(**context)
+            return "out-of-bounds", f"{self.field} {bound}", None
         if kind == "string_pattern_mismatch":
             pattern = str(context.get("pattern"))
             if "A-Za-z_" in pattern:
-                fix = "a name has letters, digits and `_`, and begins with no digit"
-                return "bad-name", f"`{self.value}` is no name", fix
+                return (
+                    "bad-name",
+                    f"`{self.value}` is no name",
+                    "a name has letters, digits and `_`, and begins with no digit",
+                )
             return "bad-text", f"{self.field} is not written as it must be", f"it must match {pattern}"
         message = str(self.error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
         if message.endswith("is not an ARIA role"):
@@ -211,20 +213,16 @@ class _Mismatch:
         return "missing-field" if kind == "needed" else "invalid", message, None
 
 
-BOUNDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "greater_than": lambda ctx: f"must be greater than {ctx['gt']}",
-    "greater_than_equal": lambda ctx: f"must be at least {ctx['ge']}",
-    "less_than": lambda ctx: f"must be less than {ctx['lt']}",
-    "less_than_equal": lambda ctx: f"must be at most {ctx['le']}",
-    "string_too_long": lambda ctx: f"has more than {ctx['max_length']} characters",
-    "string_too_short": lambda ctx: (
-        "must not be empty" if ctx["min_length"] == 1 else f"has fewer than {ctx['min_length']} characters"
-    ),
-    "too_short": lambda ctx: (
-        "must not be empty" if ctx["min_length"] == 1 else f"needs at least {ctx['min_length']} items"
-    ),
-    "too_long": lambda ctx: f"takes at most {ctx['max_length']} items",
-    "finite_number": lambda ctx: "must be a finite number",
+BOUNDS = {
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_long": "has more than {max_length} characters",
+    "string_too_short": "has fewer than {min_length} characters",
+    "too_short": "needs at least {min_length} items",
+    "too_long": "takes at most {max_length} items",
+    "finite_number": "must be a finite number",
 }
 """Message for each of pydantic's errors of bounds."""
 
@@ -243,14 +241,14 @@ def _fields(model: type[Part]) -> list[str]:
     return [model.model_fields[name].alias or name for name in names]
 
 
-def _python_name(model: type[Part], key: str) -> str | None:
-    return next((name for name, field in model.model_fields.items() if (field.alias or name) == key), None)
+def _field(model: type[Part], key: str) -> FieldInfo | None:
+    return next((field for name, field in model.model_fields.items() if (field.alias or name) == key), None)
 
 
 def _literals(model: type[Part], field: str) -> list[Any]:
-    name = _python_name(model, field)
+    declared = _field(model, field)
     found: list[Any] = []
-    pending: list[Any] = [model.model_fields[name].annotation] if name else []
+    pending: list[Any] = [declared.annotation] if declared else []
     while pending:
         annotation = pending.pop(0)
         if typing.get_origin(annotation) is typing.Literal:
@@ -262,14 +260,6 @@ def _literals(model: type[Part], field: str) -> list[Any]:
 
 def _choices(names: Iterable[object]) -> str:
     return f"there are {', '.join(map(str, names))}"
-
-
-def _unquoted(value: str, kinds: set[str]) -> str | None:
-    if "bool_type" in kinds:
-        words = ("true", "false", "yes", "no", "on", "off")
-        return "write `true` or `false`, without quotes" if value.lower() in words else None
-    digits = value.replace(".", "", 1).lstrip("-")
-    return "write the number without quotes" if digits.isdigit() else None
 
 
 def _yaml(value: Json) -> str:

@@ -1,7 +1,7 @@
 """Names: checks that each reference reads a known name, and that it has a value there.
 
-One namespace contains inputs, secrets, variables, the run, loops and nodes. A node that may not have run (its ``when``, a
-branch, a tolerated error) may have no value, so reading it needs a guard. The check traverses the file in execution order.
+A node that may not have run (its ``when``, a branch, a tolerated error) may have no value, so reading it needs a guard. The check
+traverses the file in execution order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ class Need:
     """Reason for a node not to run: its own condition, or one around it. Compared by identity."""
 
     why: str
-    """Text for people: "its `when` may be false"."""
     implied_by: tuple[frozenset[Fact], ...] = ()
     """Sets of facts; each set implies that the node ran."""
 
@@ -52,21 +51,18 @@ class Breaking:
     """A block that an error may end while the run continues elsewhere: any node in it may be the last one that ran."""
 
     why: str
-    """Text for people: "the `try` of `pay` may have failed before it"."""
     needs: list[Need] = dataclasses.field(default_factory=list[Need])
     """One condition for each node, in order: a later node has run only if the earlier one has."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Here:
-    """Context of a reference."""
-
     facts: frozenset[Fact] = NOTHING
     """Facts that hold because this place was reached."""
     met: frozenset[Need] = frozenset()
     """Conditions of this place: it is reached only if they are met."""
     needs: tuple[Need, ...] = ()
-    """All conditions of nodes here."""
+    """All conditions of nodes here, in order."""
     loops: tuple[NodeSource, ...] = ()
     """Loops around it, outermost first."""
     open: tuple[NodeSource, ...] = ()
@@ -77,14 +73,13 @@ class Here:
     """True if ``error`` is known: inside a ``catch``."""
 
     def within(self, *needs: Need, facts: frozenset[Fact] = NOTHING, **changes: Any) -> Here:
-        """Return an inner place, reached under further conditions."""
         met, facts = self.met | set(needs), self.facts | facts
         return dataclasses.replace(self, facts=facts, met=met, needs=(*self.needs, *needs), **changes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of a name: its place in the file, and the names with a value there."""
+    """One reading of a name, with the names that have a value there."""
 
     slot: ReferenceSite
     use: Use
@@ -93,7 +88,6 @@ class Reading:
 
     @property
     def key(self) -> str | None:
-        """The first key after the name."""
         return str(self.use.chain[1]) if len(self.use.chain) > 1 else None
 
     def unmet(self, needs: tuple[Need, ...]) -> list[Need]:
@@ -112,8 +106,6 @@ def check(anatomy: Anatomy, templates: Mapping[str, Compiled], document: Documen
 
 
 class _Walk:
-    """Traverses a file in execution order."""
-
     def __init__(
         self, anatomy: Anatomy, templates: Mapping[str, Compiled], document: Document, declared: Declared
     ) -> None:
@@ -126,8 +118,6 @@ class _Walk:
         """Variables set so far, with the conditions of each assignment."""
         self._gone: dict[str, str] = {}
         """Reasons why names have left the scope."""
-
-    # Traversal
 
     def file(self) -> None:
         scope: Scope = {}
@@ -167,7 +157,7 @@ class _Walk:
             if slot is not when and not _is_late(unit, slot):
                 self._slot(slot, scope, inside)
         self._confirm(unit, scope, inside)
-        if _in_turns(unit) or (unit.model is None and unit.text("as")):
+        if _repeats(unit) or (unit.model is None and unit.text("as")):
             self._iterate(unit, scope, inside)
         elif unit.model is Route:
             self._route(unit, scope, inside)
@@ -183,8 +173,8 @@ class _Walk:
             scope[unit.id] = (*here.needs, *needs)
 
     def _late(self, unit: NodeSource, scope: Scope, here: Here) -> None:
-        for slot in unit.slots:
-            if slot.field in COLLECTED and unit.blocks:
+        for slot in unit.slots if unit.blocks else ():
+            if slot.field in COLLECTED:
                 self._slot(slot, scope, here)
 
     def _iterate(self, unit: NodeSource, scope: Scope, here: Here) -> None:
@@ -245,15 +235,14 @@ class _Walk:
         tried = Breaking(f"the `try` of `{unit.id}` may have failed before it")
         self._block(blocks.get("try", []), scope, here.within(breaking=tried))
         if "catch" in blocks:
-            caught = Breaking(f"the `catch` of `{unit.id}` may not have come so far")
-            need = Need(f"the `catch` of `{unit.id}` runs only where `try` failed")
+            caught = Breaking(f"the `catch` of `{unit.id}` may have failed before it")
+            need = Need(f"the `catch` of `{unit.id}` runs only if `try` failed")
             self._block(blocks["catch"], scope, here.within(need, breaking=caught, error=True))
         self._block(blocks.get("finally", []), scope, here)
         if "catch" not in blocks:
             # Nodes after the handle are reached only if `try` completed.
             scope.update({name: _without(needs, tried) for name, needs in scope.items()})
-            for name, times in self._set.items():
-                self._set[name] = [_without(needs, tried) for needs in times]
+            self._set = {name: [_without(needs, tried) for needs in times] for name, times in self._set.items()}
         self._late(unit, scope, here)
 
     def _confirm(self, unit: NodeSource, scope: Scope, here: Here) -> None:
@@ -263,8 +252,6 @@ class _Walk:
             self._slot(slot, inner, here)
         for name in inner.keys() - scope.keys():
             self._gone[name] = f"it is seen only inside the `confirm` of `{unit.id}`"
-
-    # One reference
 
     def _uses(self, slot: ReferenceSite) -> Iterable[Use]:
         compiled = self._templates.get(slot.text)
@@ -283,7 +270,9 @@ class _Walk:
             case "vars":
                 self._variable(site)
             case "run":
-                self._run(site)
+                self._key_of(site, RUN_KEYS)
+                if site.key in ("errors", "taken", "failures") and len(site.use.chain) > 2:
+                    self._of_run(site, site.key, str(site.use.chain[2]))
             case "loop" if not site.here.loops:
                 self._unknown_reference(site, "`loop` is known only inside an `iterate`")
             case "loop":
@@ -308,7 +297,7 @@ class _Walk:
 
     def _secret(self, site: Reading) -> None:
         if site.slot.ref is None or not site.slot.ref.secret:
-            help = "secrets may stand in what `fill` types, in credentials, headers and proxies"
+            help = "secrets may be used in what `fill` types, in credentials, headers and proxies"
             self._wrong(site, "secret-not-allowed", f"`{site.slot.field}` takes no secrets", help)
         elif site.key is None:
             self._wrong(site, "secret-not-allowed", "secrets are read one by one", "write `secrets.NAME`")
@@ -322,10 +311,8 @@ class _Walk:
         setters = self._declared.setters.get(name)
         sure = site.use.sure_of(chain[:2], site.here.facts)
         if setters is None:
-            near, help = (
-                self._did_you_mean(name, self._declared.setters),
-                "a `context` node sets variables: `set: {name: value}`",
-            )
+            near = self._did_you_mean(name, self._declared.setters)
+            help = "a `context` node sets variables: `set: {name: value}`"
             self._wrong(site, "unknown-variable", f"nothing sets the variable `{name}`", near, help, part=1)
         elif name in self._set:
             unmet = [site.unmet(needs) for needs in self._set[name]]
@@ -337,11 +324,6 @@ class _Walk:
         elif not sure:
             self._unguarded(site, chain[:2], Need("in the first turn of the loop it is not set yet"))
 
-    def _run(self, site: Reading) -> None:
-        self._key_of(site, RUN_KEYS)
-        if site.key in ("errors", "taken", "failures") and len(site.use.chain) > 2:
-            self._of_run(site, site.key, str(site.use.chain[2]))
-
     def _of_run(self, site: Reading, key: str, name: str) -> None:
         """Check ``run.errors.X``, ``run.taken.X``, ``run.failures.X``: X must be a node of that kind that may have run."""
         unit = self._declared.units.get(name)
@@ -349,7 +331,7 @@ class _Walk:
         if unit is None:
             near = self._did_you_mean(name, self._declared.units)
             self._unknown_reference(site, f"there is no node `{name}`", near, part=2)
-        elif kind is not None and not (unit.model in (kind, None) or (kind.in_turns and _in_turns(unit))):
+        elif kind is not None and not (unit.model in (kind, None) or (kind.in_turns and _repeats(unit))):
             word = kind.model_fields["type"].default
             self._unknown_reference(site, f"`run.{key}` knows `{word}` nodes, and `{name}` is none", part=2)
         elif key == "errors" and unit.data.get("on_error") != "continue":
@@ -391,11 +373,7 @@ class _Walk:
             why = "yet: it is this node itself" if unit is site.here.open[-1] else "before its block has ended"
             self._wrong(site, "later-reference", f"`{name}` has no value {why}", part=part)
         elif gone := self._gone.get(name):
-            help = (
-                "the loop itself has a value: the list of what the last node of each turn gave"
-                if "loop" in gone
-                else None
-            )
+            help = "the loop's own value is a list: the value of the last node of each turn" if "loop" in gone else None
             self._unknown_reference(site, f"`{name}` is not known here: {gone}", help, part=part)
         elif unit is not None:
             message = f"`{name}` has no value yet: it runs later, in line {self._declared.line(unit)}"
@@ -406,14 +384,11 @@ class _Walk:
         else:
             loop = ["loop"] if site.here.loops else []
             known = [*(each for each in ALWAYS if each != "secrets"), *loop, *site.scope]
-            owner = (
-                "inputs" if name in (self._declared.inputs or ()) else "vars" if name in self._declared.setters else ""
-            )
-            near = f"did you mean `{owner}.{name}`?" if owner else self._did_you_mean(name, known)
+            near = self._did_you_mean(name, known)
+            for owner, names in (("vars", self._declared.setters), ("inputs", self._declared.inputs or ())):
+                near = f"did you mean `{owner}.{name}`?" if name in names else near
             listed = ", ".join(known if len(known) <= 12 else [*known[:4], "…", *known[-8:]])
             self._unknown_reference(site, f"`{name}` is not defined here", near, f"in scope: {listed}", part=part)
-
-    # Reports
 
     def _did_you_mean(self, name: str, names: Iterable[str]) -> str | None:
         close = errors.near(name, names) if len(self.problems) < MOST_NEAR else None
@@ -443,23 +418,23 @@ def _own_needs(unit: NodeSource, when: Compiled | None) -> list[Need]:
     if unit.data.get("when") not in (None, True):
         found.append(Need("its `when` may be false", _implying(when)))
     if unit.data.get("on_error") == "continue":
-        spared: Fact = ("undefined", "run", "errors", unit.id or "")
-        found.append(Need("it may fail, and has `on_error: continue`", (frozenset({spared}),)))
+        no_error: Fact = ("undefined", "run", "errors", unit.id or "")
+        found.append(Need("it may fail, and has `on_error: continue`", (frozenset({no_error}),)))
     return found
 
 
 def _is_late(unit: NodeSource, slot: ReferenceSite) -> bool:
+    """Return True for a field that is not evaluated at the node's beginning."""
     if unit.model is Route and slot.field == "branches":
         return True
-    in_turn = _in_turns(unit) and slot.field in ("key", "while", "until")
+    in_turn = _repeats(unit) and slot.field in ("key", "while", "until")
     return bool(unit.blocks) and (slot.field in COLLECTED or in_turn)
 
 
 def _without(needs: tuple[Need, ...], breaking: Breaking) -> tuple[Need, ...]:
     """Return the conditions without those that the end of a block has met."""
-    met = frozenset(breaking.needs)
-    return tuple(need for need in needs if need not in met)
+    return tuple(need for need in needs if need not in breaking.needs)
 
 
-def _in_turns(unit: NodeSource) -> bool:
+def _repeats(unit: NodeSource) -> bool:
     return unit.model is not None and issubclass(unit.model, Container) and unit.model.in_turns

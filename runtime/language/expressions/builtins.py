@@ -26,8 +26,7 @@ ON_TEXT = ("capitalize", "lower", "striptags", "title", "trim", "truncate", "upp
 KEPT = (
     *ON_TEXT,
     *("abs", "count", "d", "default", "dictsort", "filesizeformat", "first", "last", "length", "list", "map", "max"),
-    "min",
-    *("reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique", "urlencode"),
+    *("min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique", "urlencode"),
 )
 """Jinja's pure filters, unchanged except for limits."""
 
@@ -66,9 +65,7 @@ def _bounded(name: str, function: Filter) -> Filter:
     def call(*args: Any, **named: Any) -> Any:
         try:
             if on_text:
-                filters.text_of(args[position], name)
-            if on_text and len(args[position] if isinstance(args[position], str) else "") > limits.LARGEST_TEXT:
-                limits.check_text(len(args[position]))
+                limits.check_text(len(filters.text_of(args[position], name)))
             result = function(*args, **named)
             return result if passing and not isinstance(result, Iterable) else limits.settle(result, weigh=not passing)
         except (Unusable, jinja2.UndefinedError):
@@ -86,23 +83,22 @@ FILTERS: dict[str, Filter] = {
     name: _bounded(name, function)
     for name, function in sorted({**{name: jinja_filters.FILTERS[name] for name in KEPT}, **OWN}.items())
 }
-"""Every filter by name."""
 
 
 def _is_list(value: Json) -> bool:
     return isinstance(value, list | tuple)
 
 
-TESTS: dict[str, Callable[..., bool]] = {
-    **{
-        name: test
-        for name, test in jinja_tests.TESTS.items()
-        if name not in {"callable", "escaped", "filter", "test", "iterable"}
-    },
+OWN_TESTS = {
     "null": jinja_tests.test_none,
     "text": jinja_tests.test_string,
     "list": _is_list,
     "map": jinja_tests.test_mapping,
+}
+NO_TESTS = {"callable", "escaped", "filter", "test", "iterable"}
+TESTS: dict[str, Callable[..., bool]] = {
+    **{name: test for name, test in jinja_tests.TESTS.items() if name not in NO_TESTS},
+    **OWN_TESTS,
 }
 """Every test (`is …`) by name."""
 

@@ -41,7 +41,7 @@ def own(function: Filter) -> Filter:
 
 
 def text_of(value: Json, name: str) -> str:
-    """Return the text of a text, number or boolean. Raises Unusable, naming the filter, for null, lists and maps."""
+    """Return the text of a text, number or boolean. Raises Unusable for null, lists and maps."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, list | tuple | Mapping):
@@ -122,12 +122,9 @@ def slug(value: Json) -> Json:
 @own
 def sha256(value: Json) -> Json:
     """The SHA-256 of a text in UTF-8, or of any other value as compact JSON with sorted keys; 64 hexadecimal digits."""
-    plain = normalise(value)
-    text = (
-        plain
-        if isinstance(plain, str)
-        else json_codec.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    )
+    text = normalise(value)
+    if not isinstance(text, str):
+        text = json_codec.dumps(text, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -196,11 +193,8 @@ def format_(value: Json, *args: Json, **named: Json) -> Json:
     widths = [int(digits) for digits in re.findall(r"\d+", re.sub(r"\([^)]*\)", "", pattern))]
     if "*" in pattern or any(width > 1000 for width in widths):
         raise Unusable("`format` takes widths up to 1000, written as digits")
-    limits.check_text(
-        sum(widths)
-        + len(pattern)
-        * (1 + sum(len(as_text(normalise(each))) for each in (*args, *named.values()) if each is not None))
-    )
+    given = sum(len(as_text(normalise(each))) for each in (*args, *named.values()) if each is not None)
+    limits.check_text(sum(widths) + len(pattern) * (1 + given))
     return pattern % (named or args)
 
 

@@ -10,16 +10,13 @@ from nodes.template import kind_of
 from nodes.values import DEEPEST, Json, NotJson, normalise
 
 LARGEST_TEXT = 1 << 20
-"""Most characters of a text that an expression creates."""
-
+"""Characters."""
 LARGEST_LIST = 100_000
-"""Most items of a list or map that an expression creates."""
-
+"""Items of a list or map."""
 LARGEST_NUMBER = 1024
-"""Most bits of a whole number that an expression creates."""
-
+"""Bits of a whole number."""
 HEAVIEST = 8 << 20
-"""Most characters and items in total of a value that an expression creates."""
+"""Characters and items of a value in total."""
 
 
 class Unusable(ValueError):
@@ -44,27 +41,18 @@ def check_weight(value: object) -> None:
 
 
 def _weigh(value: object, left: int, depth: int) -> int:
-    if isinstance(value, str):
-        left -= len(value) + 1
-    elif isinstance(value, Mapping):
+    left -= len(value) + 1 if isinstance(value, str) else 1
+    items: Iterable[object] = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, Mapping):
         left -= sum(len(key) if isinstance(key, str) else 1 for key in value)
-        for item in value.values():
-            left = _weigh(item, left, _deeper(depth))
-    elif isinstance(value, list | tuple):
-        left -= 1
-        for item in value:
-            left = _weigh(item, left, _deeper(depth))
-    else:
-        left -= 1
+        items = value.values()
+    for item in items:
+        if depth > DEEPEST:
+            raise Unusable(f"the result nests deeper than {DEEPEST} levels")
+        left = _weigh(item, left, depth + 1)
     if left < 0:
         raise Unusable(f"the result would have more than {HEAVIEST} characters and items")
     return left
-
-
-def _deeper(depth: int) -> int:
-    if depth > DEEPEST:
-        raise Unusable(f"the result nests deeper than {DEEPEST} levels")
-    return depth + 1
 
 
 def gathered(items: Iterable[Any]) -> list[Any]:
@@ -83,8 +71,6 @@ def settle(result: object, *, weigh: bool) -> Json:
     if isinstance(result, str):
         check_text(len(result))
         return str.__str__(result)
-    if isinstance(result, bool) or result is None:
-        return result
     if isinstance(result, int):
         return check_number(result)
     if isinstance(result, list | tuple | Mapping):
@@ -118,25 +104,20 @@ def operate(sign: str, left: Any, right: Any) -> Any:
         check_items(len(left) + len(right))
         return [*left, *right]
     elif sign == "*" and isinstance(right, int) and isinstance(left, str | list):
-        _check_repeated(left, right)
+        (check_text if isinstance(left, str) else check_items)(len(left) * max(right, 0))
     elif sign == "*" and isinstance(left, int) and isinstance(right, str | list):
-        _check_repeated(right, left)
+        return operate("*", right, left)
     else:
-        hint = (
-            " (`~` joins anything to a text)" if sign == "+" and isinstance(left, str) != isinstance(right, str) else ""
-        )
+        joins = sign == "+" and isinstance(left, str) != isinstance(right, str)
+        hint = " (`~` joins anything to a text)" if joins else ""
         raise Unusable(f"`{sign}` does not work on {shown(left)} and {shown(right)}{hint}")
     return OPERATORS[sign](left, right)
 
 
-def _check_repeated(value: str | list[Any], times: int) -> None:
-    (check_text if isinstance(value, str) else check_items)(len(value) * max(times, 0))
-
-
 def _calculate(sign: str, left: float, right: float) -> Any:
-    if sign == "**" and isinstance(left, int) and (left.bit_length() - 1) * right > LARGEST_NUMBER:
-        raise Unusable("the result is too large a number")
     try:
+        if sign == "**" and isinstance(left, int) and (left.bit_length() - 1) * right > LARGEST_NUMBER:
+            raise OverflowError
         result = OPERATORS[sign](left, right)
     except ZeroDivisionError:
         raise Unusable("division by zero") from None

@@ -20,11 +20,8 @@ NOTHING: frozenset[Fact] = frozenset()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Use:
-    """One reading of a name."""
-
     chain: Chain
     offsets: tuple[int, ...]
-    """Offset of each part of the chain in the text."""
     tolerant: bool
     """True if a missing value is no error: directly under ``default``, ``is defined`` or ``is undefined``."""
     facts: frozenset[Fact]
@@ -34,13 +31,9 @@ class Use:
     def root(self) -> str:
         return str(self.chain[0])
 
-    @property
-    def guarded(self) -> bool:
-        return self.sure_of(self.chain[:1])
-
     def sure_of(self, chain: Chain, facts: frozenset[Fact] = NOTHING) -> bool:
         """Return True if ``chain`` (a prefix of this one) has a value, given further ``facts``, or may be missing."""
-        return self.tolerant or ("defined", *chain) in self.facts or ("defined", *chain) in facts
+        return self.tolerant or ("defined", *chain) in self.facts | facts
 
 
 def uses(tree: nodes.Expr, base: int) -> list[Use]:
@@ -80,30 +73,21 @@ def chain_of(tree: nodes.Node | None) -> tuple[Chain, tuple[int, ...], list[node
 
     ``order.lines[i].sku`` gives ``("order", "lines")`` and the expression ``i``. The chain is empty if none begins here.
     """
-    parts: list[tuple[str | int | None, int]] = []
+    parts: list[tuple[str | int, int]] = []
     computed: list[nodes.Node] = []
-    while True:
+    while isinstance(tree, nodes.Getattr | nodes.Getitem):
         if isinstance(tree, nodes.Getattr):
             parts.append((tree.attr, tree.lineno + 1))
-        elif (
-            isinstance(tree, nodes.Getitem)
-            and isinstance(tree.arg, nodes.Const)
-            and isinstance(tree.arg.value, str | int)
-        ):
+        elif isinstance(tree.arg, nodes.Const) and isinstance(tree.arg.value, str | int):
             parts.append((tree.arg.value, tree.arg.lineno))
-        elif isinstance(tree, nodes.Getitem):
-            parts.append((None, tree.lineno))
-            computed.append(tree.arg)
         else:
-            break
+            # The keys after a computed one are unknown.
+            parts.clear()
+            computed.append(tree.arg)
         tree = tree.node
     if not isinstance(tree, nodes.Name):
         return (), (), []
-    known: list[tuple[str | int, int]] = [(tree.name, tree.lineno)]
-    for key, place in reversed(parts):
-        if key is None:
-            break
-        known.append((key, place))
+    known = [(tree.name, tree.lineno), *reversed(parts)]
     return tuple(key for key, _ in known), tuple(place for _, place in known), computed
 
 

@@ -16,6 +16,7 @@ from jinja2 import nodes
 from nodes import errors
 from nodes.errors import AuthorError
 from nodes.values import Json, NotJson, as_text, normalise
+from runtime.display.text import cut
 from runtime.language.expressions import limits, names_read, sandbox
 from runtime.language.expressions.limits import Unusable
 from runtime.language.expressions.names_read import Chain, Fact, Use
@@ -29,17 +30,15 @@ PLAIN = frozenset({str, int, bool, type(None)})
 
 
 class Clock(Protocol):
-    """Source of ``now()`` and ``uuid()``. The engine records their values, so that a resumed run repeats them."""
+    """Source of ``now()``, ISO 8601 with its zone, and ``uuid()``. The engine records the values, so that a resumed run repeats them."""
 
-    def now(self) -> str:
-        """Return the time as ISO 8601 with its zone."""
-        ...
+    def now(self) -> str: ...
 
     def uuid(self) -> str: ...
 
 
 class Compiled:
-    """A text with parsed expressions, created by ``compile``. It may be rendered any number of times, from any thread."""
+    """A text with parsed expressions. Any thread may render it."""
 
     __slots__ = ("_chains", "_inputs", "_pieces", "_program", "exact", "names", "text", "trees")
 
@@ -51,11 +50,11 @@ class Compiled:
         self.names: list[Use] = [
             use for tree, start in zip(trees, starts, strict=True) for use in names_read.uses(tree, start)
         ]
-        """Every name that is read, with the keys after it, its offset in the text, and the facts known there."""
         self._pieces = pieces
         self._inputs = sorted({use.root for use in self.names})
         # Most references are a name and a few keys, which need no program.
-        self._chains = [_simple(tree) for tree in trees]
+        chains = [names_read.chain_of(tree) for tree in trees]
+        self._chains = [chain if chain and not computed else None for chain, _places, computed in chains]
         self._program: jinja2.Template | None = None
 
     def facts(self, *, truth: bool) -> frozenset[Fact]:
@@ -66,18 +65,15 @@ class Compiled:
         return names_read.parts_of(self.trees[0]) if self.exact else names_read.NOTHING
 
     def render(self, values: Mapping[str, Json], clock: Clock) -> Json:
-        """Evaluate with the names in ``values``; return the result as JSON.
+        """Return the result as JSON.
 
-        Raises AuthorError: ``undefined-value`` if a name or key has no value, ``expression-failed`` if an expression cannot
-        be computed or its result is no JSON or too large.
+        Raises AuthorError: ``undefined-value`` if a name or key has no value, ``expression-failed`` for any other reason.
         """
         try:
             results = self._evaluate(values, clock)
             if self.exact:
-                return self._exact(results[0], values)
-            texts = [
-                piece if isinstance(piece, str) else self._in_text(results[piece], values) for piece in self._pieces
-            ]
+                return self._exact(results[0])
+            texts = [each if isinstance(each, str) else self._in_text(results[each]) for each in self._pieces]
             limits.check_text(sum(map(len, texts)))
         except jinja2.UndefinedError as error:
             raise self._undefined(values, str(error)) from None
@@ -86,12 +82,12 @@ class Compiled:
         except AuthorError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a filter or operator raises is the expression's failure
-            raise self._failed(_in_words(error)) from None
+            raise self._failed(_explain(error)) from None
         return "".join(texts)
 
     def _evaluate(self, values: Mapping[str, Json], clock: Clock) -> list[Any]:
         if None not in self._chains:
-            return [_walk(values, chain) for chain in self._chains if chain is not None]
+            return [_look_up(values, chain) for chain in self._chains if chain is not None]
         if self._program is None:
             result = nodes.Assign(nodes.Name("result", "store", lineno=1), nodes.List(self.trees, lineno=1), lineno=1)
             self._program = sandbox.SANDBOX.from_string(nodes.Template([result], lineno=1))
@@ -102,16 +98,16 @@ class Compiled:
             pass
         return context.vars["result"]
 
-    def _exact(self, value: Any, values: Mapping[str, Json]) -> Json:
+    def _exact(self, value: Any) -> Json:
         if type(value) not in PLAIN:
             if isinstance(value, sandbox.Missing):
-                raise self._undefined(values, value.why)
+                value.fail()
             if self._chains[0] is None:
                 limits.check_weight(value)
         return normalise(value)
 
-    def _in_text(self, value: Any, values: Mapping[str, Json]) -> str:
-        value = self._exact(value, values)
+    def _in_text(self, value: Any) -> str:
+        value = self._exact(value)
         if value is None:
             raise Unusable("null has no text: give it one with `| default('…', true)`")
         return as_text(value)
@@ -119,7 +115,7 @@ class Compiled:
     def _undefined(self, values: Mapping[str, Json], message: str) -> AuthorError:
         evidence: dict[str, Json] = {"expression": self.text}
         fix: str | None = (
-            "look at the value it reads (`runops show`), and correct the name, or say what holds without it: `… | default(…)`"
+            "look at the value it reads (`runops show`), and correct the name, or give another value: `… | default(…)`"
         )
         for use in self.names:
             if not use.tolerant and (missing := _first_missing(values, use.chain)):
@@ -131,7 +127,7 @@ class Compiled:
     def _failed(self, message: str) -> AuthorError:
         return AuthorError(
             "expression-failed",
-            f"`{_short(self.text)}` cannot be computed: {message}",
+            f"`{cut(self.text, 78)}` cannot be computed: {message}",
             fix="look at the values it works on (`runops show`), and correct it, or guard it: `{{ … if … else … }}`",
             evidence={"expression": self.text},
         )
@@ -148,8 +144,9 @@ def compile(text: str) -> Compiled:
         start = opening + len(OPENING)
         closing = _closing(text, start)
         if closing is None:
-            message = "`{{` is never closed by `}}`"
-            raise ReferenceInvalid("expression-syntax", message, opening, start, _why_open(text, start))
+            odd = text.count('"', start) % 2 or text.count("'", start) % 2
+            fix = "a quotation mark in it is not closed" if odd else "close it; for the characters write `{{ '{{' }}`"
+            raise ReferenceInvalid("expression-syntax", "`{{` is never closed by `}}`", opening, start, fix)
         trees.append(_expression(text, start, closing))
         starts.append(start)
         pieces.append(len(trees) - 1)
@@ -159,7 +156,7 @@ def compile(text: str) -> Compiled:
 
 
 def holds_reference(text: str) -> bool:
-    """Return True if ``text`` must be compiled: it contains an expression, or a statement mark, which is refused."""
+    """Return True for an expression, and for a statement mark, which is refused."""
     return OPENING in text or STATEMENT in text
 
 
@@ -197,12 +194,6 @@ def _closing(text: str, start: int) -> int | None:
     return None
 
 
-def _why_open(text: str, start: int) -> str:
-    if text.count('"', start) % 2 or text.count("'", start) % 2:
-        return "a quotation mark in it is not closed either"
-    return "close it; for the two characters themselves write `{{ '{{' }}`"
-
-
 def _expression(text: str, start: int, end: int) -> nodes.Expr:
     source = text[start:end]
     for sign, at in ((source[:1], start), (source[-1:], end - 1)):
@@ -212,17 +203,11 @@ def _expression(text: str, start: int, end: int) -> nodes.Expr:
     try:
         return sandbox.parse(source)
     except ReferenceInvalid as error:
-        error.start += start
-        error.end += start
-        raise
+        places = error.start + start, error.end + start
+        raise ReferenceInvalid(error.code, error.message, *places, error.fix) from None
 
 
-def _simple(tree: nodes.Expr) -> Chain | None:
-    found, _places, rest = names_read.chain_of(tree)
-    return found if found and not rest else None
-
-
-def _walk(values: Mapping[str, Json], chain: Chain) -> Any:
+def _look_up(values: Mapping[str, Json], chain: Chain) -> Any:
     root = chain[0]
     value = values[str(root)] if root in values else sandbox.Missing(name=str(root))
     for key in chain[1:]:
@@ -234,8 +219,10 @@ def _first_missing(values: Mapping[str, Json], chain: Chain) -> tuple[str, str |
     """Return the missing part with its fix; None if the whole chain has a value."""
     root = str(chain[0])
     if root not in values:
-        fix = f"its step did not run: guard it (`{root} is defined`, `{root} | default(…)`)"
-        return f"`{root}` has no value here", fix
+        return (
+            f"`{root}` has no value here",
+            f"its step did not run: guard it (`{root} is defined`, `{root} | default(…)`)",
+        )
     value = values[root]
     for length in range(1, len(chain)):
         inner = sandbox.SANDBOX.getitem(value, chain[length])
@@ -261,10 +248,11 @@ def _what_it_has(value: Json, name: str, key: str | int) -> tuple[str, str | Non
     return f"`{name}` is {limits.shown(value)} and has no `{key}`", fix
 
 
-def _in_words(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     message = str(error)
     if found := re.match(r"'(\S+)' not supported between instances of '(\w+)' and '(\w+)'", message):
-        return f"`{found[1]}` does not compare {_kind(found[2])} and {_kind(found[3])}"
+        left, right = (KINDS.get(each, each) for each in found.group(2, 3))
+        return f"`{found[1]}` does not compare {left} and {right}"
     if "is not iterable" in message or "requires string as left operand" in message:
         return "`in` looks into a list, a map or a text (a text only for text)"
     if isinstance(error, RecursionError | MemoryError):
@@ -272,20 +260,5 @@ def _in_words(error: Exception) -> str:
     return message.splitlines()[0] if message else type(error).__name__
 
 
-KINDS = {
-    "str": "text",
-    "int": "a number",
-    "float": "a number",
-    "bool": "true or false",
-    "NoneType": "null",
-    "dict": "a map",
-    "list": "a list",
-}
-
-
-def _kind(name: str) -> str:
-    return KINDS.get(name, name)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "…"
+NUMBERS = {"int": "a number", "float": "a number", "bool": "true or false"}
+KINDS = {**NUMBERS, "str": "text", "NoneType": "null", "dict": "a map", "list": "a list"}

@@ -31,7 +31,6 @@ CALLS = ("now", "uuid")
 WORDS = frozenset(
     ("and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "null", "or", "true", "True")
 )
-"""Words with a meaning in an expression, so never names."""
 
 RESERVED = WORDS | frozenset(CALLS) | {"self"}
 """Names that no node, loop or variable may have."""
@@ -66,10 +65,6 @@ class Missing(StrictUndefined):
         raise UndefinedError(self._undefined_message)
 
     @property
-    def why(self) -> str:
-        return self._undefined_message
-
-    @property
     def _undefined_message(self) -> str:
         if self._undefined_hint:
             return "there is no such item: the list is empty"
@@ -80,8 +75,6 @@ class Missing(StrictUndefined):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Environment of all references."""
-
     intercepted_binops = frozenset(limits.OPERATORS)
     intercepted_unops = frozenset("+-")
 
@@ -154,7 +147,7 @@ def parse(source: str) -> nodes.Expr:
         tree = parser.parse_expression()
         if not parser.stream.eos:
             rest = parser.stream.current
-            message = f"`{rest.value}` does not continue from what stands before it"
+            message = f"`{rest.value}` does not belong to the expression before it"
             raise ReferenceInvalid("expression-syntax", message, rest.lineno, rest.lineno + len(str(rest.value)))
     except TemplateSyntaxError as error:
         raise _syntax(error, source) from None
@@ -172,8 +165,8 @@ def _syntax(error: TemplateSyntaxError, source: str) -> ReferenceInvalid:
     message = error.message or "the expression cannot be read"
     if message.startswith("unexpected char"):
         character = source[error.lineno : error.lineno + 1]
-        quote = character in ("'", '"')
-        message = "this text is never closed" if quote else f"`{character}` means nothing in an expression"
+        unknown = f"`{character}` means nothing in an expression"
+        message = "this text is never closed" if character in ("'", '"') else unknown
     elif "end of template" in message or "end of print statement" in message:
         return ReferenceInvalid("expression-syntax", "the expression ends too early", max(len(source.rstrip()) - 1, 0))
     else:
@@ -210,14 +203,13 @@ def _checked(tree: Any, source: str, depth: int) -> Any:
 
 
 def _name(tree: nodes.Name) -> nodes.Expr:
-    end = tree.lineno + len(tree.name)
     if tree.name == "null":
         return nodes.Const(None, lineno=tree.lineno)
-    if tree.name in CALLS:
-        fix = f"write `{tree.name}()`"
-        raise ReferenceInvalid("not-a-value", f"`{tree.name}` is a function", tree.lineno, end, fix)
-    if tree.name == "self":
-        raise ReferenceInvalid("not-a-value", "`self` is not a value", tree.lineno, end)
+    if tree.name in (*CALLS, "self"):
+        fix = f"write `{tree.name}()`" if tree.name in CALLS else None
+        raise ReferenceInvalid(
+            "not-a-value", f"`{tree.name}` is not a value", tree.lineno, tree.lineno + len(tree.name), fix
+        )
     return tree
 
 
@@ -259,11 +251,15 @@ def _check_use(tree: nodes.Filter | nodes.Test, source: str) -> None:
     if tree.dyn_args is not None or tree.dyn_kwargs is not None:
         message = f"`{tree.name}`: arguments are written out, without `*`"
         raise ReferenceInvalid("wrong-arguments", message, at, at + len(tree.name))
+    _check_known(tree.name, "test" if test else "filter", at)
     if test:
-        _check_known(tree.name, "test", at)
         return
-    _check_known(tree.name, "filter", at)
-    _check_arguments(tree, at)
+    takes = builtins.signature(tree.name)
+    try:
+        takes.bind(*tree.args, **{str(each.key): each.value for each in tree.kwargs})
+    except TypeError as error:
+        fix = f"it takes `{builtins.usage(tree.name)}`" if takes.parameters else "it takes nothing"
+        raise ReferenceInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), fix) from None
     inner = tree.args[1 if tree.name in ("selectattr", "rejectattr") else 0 :] if tree.name in APPLYING else []
     if inner and isinstance(inner[0], nodes.Const) and isinstance(inner[0].value, str):
         _check_known(inner[0].value, "filter" if tree.name == "map" else "test", inner[0].lineno)
@@ -277,22 +273,12 @@ def _check_known(name: str, what: str, at: int) -> None:
     known = builtins.FILTERS if what == "filter" else builtins.TESTS
     if name in known:
         return
-    close = errors.near(name, [each for each in known if each.isidentifier()])
-    fix = (
-        f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(sorted(filter(str.isidentifier, known)))}"
-    )
+    names = sorted(filter(str.isidentifier, known))
+    close = errors.near(name, names)
+    fix = f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(names)}"
     if what == "filter":
         fix = builtins.INSTEAD.get(name, fix)
     raise ReferenceInvalid(f"unknown-{what}", f"there is no {what} `{name}`", at, at + len(name), fix)
-
-
-def _check_arguments(tree: nodes.Filter, at: int) -> None:
-    takes = builtins.signature(tree.name)
-    try:
-        takes.bind(*tree.args, **{str(each.key): each.value for each in tree.kwargs})
-    except TypeError as error:
-        fix = f"it takes `{builtins.usage(tree.name)}`" if takes.parameters else "it takes nothing"
-        raise ReferenceInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), fix) from None
 
 
 def _after(source: str, offset: int, word: str) -> int:
