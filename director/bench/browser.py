@@ -122,7 +122,7 @@ class _Lender(run.Browsers):
 
     @override
     async def open(self) -> port.Browser:
-        return borrowed.Lent(await self._browser.open(self._prepared))
+        return borrowed.borrow(await self._browser.open(self._prepared))
 
     @override
     async def reattach(self) -> port.Browser | None:

@@ -13,10 +13,9 @@ from collections.abc import AsyncGenerator, Generator
 
 from playwright.async_api import Error, Response
 
-from nodes.errors import RunOpsError, SiteError
+from nodes.errors import SiteError
 from nodes.pages import Delivery
 from nodes.targets import Target
-from nodes.values import Json
 from runtime.browser import origins, playwright_errors
 from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.devtools import downloads, origin_guard
@@ -50,11 +49,11 @@ class Downloads(Filled):
             answer = await self.page.goto(url, timeout=self._deadline.milliseconds())
         except Error as error:
             if not playwright_errors.became_download(error):
-                raise await self._diagnosis.not_loaded(error, url) from None
+                raise await self.diagnosis.not_loaded(error, url) from None
         else:
             if answer is not None and answer.status >= 400:
                 raise self._failed(url, _said(answer))
-            raise self._none_began(url, "it is shown as a page")
+            raise self._failed(url, "it is shown as a page", "no-download")
 
     @contextlib.contextmanager
     def _refusals(self) -> Generator[list[Response]]:
@@ -87,7 +86,7 @@ class Downloads(Filled):
                 raise origin_guard.refused(incoming.url, self._run.allowed, "download")
             if self._deadline.over():
                 if incoming is None:
-                    raise self._none_began(what, "nothing came")
+                    raise self._failed(what, "nothing came", "no-download")
                 self._run.downloads.cancel(incoming.guid)
                 raise self._failed(what, "it did not come to its end in time")
             await asyncio.sleep(LOOK_SECONDS)
@@ -98,26 +97,14 @@ class Downloads(Filled):
             raise self._failed(what, f"the file {incoming.name} is empty")
         return incoming
 
-    def _failed(self, what: str, why: str) -> SiteError:
-        return SiteError(
-            "download-failed",
-            f"no file came from {what}: {why} (waited {self._deadline.waited():g} s)",
-            fix="look at what the site answers there; a large file may need a larger `timeout`",
-            phase="after",
-            evidence=self._evidence_of(),
-        )
-
-    def _none_began(self, what: str, why: str) -> RunOpsError:
-        return SiteError(
-            "no-download",
-            f"no download began from {what}: {why} (waited {self._deadline.waited():g} s)",
-            fix="look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
-            phase="after",
-            evidence=self._evidence_of(),
-        )
-
-    def _evidence_of(self) -> dict[str, Json]:
-        return {"page": origins.without_query(self.page.url), "waited": self._deadline.waited()}
+    def _failed(self, what: str, why: str, code: str = "download-failed") -> SiteError:
+        waited, begun = self._deadline.waited(), code == "download-failed"
+        said = f"no file came from {what}" if begun else f"no download began from {what}"
+        fix = "look at what the site answers there; a large file may need a larger `timeout`"
+        if not begun:
+            fix = "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself"
+        address = origins.without_query(self.page.url)
+        return self.diagnosis.error(code, f"{said}: {why} (waited {waited:g} s)", fix, "after", page=address)
 
 
 def _said(answer: Response) -> str:
