@@ -85,7 +85,7 @@ class Diagnosis:
         self._deadline = run.deadline
         self._settle = settle
 
-    def error(self, code: str, message: str, fix: str, phase: Phase = "before", **evidence: Any) -> SiteError:
+    def page_error(self, code: str, message: str, fix: str, phase: Phase = "before", **evidence: Any) -> SiteError:
         """Return an error whose evidence also has the address of the page and the seconds waited."""
         known = {"page": self.page.url, "waited": self._deadline.waited()}
         return SiteError(code, message, fix=fix, phase=phase, evidence={**known, **evidence})
@@ -128,7 +128,7 @@ class Diagnosis:
         return playwright_errors.gone(error, self.page.url, phase)
 
     def no_dialog(self) -> SiteError:
-        return self.error(
+        return self.page_error(
             "no-dialog",
             f"the page opened no dialog (waited {self._deadline.waited():g} s)",
             "look whether the step before opens one at all; if it does so late, give this one a larger `timeout`",
@@ -162,7 +162,7 @@ class Diagnosis:
             return self.not_actionable(target, "refused", f"the browser refused: {said}", None, phase)
         problem, words, element = playwright_errors.obstacle(error)
         if problem == "busy" and phase == "after":
-            return self.error(
+            return self.page_error(
                 "timeout",
                 f"{target} took the action, and the page did not answer in time (waited {self._deadline.waited():g} s)",
                 "give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
@@ -172,12 +172,12 @@ class Diagnosis:
 
     def silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
         message = "the page does not answer" + (f": {said}" if said else "")
-        return self.error("timeout", message, "look whether a script or a dialog of the page blocks it", phase)
+        return self.page_error("timeout", message, "look whether a script or a dialog of the page blocks it", phase)
 
     def not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
         fix = "wait for the state you need with `verify` on the step before, or point at another element"
         message = f"{target} is there, but {words}"
-        return self.error("target-not-actionable", message, fix, phase, problem=problem, element=element)
+        return self.page_error("target-not-actionable", message, fix, phase, problem=problem, element=element)
 
     async def ambiguous(self, target: Target, phase: Phase = "before") -> SiteError:
         found = locators.locator(self.page, target)
@@ -203,13 +203,13 @@ class Diagnosis:
         waited = self._deadline.waited()
         lacking = await self._evidence(lambda: self._lacking(target), target)
         if not seen and await self._evidence(lambda: self._there(target), False):
-            return self.error(
+            return self.page_error(
                 "timeout",
                 f"{target} is there, and the time of the step was over  (waited {waited:g} s)",
                 "give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
             )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
-        return self.error(
+        return self.page_error(
             "target-not-found",
             f"{what} {lacking}  (waited {waited:g} s)",
             "look at the page, and correct the target or what comes before it",
@@ -220,7 +220,7 @@ class Diagnosis:
         )
 
     async def all_hidden(self, target: Target, count: int) -> SiteError:
-        return self.error(
+        return self.page_error(
             "target-not-found",
             f"{count} elements match {target}, and none of them is visible  (waited {self._deadline.waited():g} s)",
             "correct the target, or have the step before show them",
@@ -272,7 +272,7 @@ class Diagnosis:
             known: list[str] = await self._evidence(functools.partial(_KNOWN.of, around), [])
             where = f" in frame {way[depth - 1]}" if depth else ""
             waited = self._deadline.waited()
-            return self.error(
+            return self.page_error(
                 "target-ambiguous" if count else "target-not-found",
                 f"{count or 'no'} frame{'s match' if count else ' matches'} {wanted}{where}  (waited {waited:g} s)",
                 "correct `frame`: a name, a CSS selector of the frame element, or a glob of its address",

@@ -106,7 +106,7 @@ class Actions(Downloads):
         except Late as error:
             if not playwright_errors.no_file_chooser(error):
                 raise
-            raise self.diagnosis.error(
+            raise self.diagnosis.page_error(
                 "no-file-chooser",
                 f"{target} was clicked, and the page asked for no file (waited {self._deadline.waited():g} s)",
                 "point at the file field itself (`css: input[type=file]`, it may be hidden), or at what opens the chooser",

@@ -53,7 +53,7 @@ class Downloads(Filled):
         else:
             if answer is not None and answer.status >= 400:
                 raise self._failed(url, _said(answer))
-            raise self._failed(url, "it is shown as a page", "no-download")
+            raise self._none_began(url, "it is shown as a page")
 
     @contextlib.contextmanager
     def _refusals(self) -> Generator[list[Response]]:
@@ -86,7 +86,7 @@ class Downloads(Filled):
                 raise origin_guard.refused(incoming.url, self._run.allowed, "download")
             if self._deadline.over():
                 if incoming is None:
-                    raise self._failed(what, "nothing came", "no-download")
+                    raise self._none_began(what, "nothing came")
                 self._run.downloads.cancel(incoming.guid)
                 raise self._failed(what, "it did not come to its end in time")
             await asyncio.sleep(LOOK_SECONDS)
@@ -97,14 +97,17 @@ class Downloads(Filled):
             raise self._failed(what, f"the file {incoming.name} is empty")
         return incoming
 
-    def _failed(self, what: str, why: str, code: str = "download-failed") -> SiteError:
-        waited, begun = self._deadline.waited(), code == "download-failed"
-        said = f"no file came from {what}" if begun else f"no download began from {what}"
+    def _failed(self, what: str, why: str) -> SiteError:
+        message = f"no file came from {what}: {why} (waited {self._deadline.waited():g} s)"
         fix = "look at what the site answers there; a large file may need a larger `timeout`"
-        if not begun:
-            fix = "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself"
         address = origins.without_query(self.page.url)
-        return self.diagnosis.error(code, f"{said}: {why} (waited {waited:g} s)", fix, "after", page=address)
+        return self.diagnosis.page_error("download-failed", message, fix, "after", page=address)
+
+    def _none_began(self, what: str, why: str) -> SiteError:
+        message = f"no download began from {what}: {why} (waited {self._deadline.waited():g} s)"
+        fix = "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself"
+        address = origins.without_query(self.page.url)
+        return self.diagnosis.page_error("no-download", message, fix, "after", page=address)
 
 
 def _said(answer: Response) -> str:

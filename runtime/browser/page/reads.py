@@ -230,7 +230,7 @@ class Reads(Pictures, Looking):
         if table is None:
             if seen or not await self.count(target):
                 raise await self.diagnosis.missing(target, wanted=least, seen=seen)
-            raise self.diagnosis.error(
+            raise self.diagnosis.page_error(
                 "target-not-found",
                 f"{target} has no row (waited {self._deadline.waited():g} s)",
                 "if there may be no row, write `min: 0`; else look at the page, and correct the target",

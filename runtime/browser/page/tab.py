@@ -484,7 +484,7 @@ class Tabs:
                     raise refused
                 opener.dialogs.refuse("after")
                 if self._run.deadline.over():
-                    raise opener.diagnosis.error(
+                    raise opener.diagnosis.page_error(
                         "no-tab-opened",
                         f"no tab opened that could be called `{name}` (waited {self._run.deadline.waited():g} s)",
                         "look whether the step opens a tab at all; if it does so late, give it a larger `timeout`",
