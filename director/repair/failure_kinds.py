@@ -48,7 +48,7 @@ class PageGlance:
     alert: str = ""
     password: bool = False
     front: Mapping[str, Json] | None = None
-    """Overlay of the page (``runtime.browser.diagnosis.page_signals``)."""
+    """Overlay of the page (``runtime.browser.diagnosis.diagnosis``)."""
     busy: bool = False
     dialog: str | None = None
 

@@ -63,7 +63,7 @@ class ScoutAction(start.Part):
 
     @override
     async def run(self, engine: engines.ExecutionEngine) -> Json:
-        browser = cast("borrowed.Lent", await engine.state.need_browser(self.node.id))
+        browser = await engine.state.need_browser(self.node.id)
         row: Any = browser.tabs
         page: Tab = row.get(self.tab) if self.tab in row.named else row.current
         async with page.settling(SETTLE_SECONDS):

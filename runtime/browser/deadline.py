@@ -12,18 +12,14 @@ GRACE_SECONDS = 1.0
 
 
 class Deadline:
-    """Deadline that the engine sets and every page method keeps."""
-
     def __init__(self) -> None:
         self.bound(FOREVER)
 
     def bound(self, seconds: float) -> None:
-        """Set the deadline to ``seconds`` from now."""
         self._began = time.monotonic()
         self._ends = self._began + seconds
 
     def left(self) -> float:
-        """Return the seconds left, 0 when there are none."""
         return max(0.0, self._ends - time.monotonic())
 
     def milliseconds(self) -> float:
@@ -35,9 +31,7 @@ class Deadline:
         return asyncio.timeout_at(self._ends + GRACE_SECONDS)
 
     def over(self) -> bool:
-        """Return True if the time is up."""
         return time.monotonic() >= self._ends
 
     def waited(self) -> float:
-        """Return the seconds since the deadline was set."""
         return round(time.monotonic() - self._began, 1)

@@ -33,7 +33,6 @@ class Dialogs:
     """Dialogs of one tab; at most one is open at a time."""
 
     def __init__(self, all_of_run: weakref.WeakSet[Dialogs]) -> None:
-        """``all_of_run`` holds the dialogs of all tabs of the run; these are added."""
         self._all = all_of_run
         self._all.add(self)
         self.leaving = False
@@ -43,27 +42,25 @@ class Dialogs:
         self._aside_if_blocked = False
         self._awaited: set[asyncio.Future[None]] = set()
         self._aside: set[asyncio.Future[Any]] = set()
-        self._undone: RunOpsError | None = None
+        self._failed_before: RunOpsError | None = None
 
     @property
     def message(self) -> str | None:
-        """Message of the open dialog; None if none is open."""
         return None if self._open is None else sound(self._open.message)
 
     def appeared(self, dialog: Dialog) -> None:
-        """Record that the page opened a dialog."""
         if dialog.type == UNLOAD and self.leaving:
             self._put_aside(asyncio.ensure_future(dialog.accept()))
             return
         self._open = dialog
-        self._tell()
+        self._notify()
         for limit in self._running():
             limit.reschedule(0)
         for other in self._all:
             if other is not self:
                 other._appeared_elsewhere()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for waiting in self._awaited:
             if not waiting.done():
                 waiting.set_result(None)
@@ -71,7 +68,7 @@ class Dialogs:
     def _appeared_elsewhere(self) -> None:
         loop = asyncio.get_running_loop()
         if self._aside_if_blocked:
-            loop.call_later(ELSEWHERE_SECONDS, self._tell_if_blocked)
+            loop.call_later(ELSEWHERE_SECONDS, self._notify_if_blocked)
         for limit in self._running():
             if (limit.when() or loop.time()) > loop.time() + ELSEWHERE_SECONDS:
                 limit.reschedule(loop.time() + ELSEWHERE_SECONDS)
@@ -79,23 +76,22 @@ class Dialogs:
     def _running(self) -> list[asyncio.Timeout]:
         return [limit for limit in self._limits if not limit.expired()]
 
-    def _tell_if_blocked(self) -> None:
+    def _notify_if_blocked(self) -> None:
         if self._aside_if_blocked and self.elsewhere is not None:
-            self._tell()
+            self._notify()
 
     @property
     def elsewhere(self) -> Dialogs | None:
-        """Dialogs of another tab that shows one, if any."""
         return next((other for other in self._all if other is not self and other._open is not None), None)
 
     def refuse(self, phase: Phase = "before") -> None:
         """Raise SiteError ``dialog-open`` if a dialog is open; also raise, once, the error of a set-aside action that never began."""
         if self._open is not None:
             raise opened(self._open.type, self._open.message, phase)
-        if (undone := self._undone) is not None:
-            self._undone = None
-            said = f"a dialog held up an earlier step, which then failed: {undone.message}"
-            raise undone.replaced(phase=phase, message=said)
+        if (failed := self._failed_before) is not None:
+            self._failed_before = None
+            said = f"a dialog held up an earlier step, which then failed: {failed.message}"
+            raise failed.replaced(phase=phase, message=said)
 
     @contextlib.contextmanager
     def cutting(self, limit: asyncio.Timeout) -> Generator[None]:
@@ -141,7 +137,7 @@ class Dialogs:
         error = None if doing.cancelled() else doing.exception()
         # The step already has its result, and the page shows an action's outcome. Only an action that never began is reported.
         if isinstance(error, RunOpsError) and error.phase == "before":
-            self._undone = error
+            self._failed_before = error
 
     async def wait(self) -> str:
         """Wait until a dialog is open, and return its message. Never returns if none opens."""
@@ -151,10 +147,7 @@ class Dialogs:
         return sound(self._open.message)
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
-        """Answer the open dialog; wait until the actions it held up have ended, or the next dialog opens.
-
-        Raises the error of a held-up action that never began. Its phase is ``after``, because the answer was given.
-        """
+        """Answer the open dialog; wait for the actions it held up. Raises, in phase ``after``, the error of one that never began."""
         assert self._open is not None, "there is no dialog to answer"
         dialog, self._open = self._open, None
         async with self._next() as appeared:
@@ -171,18 +164,15 @@ class Dialogs:
                 each.refuse("after")
 
     def _held_up(self) -> list[asyncio.Future[Any]]:
-        """Return the actions that can continue now, in this tab and in those that were blocked with it."""
         return [doing for each in self._all if each._open is None for doing in each._aside]
 
     def drop(self) -> None:
-        """Record that the tab is closed."""
         self._open = None
         for doing in self._aside:
             doing.cancel()
 
 
 def opened(kind: str, message: str, phase: Phase) -> SiteError:
-    """Return the error for a dialog without an answer."""
     what = _WORDS.get(kind, f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}")
     said = f': "{playwright_errors.short(message, 200)}"' if message else ""
     return SiteError(

@@ -77,8 +77,6 @@ KEEPER = """({
 
 _HOLD = "(element, name) => { (globalThis._runopsHeld ||= new Map()).set(name, element); }"
 
-_RELEASE = "(name) => { globalThis._runopsHeld?.delete(name); }"
-
 _FRAMED = "internal:control=enter-frame"
 
 _numbers = itertools.count(1)
@@ -92,12 +90,10 @@ class Script(Generic[Answer]):
     """
 
     def __init__(self, source: str, shape: Any) -> None:
-        """``shape`` is a type that pydantic can validate."""
         self._source = source
         self._shape: pydantic.TypeAdapter[Answer] = pydantic.TypeAdapter(shape)
 
     async def on(self, where: Page | Frame, argument: Json = None, *, milliseconds: float = MILLISECONDS) -> Answer:
-        """Call the function with ``argument`` and return its answer."""
         asked = where.locator(self._asked("page", argument))
         return self._answer(await asked.text_content(timeout=milliseconds), where.url)
 
@@ -118,20 +114,20 @@ class Script(Generic[Answer]):
 
     async def at(self, handle: ElementHandle, argument: Json = None) -> Answer:
         """Call the function with this element and ``argument``, and return its answer. It must not return a promise."""
-        told = await handle.query_selector(self._asked("one", argument))
+        element = await handle.query_selector(self._asked("one", argument))
         try:
-            return self._answer(await told.text_content() if told is not None else None, "")
+            return self._answer(await element.text_content() if element is not None else None, "")
         finally:
-            if told is not None:
-                await told.dispose()
+            if element is not None:
+                await element.dispose()
 
     def _asked(self, of: str, argument: Json, held: str | None = None) -> str:
         asked = {"number": next(_numbers), "source": self._source, "of": of, "argument": argument, "held": held}
         return f"{NAME}={base64.b64encode(json.dumps(asked).encode()).decode()}"
 
-    def _answer(self, told: str | None, url: str) -> Answer:
+    def _answer(self, text: str | None, url: str) -> Answer:
         try:
-            answer = json.loads(told or "")
+            answer = json.loads(text or "")
             if answer.get("syntax"):
                 raise Error(str(answer["error"]))
             if "error" in answer:
@@ -149,7 +145,6 @@ async def hold(handle: ElementHandle) -> str:
 
 
 def unreadable(why: str, url: str) -> SiteError:
-    """Return the error for a page that cannot be read."""
     return SiteError(
         "page-unreadable",
         f"the page cannot be read: {playwright_errors.short(why, 200)}",

@@ -13,28 +13,18 @@ from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.session import Session
 
 
-class Chosen(Protocol):
-    """Settings that concern browsers."""
+class BrowserSettings(Protocol):
+    @property
+    def browser(self) -> Path | None: ...
 
     @property
-    def browser(self) -> Path | None:
-        """Executable, if one is set."""
-        ...
+    def browser_mode(self) -> Mode | None: ...
 
     @property
-    def browser_mode(self) -> Mode | None:
-        """Mode, if one is set; else the workflow's, else ``own``."""
-        ...
+    def headed(self) -> bool: ...
 
     @property
-    def headed(self) -> bool:
-        """True if the browser shows its window."""
-        ...
-
-    @property
-    def keep_browser(self) -> bool:
-        """True if the browser stays open after the run."""
-        ...
+    def keep_browser(self) -> bool: ...
 
     @property
     def linger(self) -> float:
@@ -43,7 +33,12 @@ class Chosen(Protocol):
 
 
 async def open_browser(
-    options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen, usual: Mode = "own"
+    options: BrowserOptions | None,
+    *,
+    origins: Sequence[str],
+    private: Path,
+    chosen: BrowserSettings,
+    usual: Mode = "own",
 ) -> Session:
     """Open a fresh browser for a run.
 
@@ -60,7 +55,12 @@ async def open_browser(
 
 
 async def reattach(
-    options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen, usual: Mode = "own"
+    options: BrowserOptions | None,
+    *,
+    origins: Sequence[str],
+    private: Path,
+    chosen: BrowserSettings,
+    usual: Mode = "own",
 ) -> Session | None:
     """Reattach to the run's own browser with its pages as they were; None if it is gone."""
     wanted, mode = _mode(options, chosen, usual)
@@ -69,7 +69,7 @@ async def reattach(
     return await own.reattach(wanted, origins=origins, private=private, linger=chosen.linger)
 
 
-def _mode(options: BrowserOptions | None, chosen: Chosen, usual: Mode) -> tuple[BrowserOptions, Mode]:
+def _mode(options: BrowserOptions | None, chosen: BrowserSettings, usual: Mode) -> tuple[BrowserOptions, Mode]:
     """Return the options and the mode: that of the settings, else the workflow's, else *own* if something needs it, else ``usual``."""
     wanted = options or BrowserOptions()
     mode = chosen.browser_mode or wanted.mode

@@ -33,8 +33,6 @@ def origin(url: str) -> str | None:
 
 
 class Allowed:
-    """Origins whose documents may load."""
-
     def __init__(self, origins: Iterable[str], file: str | None = None) -> None:
         self.file = file
         """Workflow file that allows no others, if it is one that the run's own file uses."""

@@ -7,11 +7,13 @@ import contextlib
 import dataclasses
 import json
 import weakref
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import pydantic
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright
+from typing_extensions import TypedDict
 
 from nodes.errors import SetupError
 from runtime.browser import playwright_errors
@@ -39,7 +41,7 @@ FOUND_SECONDS = 20.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class KnownTab:
+class KnownTabs:
     """Tabs of a browser as its engine knew them, each by its DevTools target id."""
 
     names: dict[str, str]
@@ -47,21 +49,19 @@ class KnownTab:
     current: str
     """Target id of the current tab."""
 
-    def __post_init__(self) -> None:
-        """Raises TypeError for values of another type: they may come from a damaged file."""
-        # A value without `items` raises AttributeError, which means the same.
-        words: list[object] = [self.current, *(word for pair in self.names.items() for word in pair)]
-        if not all(isinstance(each, str) for each in words):
-            raise TypeError("these words tell of no tabs")
+
+class _StateFile(TypedDict):
+    tabs: KnownTabs
+
+
+_STATE_FILE = pydantic.TypeAdapter(_StateFile)
 
 
 class Own:
-    """Chromium of a run, with all our connections to it."""
-
-    def __init__(self, chromium: launch.Chromium, driving: Awaitable[Playwright], private: Path) -> None:
-        """``driving`` is Playwright's driver, which may still be starting."""
+    def __init__(self, chromium: launch.Chromium, driving: asyncio.Future[Playwright], private: Path) -> None:
         self._chromium = chromium
-        self._driving = asyncio.ensure_future(driving)
+        self._driving = driving
+        """Playwright's driver, which may still be starting."""
         self._state = private / STATE
         self._guard: origin_guard.Guard | None = None
         self._guarded: origin_guard.GuardedTarget | None = None
@@ -69,7 +69,7 @@ class Own:
         self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
         self._remembering = asyncio.Lock()
-        self._written: KnownTab | None = None
+        self._written: KnownTabs | None = None
         """Tabs as the file has them."""
         self._ended = False
 
@@ -91,13 +91,9 @@ class Own:
         return emulation
 
     async def playwright_context(self) -> BrowserContext:
-        """Connect Playwright and return its browser context."""
-        alive, playwright = self._chromium.alive, await asyncio.shield(self._driving)
+        playwright = await asyncio.shield(self._driving)
         # By default Playwright sets colours and motion itself, in a race with us.
-        self._browser = await playwright.chromium.connect_over_cdp(
-            alive.address, no_defaults=True, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
-        )
-        await locators.register(playwright)
+        self._browser = await connect_playwright(self._chromium.alive, playwright, no_defaults=True)
         if self._emulation is not None:
             self._emulation.others_ready = self._playwright_ready
         return self._browser.contexts[0]
@@ -107,7 +103,7 @@ class Own:
         assert self._browser is not None
         await (await self._browser.new_browser_cdp_session()).detach()
 
-    async def session(self, context: BrowserContext, known: KnownTab | None, lost: Sequence[LostTab] = ()) -> Session:
+    async def session(self, context: BrowserContext, known: KnownTabs | None, lost: Sequence[LostTab] = ()) -> Session:
         """Return the session. For a reattached browser, ``known`` has its tabs, and ``lost`` those that were closed."""
         assert self._guard is not None
         assert self._guarded is not None
@@ -129,7 +125,7 @@ class Own:
         await self.remember(session)
         return session
 
-    async def _recognise(self, session: Session, context: BrowserContext, known: KnownTab) -> None:
+    async def _recognise(self, session: Session, context: BrowserContext, known: KnownTabs) -> None:
         open_ones = context.pages
         pages = dict(zip(await asyncio.gather(*map(self._name_of, open_ones)), open_ones, strict=True))
         # The guard did not run while no engine was connected.
@@ -163,7 +159,7 @@ class Own:
                         await self._name_of(page)
             names = {name: self._targets[page] for name, page in named.items() if page in self._targets}
             current = self._targets.get(session.page.page, "")
-            tabs = KnownTab(names, current)
+            tabs = KnownTabs(names, current)
             if self._ended:
                 return True
             known = len(names) == len(named) and bool(current)
@@ -203,6 +199,14 @@ class Own:
             await self._chromium.release()
 
 
+async def connect_playwright(alive: launch.Alive, playwright: Playwright, **options: Any) -> Browser:
+    browser = await playwright.chromium.connect_over_cdp(
+        alive.address, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts", **options
+    )
+    await locators.register(playwright)
+    return browser
+
+
 async def open_own(
     executable: Path,
     options: BrowserOptions,
@@ -223,7 +227,9 @@ async def open_own(
         environment={"TZ": options.timezone} if options.timezone else {},
     )
     chromium, playwright = await driver.start_with(starting)
-    own = Own(chromium, driver.started(playwright), private)
+    driving: asyncio.Future[Playwright] = asyncio.get_running_loop().create_future()
+    driving.set_result(playwright)
+    own = Own(chromium, driving, private)
     try:
         await own.connect(options, origins)
         context = await own.playwright_context()
@@ -231,9 +237,7 @@ async def open_own(
         await own.linger(linger)
     except (devtools_connection.Disconnected, Error, ConnectionError, TimeoutError) as error:
         await own.end(keep=False)
-        raise SetupError(
-            "browser-not-started", f"{executable} ended while it was being connected to: {error}"
-        ) from None
+        raise lost_while_connecting(executable, error) from None
     except BaseException:
         await own.end(keep=False)
         raise
@@ -241,7 +245,6 @@ async def open_own(
 
 
 def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
-    """Return the error for a browser that started and then went away."""
     return SetupError(
         "browser-not-started",
         f"{executable} ended while it was being connected to: {playwright_errors.short(str(error), 200)}",
@@ -252,8 +255,8 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
 async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: Path, linger: float) -> Session | None:
     """Reattach to the run's Chromium with its pages as they were; return None if it is gone or does not answer.
 
-    Closes a tab that is stuck in an unanswered dialog or an endless script. Raises GivenUp if that is the current tab, or if
-    the current tab shows a browser error instead of a page. Ends an unusable Chromium and removes its files.
+    Closes a stuck tab. Raises GivenUp if that is the current tab, or if the current tab shows a browser error instead of a
+    page. Ends an unusable Chromium and removes its files.
     """
     found = await asyncio.to_thread(_remembered, private)
     if found is None:
@@ -265,7 +268,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
         # The watcher is about to end, and Chromium with it: the state file is useless.
         (private / STATE).unlink(missing_ok=True)
         return None
-    own = Own(chromium, driver.start(), private)
+    own = Own(chromium, asyncio.ensure_future(driver.start()), private)
     try:
         async with asyncio.timeout(FOUND_SECONDS):
             emulation = await own.connect(options, origins, known.current)
@@ -291,15 +294,14 @@ async def target_id(context: BrowserContext, page: Page) -> str:
     return info["targetInfo"]["targetId"]
 
 
-def _remembered(private: Path) -> tuple[launch.Alive, KnownTab] | None:
+def _remembered(private: Path) -> tuple[launch.Alive, KnownTabs] | None:
     file = private / STATE
     try:
-        state = json.loads(regular_files.read_text(file))
-        known = KnownTab(**state.pop("tabs"))
-        alive = launch.Alive(**state)
+        text = regular_files.read_text(file)
+        known, alive = _STATE_FILE.validate_json(text, strict=True)["tabs"], launch.parse(text)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError):
         file.unlink(missing_ok=True)
         return None
     if alive.lives():
@@ -311,7 +313,6 @@ def _remembered(private: Path) -> tuple[launch.Alive, KnownTab] | None:
 
 
 def _switches(options: BrowserOptions) -> list[str]:
-    """Return the options that Chromium takes as switches: these hold in all its processes from the beginning."""
     switches = [f"--window-size={options.viewport.width},{options.viewport.height}"]
     if options.locale is not None:
         switches += [f"--lang={options.locale}", f"--accept-lang={options.locale}"]
@@ -333,7 +334,6 @@ def _switches(options: BrowserOptions) -> list[str]:
 
 
 def credentials(options: BrowserOptions) -> list[origin_guard.Credentials]:
-    """Return the names and passwords that the guard sends for authentication."""
     known: list[origin_guard.Credentials] = []
     if options.http_credentials is not None:
         known.append(origin_guard.Credentials(options.http_credentials.username, options.http_credentials.password))

@@ -42,7 +42,6 @@ class PageErrors:
             context.on(event, listener)
 
     def close(self) -> None:
-        """Stop listening."""
         for event, listener in self._listeners.items():
             self._context.remove_listener(event, listener)
 
@@ -53,9 +52,9 @@ class PageErrors:
         resources, self._resources = self._resources, {}
         shown = {_whole(page.url) for page in self._statuses if not page.is_closed() and self.status(page) is not None}
         # The browser's own message about a document adds nothing.
-        told = [said for url, said in resources.items() if url not in documents]
-        told += [said for url, said in documents.items() if url not in shown]
-        for said in told:
+        found = [said for url, said in resources.items() if url not in documents]
+        found += [said for url, said in documents.items() if url not in shown]
+        for said in found:
             heard[said] = heard.get(said, 0) + 1
         return [f"{said} ({number} times)" if number > 1 else said for said, number in heard.items()]
 
@@ -99,5 +98,4 @@ class PageErrors:
 
 
 def _whole(url: str) -> str:
-    """Return the address of a document, without a fragment."""
     return url.partition("#")[0]

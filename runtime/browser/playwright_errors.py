@@ -115,12 +115,10 @@ def network_error(error: Error) -> str | None:
 
 
 def met_error_page(error: Error) -> bool:
-    """Return True if the error page of an earlier navigation interrupted this one."""
     return _ERROR_PAGE.search(error.message) is not None
 
 
 def was_late(error: Error) -> bool:
-    """Return True if the time was up."""
     return _LATE.search(error.message) is not None
 
 
@@ -130,17 +128,14 @@ def became_download(error: Error) -> bool:
 
 
 def no_file_chooser(error: Error) -> bool:
-    """Return True if the time was up while waiting for a file chooser."""
     return _NO_CHOOSER.search(error.message) is not None
 
 
 def is_of_ref(error: Error) -> bool:
-    """Return True if no element had the ref."""
     return _BY_REF.search(error.message) is not None
 
 
 def head(error: Error) -> str:
-    """Return the message without its call log."""
     return error.message.split(_LOG, 1)[0]
 
 
@@ -176,7 +171,6 @@ def only_waited(error: Error) -> bool:
 
 
 def has_log(error: Error) -> bool:
-    """Return True if the error has a call log."""
     return _LOG in error.message
 
 
@@ -205,19 +199,16 @@ def _element(message: str) -> str | None:
 
 
 def short(text: str, length: int = 120) -> str:
-    """Return the text as one line of at most ``length`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def bad_target(target: object, error: Error) -> AuthorError:
-    """Return the error for a target whose css or xpath cannot be parsed."""
     why = short(head(error).strip().split(": ", 1)[-1], 200)
     return AuthorError("bad-target", f"{target} cannot be read: {why}", fix="correct the css or xpath")
 
 
 def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
-    """Return the error for a tab or browser that is gone."""
     crashed = kind_of(error) == "crashed"
     return SiteError(
         "page-crashed",
@@ -229,7 +220,6 @@ def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
 
 
 def no_address(url: str, seen: str, phase: Phase, evidence: dict[str, Json]) -> SiteError:
-    """Return the error for a document that could not be loaded."""
     return SiteError(
         "navigation-failed",
         f"{url} could not be loaded: {seen}",

@@ -49,7 +49,6 @@ class RunPages:
             self._errors[playwright_internals.key_of(response.request)] = response.status
 
     def error_for(self, request: object) -> int | None:
-        """Return the error status of a document request (Playwright's internal object); None if there was no error."""
         return self._errors.get(request)
 
     def bound(self, seconds: float) -> None:

@@ -50,7 +50,6 @@ class Session(RunPages):
         self._closed_already = False
 
     async def begin_with(self, page: Page | None = None) -> None:
-        """Start in ``page`` as the tab ``main``. Without one, use the first tab, or open one."""
         if page is None:
             page = next(iter(self._context.pages), None) or await self._context.new_page()
         self.tabs.add(page)
@@ -149,11 +148,11 @@ class Session(RunPages):
         self._unseen.clear()
 
     async def restore(self, data: bytes) -> Differs | None:
-        restored = await state.restore(self._context, self.page.page, data)
+        names, current, differs = await state.restore(self._context, self.page.page, data)
         for page in self._context.pages:
             self.tabs.add(page)
-        await self.tabs.resume(restored.names, restored.current)
-        return restored.differs
+        await self.tabs.resume(names, current)
+        return differs
 
     async def close(self, *, keep: bool = False) -> None:
         if not self._closed_already:

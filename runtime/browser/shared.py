@@ -21,21 +21,20 @@ from runtime.browser import own
 from runtime.browser.chromium import driver, launch
 from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.devtools import origin_guard
-from runtime.browser.elements import locators
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
 
 CONNECT_SECONDS = 10.0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class Worker:
     """A Chromium that several runs share."""
 
-    def __init__(self, chromium: launch.Chromium, playwright: Playwright) -> None:
-        self._chromium = chromium
-        self._playwright = playwright
-        self._guard: origin_guard.Guard | None = None
-        self._browser: Browser | None = None
+    chromium: launch.Chromium
+    playwright: Playwright
+    guard: origin_guard.Guard
+    browser: Browser
 
     @classmethod
     async def start(cls, executable: Path, *, headed: bool) -> Worker:
@@ -43,43 +42,28 @@ class Worker:
         folder = Path(tempfile.mkdtemp(prefix="runops-"))
         starting = launch.start(executable, folder, linger=0.0, headed=headed, passing=True)
         try:
-            worker = cls(*await driver.start_with(starting))
+            chromium, playwright = await driver.start_with(starting)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        guard: origin_guard.Guard | None = None
         try:
-            await worker._connect()
-        except (devtools_connection.Disconnected, devtools_connection.Refused, Error) as error:
-            await worker.end()
-            raise own.lost_while_connecting(executable, error) from None
-        except BaseException:
-            await worker.end()
+            connection = await devtools_connection.Connection.open(chromium.alive.address, CONNECT_SECONDS)
+            guard = origin_guard.Guard(connection, on_lost=chromium.end_soon)
+            await guard.start()
+            return cls(chromium, playwright, guard, await own.connect_playwright(chromium.alive, playwright))
+        except BaseException as error:
+            await _end(chromium, guard, playwright)
+            if isinstance(error, devtools_connection.Disconnected | devtools_connection.Refused | Error):
+                raise own.lost_while_connecting(executable, error) from None
             raise
-        return worker
-
-    async def _connect(self) -> None:
-        alive = self._chromium.alive
-        connection = await devtools_connection.Connection.open(alive.address, CONNECT_SECONDS)
-        self._guard = origin_guard.Guard(connection, on_lost=self._chromium.end_soon)
-        await self._guard.start()
-        self._browser = await self._playwright.chromium.connect_over_cdp(
-            alive.address, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
-        )
-        await locators.register(self._playwright)
-
-    @property
-    def lost(self) -> bool:
-        """True if it can no longer be used."""
-        return self._guard is None or self._guard.lost
 
     async def session(
         self, options: BrowserOptions, origins: Sequence[str], leave: Callable[[], Awaitable[None]]
     ) -> Session:
         """Open an isolated part of the browser; ``leave`` is awaited when it closes."""
-        assert self._browser is not None
-        assert self._guard is not None
-        guard = self._guard
-        context = await self._browser.new_context(**_for_playwright(options))
+        guard = self.guard
+        context = await self.browser.new_context(**_for_playwright(options))
         try:
             page = await context.new_page()
             # No document loads in the context until the guard knows it.
@@ -96,28 +80,28 @@ class Worker:
             guard.dismiss(name)
             await leave()
 
-        session = Session(context, allowed, self._guard, self._chromium.alive, end, context_id=name)
+        session = Session(context, allowed, guard, self.chromium.alive, end, context_id=name)
         await session.begin_with(page)
         return session
 
     async def end(self) -> None:
-        """End the browser. Never raises if it is gone."""
-        await self._chromium.end()
-        if self._guard is not None:
-            await self._guard.close()
-        with contextlib.suppress(Error):
-            await self._playwright.stop()
+        await _end(self.chromium, self.guard, self.playwright)
+
+
+async def _end(chromium: launch.Chromium, guard: origin_guard.Guard | None, playwright: Playwright) -> None:
+    await chromium.end()
+    if guard is not None:
+        await guard.close()
+    with contextlib.suppress(Error):
+        await playwright.stop()
 
 
 @dataclasses.dataclass
 class _Place:
-    """A worker's browser with its number of sessions."""
-
     starting: asyncio.Task[Worker]
     sessions: int = 0
 
     async def end(self) -> None:
-        """End the browser, or cancel its start."""
         if self.starting.done() and not self.starting.cancelled() and self.starting.exception() is None:
             await self.starting.result().end()
         else:
@@ -188,7 +172,7 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
 
 
 def _unusable(started: asyncio.Task[Worker]) -> bool:
-    return started.cancelled() or started.exception() is not None or started.result().lost
+    return started.cancelled() or started.exception() is not None or started.result().guard.lost
 
 
 def _for_playwright(options: BrowserOptions) -> dict[str, Any]:

@@ -42,12 +42,9 @@ _WAITED = isolated_world.Script[bool]("() => globalThis._runopsWaited !== false"
 
 
 class Answers:
-    """Listens to one browser context."""
-
     def __init__(
         self, context: BrowserContext, deadline: Deadline, network: Callable[[], Awaitable[int | None]]
     ) -> None:
-        """``network`` returns the process id of Chromium's network process, or None."""
         self._deadline = deadline
         self._network = network
         self._process = asyncio.ensure_future(network())
@@ -112,7 +109,6 @@ class Answers:
         return [each for each, is_open in self._asked.items() if is_open]
 
     def awaits(self, page: Page) -> bool:
-        """Return True if a navigation of ``page`` since the action began is unanswered."""
         return any(_of_main_frame(each) and _page_of(each) is page for each in self._open)
 
     def crashed(self, page: Page) -> None:
@@ -125,7 +121,6 @@ class Answers:
                 self._over(request)
 
     async def missing(self) -> MissingAnswer | None:
-        """Return the answer that was lost since the action began, if any."""
         if self._lost is None and self._aborted is not None:
             aborted, self._aborted = self._aborted, None
             if await self._network_died():
@@ -159,7 +154,6 @@ class Answers:
         return not on_its_way and not self._deadline.over()
 
     async def _change(self) -> None:
-        """Wait for an answer, or for a moment."""
         self._changed.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(LOOK_SECONDS, self._deadline.left())):
@@ -200,12 +194,10 @@ class Answers:
         return True
 
     def close(self) -> None:
-        """Stop listening."""
         self._process.cancel()
 
 
 def described(request: Request) -> str:
-    """Return method and address, without the query."""
     return f"{request.method} {origins.without_query(request.url)}"
 
 

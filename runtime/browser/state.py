@@ -78,7 +78,6 @@ async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], curr
 
 
 def failed(why: str) -> SiteError:
-    """Return the error for a browser state that cannot be rebuilt or cannot be read."""
     return SiteError(
         "checkpoint-failed",
         f"the state of the browser could not be read: {why}",
@@ -88,7 +87,6 @@ def failed(why: str) -> SiteError:
 
 
 async def _some_has_opener(tabs: Iterable[Page]) -> bool:
-    """Return True if a tab has access to its opener: after a restore the two pages would not know each other."""
     return any([await _HAS_OPENER.on(tab) for tab in tabs])
 
 
@@ -122,20 +120,10 @@ async def _entries(frame: Frame) -> tuple[str, list[tuple[str, str]]]:
         return "", []
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Restored:
-    """Browser in the state of a checkpoint."""
-
-    names: dict[str, Page]
-    current: Page
-    differs: Differs | None
-    """First tab that shows another page than at the checkpoint."""
-
-
-async def restore(context: BrowserContext, first: Page, data: bytes) -> Restored:
+async def restore(context: BrowserContext, first: Page, data: bytes) -> tuple[dict[str, Page], Page, Differs | None]:
     """Restore a fresh ``context``, with its single tab ``first``, to the state in ``data``.
 
-    Raises SetupError if ``data`` is not a state, SiteError ``navigation-failed`` if a tab's address no longer loads.
+    Return the tabs by name, the current one, and the first that shows another page. Raises SetupError if ``data`` is not a state, SiteError ``navigation-failed`` if a tab's address no longer loads.
     """
     state = await asyncio.to_thread(_read, data)
     try:
@@ -152,11 +140,8 @@ async def restore(context: BrowserContext, first: Page, data: bytes) -> Restored
     differs = [
         await landmarks.differs(page, tab["name"], Shown(**tab["shown"])) for page, tab in shown if _has_address(tab)
     ]
-    return Restored(
-        names,
-        pages[state["current"]] if state["tabs"] else first,
-        next((each for each in differs if each is not None), None),
-    )
+    current = pages[state["current"]] if state["tabs"] else first
+    return names, current, next((each for each in differs if each is not None), None)
 
 
 def _has_address(tab: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -357,30 +358,27 @@ async def test_a_secret_is_painted_over_where_no_script_reads_it(tab: Tab, shown
     assert where == "canvas" or pictures[1] != pictures[3]
 
 
-@pytest.mark.parametrize("drawn", [False, True], ids=["text", "drawn"])
-@pytest.mark.parametrize("nested", [False, True], ids=["one frame", "two frames"])
+@pytest.mark.drawn(share=1)
 async def test_a_frame_of_another_site_that_shows_a_secret_is_painted_over_as_a_whole(
-    shown: site.Site, tmp_path: Path, nested: bool, drawn: bool
+    shown: site.Site, tmp_path: Path
 ) -> None:
-    """A picture does not wait for another process to paint over a part of its frame."""
+    """A picture does not wait for another process to paint over a part of its frame, written or drawn, also in a frame of a frame."""
     elsewhere = shown.origin.replace("127.0.0.1", "localhost")
-    pictures: list[bytes] = []
     async with browsers.opened(tmp_path, shown.origin, elsewhere) as browser:
-        browser.bound(20)
-        for secret, colour in (("Hunter-22", "red"), ("Zebras-99", "lime")):
-            style = f"body {{background: {colour}}} p::before {{content: '{secret if drawn else ''}'}}"
-            text = f"<!doctype html><style>{style}</style><p>{'text' if drawn else secret}</p>"
-            inner = f"{elsewhere}/in/{secret}"
-            shown.page(f"/in/{secret}", text)
-            if nested:
-                shown.page(f"/between/{secret}", f"<!doctype html><iframe src='{shown.origin}/in/{secret}'></iframe>")
-                inner = f"{elsewhere}/between/{secret}"
-            await browser.page.goto(shown.page(f"/around/{secret}", f'<!doctype html><iframe src="{inner}"></iframe>'))
-            masker = masking.Masker({"KEY": secret})
-            pictures.append(await browser.page.screenshot(None, full_page=False, hide=masker.holds))
-            pictures.append(await browser.page.screenshot(None, full_page=False, hide=lambda _text: False))
-    assert pictures[0] == pictures[2]
-    assert pictures[0] != pictures[1] != pictures[3]
+        browser.bound(60)
+        for drawn, nested in itertools.product((False, True), repeat=2):
+            pictures: list[bytes] = []
+            for secret, colour in (("Hunter-22", "red"), ("Zebras-99", "lime")):
+                style = f"body {{background: {colour}}} p::before {{content: '{secret if drawn else ''}'}}"
+                shown.page("/in", f"<!doctype html><style>{style}</style><p>{'text' if drawn else secret}</p>")
+                shown.page("/between", f"<!doctype html><iframe src='{shown.origin}/in'></iframe>")
+                inner = f"{elsewhere}/{'between' if nested else 'in'}"
+                await browser.page.goto(shown.page("/around", f'<!doctype html><iframe src="{inner}"></iframe>'))
+                masker = masking.Masker({"KEY": secret})
+                pictures.append(await browser.page.screenshot(None, full_page=False, hide=masker.holds))
+                pictures.append(await browser.page.screenshot(None, full_page=False, hide=lambda _text: False))
+            assert pictures[0] == pictures[2]
+            assert pictures[0] != pictures[1] != pictures[3]
 
 
 async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, shown: site.Site) -> None:

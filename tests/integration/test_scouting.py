@@ -436,7 +436,7 @@ def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) 
             for tool, more in (("inspect_tab", {}), ("debug_action", {"action": "press", "value": "Tab"})):
                 await fresh(shop)
                 (place,) = shared._places[asyncio.get_running_loop()].values()
-                psutil.Process(place.starting.result()._chromium.alive.chromium).kill()
+                psutil.Process(place.starting.result().chromium.alive.chromium).kill()
                 told = await call(shop, tool, **more)
                 assert told.error is not None
                 assert told.error["code"] == "scout-ended"

@@ -21,7 +21,7 @@ CLASSES = {
 }
 """Who must act, by the class of an error."""
 
-OWN = {"Unusable": "file", "Refused": "author", "_refused": "model", "not_written": "operator"}
+OWN = {"page_error": "site", "Unusable": "file", "Refused": "author", "_refused": "model", "not_written": "operator"}
 """The same for what is raised inside a part of the code and told as such an error."""
 
 NO_CODES = {"apt-get", "install-deps", "not-begun", "not-done", "system-out", "no-end"}

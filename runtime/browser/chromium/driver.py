@@ -14,20 +14,11 @@ from runtime.browser.chromium import launch
 
 
 async def start() -> Playwright:
-    """Start a driver and return it; ``await playwright.stop()`` ends it.
-
-    In our process group, Ctrl-C would end it too: running work would seem to fail instead of being interrupted, and nothing
-    could be closed in order. Node resets signals that its parent blocks or ignores, so the driver gets a separate session.
-    """
+    """Start a driver in a separate session: Ctrl-C must not end it before the run is closed in order."""
     loop = asyncio.get_running_loop()
     async with _locks.setdefault(loop, asyncio.Lock()):
         with playwright_internals.driver_apart(loop, lambda given: _with_compile_cache(given or os.environ)):
             return await async_playwright().start()
-
-
-async def started(playwright: Playwright) -> Playwright:
-    """Return a driver that has already started."""
-    return playwright
 
 
 def _with_compile_cache(environment: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pydantic
+
 from nodes.errors import SetupError
 from runtime.browser.chromium import find, watcher
 from runtime.system import files, processes, regular_files
@@ -110,7 +112,6 @@ _PREFERENCES = '{"net": {"network_prediction_options": 2}}'
 
 
 def switches(profile: Path, *, headed: bool, sandbox: bool, further: Sequence[str] = ()) -> list[str]:
-    """Return Chromium's command line after the executable."""
     return [
         *_SWITCHES,
         *(() if headed else _HEADLESS),
@@ -150,18 +151,6 @@ class Alive:
     """Token that the watcher accepts."""
     boot: str
 
-    def __post_init__(self) -> None:
-        """Raises TypeError for values of another type: they may come from a damaged file."""
-        lists: list[object] = [self.folders]
-        texts: list[object] = [self.address, self.chromium_started, self.watcher_started, self.token, self.boot]
-        numbers: list[object] = [self.chromium, self.watcher, self.watcher_port]
-        if (
-            not all(isinstance(each, list) for each in lists)
-            or not all(isinstance(each, str) for each in [*texts, *self.folders])
-            or not all(isinstance(each, int) for each in numbers)
-        ):
-            raise TypeError("these words tell of no browser")
-
     def remove_folders(self) -> None:
         """Remove its folders. Folders without our prefixes stay: the description may come from a damaged file."""
         for folder in map(Path, self.folders):
@@ -175,6 +164,14 @@ class Alive:
             and processes.started(self.chromium) == self.chromium_started
             and processes.started(self.watcher) == self.watcher_started
         )
+
+
+_ALIVE = pydantic.TypeAdapter(Alive)
+
+
+def parse(state: str) -> Alive:
+    """Read an ``Alive`` from the text of its file. Raises ValueError for a damaged one."""
+    return _ALIVE.validate_json(state, strict=True)
 
 
 class Chromium:
@@ -213,11 +210,9 @@ class Chromium:
 
     @property
     def gone(self) -> bool:
-        """True if the watcher has disconnected: Chromium has ended."""
         return self._reader.at_eof()
 
     def end_soon(self) -> None:
-        """Request its end without waiting for it."""
         if not self._writer.is_closing():
             self._writer.write(b'{"end": true}\n')
 
@@ -233,7 +228,6 @@ class Chromium:
                 os.killpg(self.alive.chromium, signal.SIGKILL)
 
     async def release(self) -> None:
-        """Release it: the watcher's ``linger`` time begins."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()

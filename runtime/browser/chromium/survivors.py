@@ -27,8 +27,6 @@ END_SECONDS = launch.WATCHER_SECONDS
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SurvivorCheck:
-    """Report of a watcher on its Chromium."""
-
     holders: int
     """Engines that hold it."""
     left: float | None
@@ -44,9 +42,8 @@ def find(private: Path) -> launch.Alive | None:
 def remembered(private: Path) -> launch.Alive | None:
     """Read the run's record of its Chromium, which may have ended since; None if there is no valid record."""
     try:
-        state = json.loads(regular_files.read_text(private / launch.STATE))
-        return launch.Alive(**{field.name: state[field.name] for field in dataclasses.fields(launch.Alive)})
-    except (OSError, ValueError, KeyError, TypeError):
+        return launch.parse(regular_files.read_text(private / launch.STATE))
+    except (OSError, ValueError):
         return None
 
 

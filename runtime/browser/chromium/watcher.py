@@ -51,8 +51,6 @@ PR_SET_PDEATHSIG = 1
 
 
 class Engine:
-    """Connection of an engine."""
-
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.buffer = b""
@@ -70,7 +68,6 @@ class Engine:
         return lines
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Send a line; ignore an engine that is gone."""
         with contextlib.suppress(OSError):
             self.connection.sendall(json.dumps(message).encode() + b"\n")
 
@@ -111,7 +108,7 @@ class Watcher:
         """Handle what an engine sends; disconnect one that is gone or does not know the token."""
         lines = engine.lines()
         for line in lines or []:
-            if not self.obey(engine, line):
+            if not self.execute(engine, line):
                 lines = None
                 break
         if lines is None:
@@ -120,14 +117,14 @@ class Watcher:
             if engine.known and not any(each.known for each in self.engines.values()):
                 self.deadline = time.monotonic() + self.linger
 
-    def obey(self, engine: Engine, line: bytes) -> bool:
+    def execute(self, engine: Engine, line: bytes) -> bool:
         """Execute a line; return False for an invalid one."""
         try:
             message = json.loads(line)
             if not engine.known:
                 welcome = message["token"] == self.spec["token"]
                 if welcome and message.get("look"):
-                    engine.answer(self.looked_at())
+                    engine.answer(self.report())
                     return False
                 engine.known = welcome
                 if engine.known:
@@ -143,8 +140,7 @@ class Watcher:
         engine.answer({"ok": True})
         return True
 
-    def looked_at(self) -> dict[str, Any]:
-        """Return the report for a client that only looks."""
+    def report(self) -> dict[str, Any]:
         left = None if self.deadline is None else round(max(self.deadline - time.monotonic(), 0.0), 3)
         return {"holders": sum(each.known for each in self.engines.values()), "left": left}
 
@@ -172,7 +168,6 @@ def kill_group(chromium: subprocess.Popen[bytes]) -> None:
 
 
 def remove(folder: str) -> None:
-    """Remove a folder; helpers that are ending may still write into it for a moment."""
     for _ in range(50):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
@@ -186,7 +181,7 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def let_go(descriptors: tuple[int, ...]) -> None:
+def redirect_to_null(descriptors: tuple[int, ...]) -> None:
     """Point descriptors at /dev/null, so that no process waits for us to close them."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in descriptors:
@@ -212,13 +207,11 @@ def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def say(message: dict[str, Any]) -> None:
-    """Write a line to the process that started us."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """Start Chromium, report its process and our port, and watch."""
     spec = json.load(sys.stdin)
     # Our parent exits at once, so no process has to reap us.
     if os.fork():
@@ -245,7 +238,7 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, stop)
     say({"watcher": os.getpid(), "port": listener.getsockname()[1], "chromium": chromium.pid})
-    let_go((0, 1, 2))
+    redirect_to_null((0, 1, 2))
     watcher.watch()
     watcher.end()
 

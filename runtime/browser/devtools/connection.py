@@ -51,7 +51,6 @@ class Connection:
         return cls(socket)
 
     def on(self, event: str, handler: Handler) -> None:
-        """Call ``handler`` for every ``event``; it replaces an earlier handler."""
         self._handlers[event] = handler
 
     async def send(self, method: str, params: Params | None = None, session: str = "") -> Params:

@@ -22,8 +22,6 @@ _SHOWN_AS_PAGES = ("text/html", "application/xhtml+xml")
 
 @dataclasses.dataclass(slots=True)
 class Download:
-    """A file that is being downloaded."""
-
     guid: str
     url: str
     name: str
@@ -90,7 +88,6 @@ class DownloadManager:
         self._tabs[info["targetId"]] = str(info.get("browserContextId", ""))
 
     async def ours(self, frame: str) -> bool:
-        """Return True if a frame belongs to the run."""
         if self._context is None:
             return True
         known = self._tabs.get(frame)
@@ -114,13 +111,11 @@ class DownloadManager:
             self._connection.post("Fetch.continueRequest", answer)
 
     def cancel(self, guid: str) -> None:
-        """Cancel a download."""
         if self._connection is not None:
             mine: devtools_connection.Params = {"browserContextId": self._context} if self._context is not None else {}
             self._connection.post("Browser.cancelDownload", {"guid": guid, **mine})
 
     async def close(self) -> None:
-        """Disconnect from the browser."""
         for task in self._tasks:
             task.cancel()
         if self._connection is not None:
@@ -128,33 +123,27 @@ class DownloadManager:
 
 
 class PendingDownloads:
-    """Downloads that begin while one step waits."""
-
     def __init__(self, state: DownloadManager, folder: Path) -> None:
         self._state = state
         self._folder = folder
         self._begun: list[tuple[str, Download]] = []
 
     def begins(self, params: devtools_connection.Params, _session: str) -> None:
-        """Record that a download begins."""
         incoming = Download(params["guid"], params["url"], sound(params["suggestedFilename"]))
         self._begun.append((params["frameId"], incoming))
 
     def proceeds(self, params: devtools_connection.Params, _session: str) -> None:
-        """Record the progress of a download."""
         for _frame, incoming in self._begun:
             if incoming.guid == params["guid"]:
                 incoming.state = params["state"]
 
     async def first(self) -> Download | None:
-        """Return the first download of the run."""
         for frame, incoming in self._begun:
             if await self._state.ours(frame):
                 return incoming
         return None
 
     def file(self, incoming: Download) -> Path:
-        """Return the path of the file."""
         return self._folder / incoming.guid
 
 

@@ -49,7 +49,7 @@ class Emulation:
         self._tabs: dict[str, _Tab] = {}
         self._headers = dict(options.headers)
         self._current: str | None = None
-        self._letting_go: set[asyncio.Task[None]] = set()
+        self._resuming: set[asyncio.Task[None]] = set()
         self.others_ready: Callable[[], Awaitable[None]] | None = None
         """Returns once the other client knows every tab that has appeared; None if it is not connected yet."""
 
@@ -98,9 +98,9 @@ class Emulation:
         elif self._headers:
             self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
         if target["type"] == "page" and params["waitingForDebugger"] and self.others_ready is not None:
-            letting_go = asyncio.create_task(self._let_go(self.others_ready, session))
-            self._letting_go.add(letting_go)
-            letting_go.add_done_callback(self._letting_go.discard)
+            resuming = asyncio.create_task(self._resume(self.others_ready, session))
+            self._resuming.add(resuming)
+            resuming.add_done_callback(self._resuming.discard)
         else:
             self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
         if target["type"] == "page":
@@ -108,7 +108,7 @@ class Emulation:
                 session, target.get("url", ""), asyncio.gather(*posted, return_exceptions=True)
             )
 
-    async def _let_go(self, others_ready: Callable[[], Awaitable[None]], session: str) -> None:
+    async def _resume(self, others_ready: Callable[[], Awaitable[None]], session: str) -> None:
         # Without the other client there is nothing to wait for.
         with contextlib.suppress(Error):
             await others_ready()

@@ -71,13 +71,11 @@ class GuardedTarget:
         return None
 
     def refusal(self) -> OriginRefused | None:
-        """Return the first refusal since the last call."""
         error, self._refused = self._refused, None
         return error
 
 
 def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after") -> OriginRefused:
-    """Return the error for a document from an origin that is not allowed."""
     origin = origins.origin(url) or f"{url.partition(':')[0]}:"
     listed = list(allowed)
     evidence: dict[str, Json] = {
@@ -99,11 +97,9 @@ def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after
 
 
 class Guard:
-    """Guard of one Chromium."""
-
     def __init__(self, connection: devtools_connection.Connection, on_lost: Callable[[], None]) -> None:
         self._connection = connection
-        self._wards: dict[str, GuardedTarget] = {}
+        self._allowed: dict[str, GuardedTarget] = {}
         self._everywhere: GuardedTarget | None = None
         self._targets: dict[str, Params] = {}
         self._contexts: dict[str, str] = {}
@@ -114,15 +110,12 @@ class Guard:
         self._headers: dict[str, str] = {}
 
     async def start(self, headers: dict[str, str] | None = None) -> None:
-        """Start to guard: after the return no document loads unseen, and none in a context without a guarded target.
-
-        ``headers`` are added to every request that passes the guard.
-        """
+        """Start to guard: no document loads unseen, and none in a context without a guarded target. ``headers`` go with all requests."""
         self._headers = headers or {}
         connection = self._connection
         connection.on_gone = self._gone
         connection.on("Fetch.requestPaused", self._paused)
-        connection.on("Fetch.authRequired", self._asked)
+        connection.on("Fetch.authRequired", self._auth_required)
         connection.on("Target.targetCreated", self._target)
         connection.on("Target.targetInfoChanged", self._target)
         connection.on("Target.targetDestroyed", self._target_gone)
@@ -143,17 +136,15 @@ class Guard:
         if context is None:
             self._everywhere = guarded
         else:
-            self._wards[context] = guarded
+            self._allowed[context] = guarded
         return guarded
 
     def dismiss(self, context: str) -> None:
-        """Forget a closed browser context."""
-        self._wards.pop(context, None)
+        self._allowed.pop(context, None)
         self._contexts = {frame: known for frame, known in self._contexts.items() if known != context}
 
     @property
     def lost(self) -> bool:
-        """True if the connection was lost: documents are no longer guarded."""
         return self._lost
 
     def _gone(self) -> None:
@@ -169,28 +160,28 @@ class Guard:
 
     def _paused(self, params: Params, _session: str) -> None:
         if params.get("resourceType") != "Document":
-            self._let(params)
+            self._continue(params)
         elif self._everywhere is not None:
-            self._judge(params, self._everywhere)
+            self._decide(params, self._everywhere)
         else:
-            self._spawn(self._judge_later(params))
+            self._spawn(self._decide_later(params))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _judge_later(self, params: Params) -> None:
-        self._judge(params, await self._guarded_of(params["frameId"]))
+    async def _decide_later(self, params: Params) -> None:
+        self._decide(params, await self._guarded_of(params["frameId"]))
 
-    def _judge(self, params: Params, guarded: GuardedTarget | None) -> None:
+    def _decide(self, params: Params, guarded: GuardedTarget | None) -> None:
         if guarded is not None and guarded.check(params["request"]["url"], self._kind(params)):
-            self._let(params)
+            self._continue(params)
         else:
             failure = {"requestId": params["requestId"], "errorReason": "BlockedByClient"}
             self._connection.post("Fetch.failRequest", failure)
 
-    def _let(self, params: Params) -> None:
+    def _continue(self, params: Params) -> None:
         answer: Params = {"requestId": params["requestId"]}
         if self._headers:
             names = {name.lower() for name in self._headers}
@@ -208,7 +199,7 @@ class Guard:
         return "popup" if is_new else "main frame"
 
     async def _guarded_of(self, frame: str) -> GuardedTarget | None:
-        return self._everywhere or self._wards.get(await self.context_of_frame(frame))
+        return self._everywhere or self._allowed.get(await self.context_of_frame(frame))
 
     async def context_of_frame(self, frame: str) -> str:
         """Return the browser context of a frame; empty if it is unknown."""
@@ -246,7 +237,7 @@ class Guard:
         self._connection.post("Target.detachFromTarget", {"sessionId": session})
         return found
 
-    def _asked(self, params: Params, _session: str) -> None:
+    def _auth_required(self, params: Params, _session: str) -> None:
         self._spawn(self._answer(params))
 
     async def _answer(self, params: Params) -> None:
@@ -260,10 +251,7 @@ class Guard:
         self._connection.post("Fetch.continueWithAuth", said)
 
     async def tabs(self, context: str | None) -> frozenset[str]:
-        """Return the present tabs in one browser context, or in all without ``context``; none if the connection is lost.
-
-        A tab counts from the moment it is opened. Playwright reports it later, once it is set up.
-        """
+        """Return the present tabs in one browser context, or in all without ``context``, before Playwright reports them."""
         try:
             # Events before this answer arrive before it.
             await self._connection.send("Browser.getVersion")
@@ -287,7 +275,6 @@ class Guard:
         return max((each["id"] for each in info["processInfo"] if each["type"].startswith("network.")), default=None)
 
     def context_of(self, tab: str) -> str:
-        """Return the browser context of a tab."""
         return str(self._targets[tab]["browserContextId"])
 
     async def close(self) -> None:
@@ -298,7 +285,6 @@ class Guard:
 
 
 def lost() -> InternalError:
-    """Return the error for a lost guard: the run does nothing further."""
     return InternalError(
         "guard-lost",
         "the guard on origins lost its connection to the browser, so the browser was ended",

@@ -17,6 +17,7 @@ from nodes.values import Json
 from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.diagnosis import nearest
 from runtime.browser.elements import locators, rules
+from runtime.browser.page_errors import CLIENT_ERROR
 from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
@@ -33,35 +34,63 @@ CANDIDATES_SECONDS = 3.0
 """Seconds for finding a target for each of several elements."""
 
 
-_SAYS = isolated_world.Script[dict[str, Json]](
+_SIGNS = isolated_world.Script[dict[str, Json]](
     r"""() => {
+  const line = (text, length) => {
+    const folded = (text ?? '').replace(/\s+/g, ' ').trim();
+    return folded.length > length ? folded.slice(0, length - 1) + '…' : folded;
+  };
+  const seen = (element) => element.checkVisibility({checkOpacity: true, checkVisibilityCSS: true}) && element.getClientRects().length > 0;
+  const all = (css) => Array.from(document.querySelectorAll(css)).filter(seen);
   const loaded = performance.getEntriesByType('navigation')[0];
-  const alerts = Array.from(document.querySelectorAll('[role=alert], [aria-live=assertive]'), (each) => each.innerText ?? '');
-  const text = alerts.map((each) => each.replace(/\s+/g, ' ').trim()).filter(Boolean).join(' | ');
+  const called = all('[role=alert], [aria-live=assertive]').map((each) => line(each.innerText, 200)).filter(Boolean);
+  const headings = all('h1, h2, [role=heading]').slice(0, 5).map((each) => line(each.innerText, 80)).filter(Boolean);
+  const named = (element) => {
+    const by = element.getAttribute('aria-labelledby');
+    const label = element.getAttribute('aria-label') || (by && document.getElementById(by.split(' ')[0])?.innerText) || '';
+    return line(label, 80);
+  };
+  const modal = all('dialog, [role=dialog], [role=alertdialog], [aria-modal=true]')[0];
+  // What lies over the page: fixed to the window, or at the top of the stack, and wide.
+  const over = new Set();
+  for (const [x, y] of [[.5, .5], [.5, .08], [.5, .94], [.2, .5], [.8, .5]]) {
+    const top = document.elementFromPoint(innerWidth * x, innerHeight * y);
+    for (let each = top; each && each !== document.body; each = each.parentElement) {
+      const style = getComputedStyle(each), box = each.getBoundingClientRect();
+      const lies = style.position === 'fixed' || (style.position === 'absolute' && Number(style.zIndex) > 0);
+      if (lies && box.width >= innerWidth * .5 && box.height >= 20) over.add(each);
+    }
+  }
+  const front = modal ?? Array.from(over)[0];
+  const busy = document.readyState !== 'complete' || all('[aria-busy=true], [role=progressbar], progress').length > 0;
   return {
-    status: loaded && loaded.responseStatus >= 400 ? loaded.responseStatus : null,
-    alert: text.length > 200 ? text.slice(0, 199) + '…' : text,
+    status: loaded ? loaded.responseStatus || null : null,
+    alert: line(called.join(' | '), 200) || null,
+    headings,
+    password: all('input[type=password]').length > 0,
+    front: front ? {role: front.getAttribute('role') || front.tagName.toLowerCase(), name: named(front), text: line(front.innerText, 160), modal: !!modal} : null,
+    busy,
   };
 }""",
     dict[str, Json],
 )
 
-
 _KNOWN = isolated_world.Script[list[str]](locators.KNOWN, list[str])
 
 
 class Diagnosis:
-    """Diagnoses failures on one page. Its checks of the page are short and never fail."""
-
     def __init__(self, page: Page, run: RunPages, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
-        """``settle`` returns a target as settled now, None if nothing matches."""
         self.page = page
         self._run = run
         self._deadline = run.deadline
         self._settle = settle
 
+    def page_error(self, code: str, message: str, fix: str, phase: Phase = "before", **evidence: Any) -> SiteError:
+        """Return an error whose evidence also has the address of the page and the seconds waited."""
+        known = {"page": self.page.url, "waited": self._deadline.waited()}
+        return SiteError(code, message, fix=fix, phase=phase, evidence={**known, **evidence})
+
     async def not_loaded(self, error: Error, url: str) -> RunOpsError:
-        """Return the error for a document that could not be loaded."""
         if refused := self._run.refusal():
             return refused
         kind = playwright_errors.kind_of(error)
@@ -88,7 +117,6 @@ class Diagnosis:
         return bool(self.page.context.pages) and await self._evidence(self.page.context.cookies, None) is not None
 
     async def _gone(self, error: Error, phase: Phase) -> RunOpsError:
-        """Return the error for a tab that was closed, or crashed alone or with its browser."""
         if await self.closed_alone(error):
             return SiteError(
                 "tab-closed",
@@ -100,17 +128,13 @@ class Diagnosis:
         return playwright_errors.gone(error, self.page.url, phase)
 
     def no_dialog(self) -> SiteError:
-        """Return the error for a dialog that did not open."""
-        waited = self._deadline.waited()
-        return SiteError(
+        return self.page_error(
             "no-dialog",
-            f"the page opened no dialog (waited {waited:g} s)",
-            fix="look whether the step before opens one at all; if it does so late, give this one a larger `timeout`",
-            evidence={"page": self.page.url, "waited": waited},
+            f"the page opened no dialog (waited {self._deadline.waited():g} s)",
+            "look whether the step before opens one at all; if it does so late, give this one a larger `timeout`",
         )
 
     async def failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
-        """Return the error for an action or an observation that failed in ``phase``."""
         found = await self._failed(error, target, phase)
         # Whatever the state is now, something may have been sent.
         return found.replaced(phase=phase) if phase == "after" else found
@@ -138,45 +162,27 @@ class Diagnosis:
             return self.not_actionable(target, "refused", f"the browser refused: {said}", None, phase)
         problem, words, element = playwright_errors.obstacle(error)
         if problem == "busy" and phase == "after":
-            return SiteError(
+            return self.page_error(
                 "timeout",
                 f"{target} took the action, and the page did not answer in time (waited {self._deadline.waited():g} s)",
-                fix="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
-                phase="after",
-                evidence={"page": self.page.url, "waited": self._deadline.waited()},
+                "give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
+                "after",
             )
         return self.not_actionable(target, problem, words, element, phase)
 
     def silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
-        """Return the error for a page that does not answer."""
-        return SiteError(
-            "timeout",
-            "the page does not answer" + (f": {said}" if said else ""),
-            fix="look whether a script or a dialog of the page blocks it",
-            phase=phase,
-            evidence={"page": self.page.url, "waited": self._deadline.waited()},
-        )
+        message = "the page does not answer" + (f": {said}" if said else "")
+        return self.page_error("timeout", message, "look whether a script or a dialog of the page blocks it", phase)
 
     def not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
-        """Return the error for an existing element that cannot take the action."""
-        return SiteError(
-            "target-not-actionable",
-            f"{target} is there, but {words}",
-            fix="wait for the state you need with `verify` on the step before, or point at another element",
-            phase=phase,
-            evidence={
-                "problem": problem,
-                "element": element,
-                "page": self.page.url,
-                "waited": self._deadline.waited(),
-            },
-        )
+        fix = "wait for the state you need with `verify` on the step before, or point at another element"
+        message = f"{target} is there, but {words}"
+        return self.page_error("target-not-actionable", message, fix, phase, problem=problem, element=element)
 
     async def ambiguous(self, target: Target, phase: Phase = "before") -> SiteError:
-        """Return the error for several matching elements."""
         found = locators.locator(self.page, target)
         candidates = list[str]()
-        await self._evidence(lambda: nearest.told_apart(self.page, found, candidates), None, CANDIDATES_SECONDS)
+        await self._evidence(lambda: nearest.distinguish(self.page, found, candidates), None, CANDIDATES_SECONDS)
         count = await self._evidence(found.count, len(candidates))
         whole = target.model_copy(update={"exact": True})
         fix = "take one of the candidates, or narrow the target with `within`, `has_text` or `nth`"
@@ -197,33 +203,28 @@ class Diagnosis:
         waited = self._deadline.waited()
         lacking = await self._evidence(lambda: self._lacking(target), target)
         if not seen and await self._evidence(lambda: self._there(target), False):
-            return SiteError(
+            return self.page_error(
                 "timeout",
                 f"{target} is there, and the time of the step was over  (waited {waited:g} s)",
-                fix="give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
-                evidence={"page": self.page.url, "waited": waited},
+                "give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
             )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
-        return SiteError(
+        return self.page_error(
             "target-not-found",
             f"{what} {lacking}  (waited {waited:g} s)",
-            fix="look at the page, and correct the target or what comes before it",
-            evidence={
-                "page": self.page.url,
-                "title": await self._evidence(self.page.title, ""),
-                "waited": waited,
-                "nearest": await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
-                **await self.says(),
-            },
+            "look at the page, and correct the target or what comes before it",
+            waited=waited,
+            title=await self._evidence(self.page.title, ""),
+            nearest=await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
+            **await self.says(),
         )
 
     async def all_hidden(self, target: Target, count: int) -> SiteError:
-        """Return the error for matches that are all invisible."""
-        return SiteError(
+        return self.page_error(
             "target-not-found",
             f"{count} elements match {target}, and none of them is visible  (waited {self._deadline.waited():g} s)",
-            fix="correct the target, or have the step before show them",
-            evidence={"page": self.page.url, "waited": self._deadline.waited(), **await self.says()},
+            "correct the target, or have the step before show them",
+            **await self.says(),
         )
 
     async def _there(self, target: Target) -> bool:
@@ -232,8 +233,16 @@ class Diagnosis:
 
     async def says(self) -> dict[str, Json]:
         """Return the obvious signals of a failure: an error status of the server, and alerts of the page."""
-        said: dict[str, Json] = await self._evidence(lambda: _SAYS.on(self.page), {})
-        return {name: value for name, value in said.items() if value}
+        signs: dict[str, Any] = await self._evidence(self.signs, {})
+        said: dict[str, Json] = {"alert": signs["alert"]} if signs.get("alert") else {}
+        return said | ({"status": signs["status"]} if (signs.get("status") or 0) >= CLIENT_ERROR else {})
+
+    async def signs(self) -> dict[str, Json]:
+        """Return ``status`` of the document, its ``alert`` and ``headings``, ``password`` (a password field is shown), ``front``, ``busy``.
+
+        ``front`` covers the page: its ``role``, ``name`` and ``text``, and ``modal`` if it is a dialog; null if nothing does.
+        """
+        return await _SIGNS.on(self.page)
 
     async def demand_answer(self, what: object) -> None:
         """Raises SiteError ``error-page`` if the document is an error of the server: it proves nothing about what is missing on it."""
@@ -263,11 +272,12 @@ class Diagnosis:
             known: list[str] = await self._evidence(functools.partial(_KNOWN.of, around), [])
             where = f" in frame {way[depth - 1]}" if depth else ""
             waited = self._deadline.waited()
-            return SiteError(
+            return self.page_error(
                 "target-ambiguous" if count else "target-not-found",
                 f"{count or 'no'} frame{'s match' if count else ' matches'} {wanted}{where}  (waited {waited:g} s)",
-                fix="correct `frame`: a name, a CSS selector of the frame element, or a glob of its address",
-                evidence={"page": self.page.url, "waited": waited, "frame": wanted, "frames": known},
+                "correct `frame`: a name, a CSS selector of the frame element, or a glob of its address",
+                frame=wanted,
+                frames=known,
             )
         return None
 
@@ -281,7 +291,6 @@ class Diagnosis:
         return target
 
     async def rule_failed(self, rule: Rule, look: rules.RuleCheck) -> RunOpsError:
-        """Return the error for a rule that does not hold; ``look`` is its last check."""
         subject = subject_of(rule)
         if subject is not None and look.matches > 1 and rule.kind != "count":
             settled = await self._evidence(lambda: self._settle(subject), None)
@@ -313,7 +322,6 @@ class Diagnosis:
 
 
 def _url_fix(pattern: str, url: str) -> str:
-    """Return the fix for an address rule: authors seldom know which parts of an address count."""
     if (meant := with_query(pattern)) is not None:
         return f"without `?` in the glob the query does not count: write `{meant}`"
     parts = [name for mark, name in (("?", "query"), ("#", "fragment")) if mark in url and mark not in pattern]
@@ -327,12 +335,10 @@ def _url_fix(pattern: str, url: str) -> str:
 
 
 def subject_of(rule: Rule) -> Target | None:
-    """Return the element that a rule is about."""
     return rule.visible or rule.hidden or rule.target
 
 
 def field_ambiguous(fields: Sequence[FieldSource], cell: dict[str, int]) -> SiteError:
-    """Return the error for a field that a row has more than once."""
     css, row = fields[cell["index"]].css, cell["number"] + 1
     return SiteError(
         "field-ambiguous",

@@ -53,14 +53,7 @@ _DESCRIBE = isolated_world.Script[list[str]](
 
 def goal(target: Target) -> str:
     """Return the text that identifies the target on the page; empty for css, xpath and a bare role."""
-    return next(
-        (
-            text
-            for text in (target.name, target.label, target.placeholder, target.text, target.alt, target.title)
-            if text
-        ),
-        "",
-    )
+    return target.name or target.label or target.placeholder or target.text or target.alt or target.title or ""
 
 
 def parse(snapshot: str) -> list[tuple[str, str]]:
@@ -112,12 +105,12 @@ async def candidates(page: Page, target: Target) -> list[str]:
     return list(dict.fromkeys(found))[:MOST]
 
 
-async def told_apart(page: Page, found: Locator, candidates: list[str]) -> None:
-    """Put a line for each of the elements that match into ``candidates``, at most five: a target that finds only that one.
+async def distinguish(page: Page, found: Locator, candidates: list[str]) -> None:
+    """Add to ``candidates``, for at most five matching elements, a target that finds only that one.
 
-    Where only its place among its like tells it apart, or nothing does, the line says what the element is and what its row or card holds.
+    If only its index does, or nothing, the line describes the element and its row or card.
     """
-    candidates += await described(found)
+    candidates += await _DESCRIBE.of_all(found, MOST)
 
     async def improve(number: int) -> None:
         one, words = found.nth(number), candidates[number]
@@ -134,8 +127,3 @@ async def told_apart(page: Page, found: Locator, candidates: list[str]) -> None:
             await handle.dispose()
 
     await asyncio.gather(*map(improve, range(len(candidates))))
-
-
-async def described(found: Locator) -> list[str]:
-    """Describe the matching elements, one line each, with the text of their row or card; at most five."""
-    return await _DESCRIBE.of_all(found, MOST)

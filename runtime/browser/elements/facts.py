@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-
-from typing_extensions import TypedDict
 
 from runtime.browser.elements import text_match
 
@@ -34,10 +31,7 @@ FACTS = (
 """
     + NAMING
     + r"""
-  const named = (node) => {
-    const tag = node.localName;
-    return [...classes(node).map((each) => `${tag}.${CSS.escape(each)}`)];
-  };
+  const named = (node) => classes(node).map((each) => `${node.localName}.${CSS.escape(each)}`);
   const textsOf = (around) => {
     const texts = [];
     const walk = (node) => {
@@ -154,7 +148,7 @@ FACTS = (
   };
 }"""
 )
-"""JavaScript: all facts of an element, as ``facts`` reads them."""
+"""JavaScript: all facts of an element, in the shape of ``Facts``."""
 
 
 IDENTITY = (
@@ -183,8 +177,6 @@ IDENTITY = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """A row, list item or article around the element."""
-
     role: str
     texts: tuple[str, ...]
     """Short texts in it, in the order of the page."""
@@ -200,10 +192,9 @@ class Caption:
 
     @property
     def css(self) -> str:
-        """CSS that finds the element by the text."""
-        before, text, behind = self.way
+        before, text, after = self.way
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'{before}"{escaped}"{behind}'
+        return f'{before}"{escaped}"{after}'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -251,89 +242,3 @@ class Facts:
     beside: tuple[Caption, ...] = ()
     frames: tuple[str, ...] = ()
     """Frames that lead to it, outermost first, each as a target names it."""
-
-
-class ToldCaption(TypedDict):
-    """A caption, as ``FACTS`` returns it."""
-
-    text: str
-    way: tuple[str, str, str]
-
-
-class ToldRow(TypedDict):
-    """A row, as ``FACTS`` returns it."""
-
-    role: str
-    texts: list[str]
-
-
-class ToldArea(TypedDict):
-    """A part of the page, as ``FACTS`` returns it."""
-
-    tag: str
-    role: str
-    name: str
-    css: list[str]
-    heading: ToldCaption | None
-    texts: list[str]
-
-
-class ElementFacts(TypedDict):
-    """Facts of an element, as ``FACTS`` returns them."""
-
-    tag: str
-    type: str
-    test_id: str
-    id: str
-    name: str
-    placeholder: str
-    title: str
-    alt: str
-    labels: list[str]
-    text: str
-    checked: bool | None
-    classes: list[str]
-    data: list[str]
-    link: str
-    rows: list[ToldRow]
-    areas: list[ToldArea]
-    beside: list[ToldCaption]
-
-
-def facts(told: ElementFacts, frames: Sequence[str] = ()) -> Facts:
-    """Convert the answer of ``FACTS`` about an element in these frames."""
-    return Facts(
-        tag=told["tag"],
-        type=told["type"],
-        test_id=told["test_id"],
-        id=told["id"],
-        name=told["name"],
-        placeholder=told["placeholder"],
-        title=told["title"],
-        alt=told["alt"],
-        labels=tuple(told["labels"]),
-        text=told["text"],
-        checked=told["checked"],
-        classes=tuple(told["classes"]),
-        data=tuple(told["data"]),
-        link=told["link"],
-        rows=tuple(Row(each["role"], tuple(each["texts"])) for each in told["rows"]),
-        areas=tuple(_area(each) for each in told["areas"]),
-        beside=tuple(filter(None, map(_caption, told["beside"]))),
-        frames=tuple(frames),
-    )
-
-
-def _area(told: ToldArea) -> Area:
-    return Area(
-        told["tag"],
-        told["role"],
-        told["name"],
-        tuple(told["css"]),
-        _caption(told["heading"]),
-        tuple(told["texts"]),
-    )
-
-
-def _caption(told: ToldCaption | None) -> Caption | None:
-    return Caption(told["text"], told["way"]) if told is not None else None

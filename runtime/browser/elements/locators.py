@@ -44,11 +44,11 @@ def frame_selector(wanted: str) -> str:
     address = None
     if wanted.startswith(("**", "/", "http://", "https://")):
         address = glob(f"*://*{wanted}" if wanted.startswith("/") else wanted).pattern
-    return selector(wanted, address)
+    said = json.dumps({"wanted": wanted, "address": address, "query": "?" in wanted})
+    return f"{NAME}={urllib.parse.quote(said, safe='')}"
 
 
 def narrow(found: Locator, target: Target) -> Locator:
-    """Apply the target's ``has_text`` and ``nth`` to ``found``."""
     if target.has_text is not None:
         text = text_match.pattern(target.has_text, exact=bool(target.exact))
         found = found.locator(f"{text_match.ENGINE_NAME}={urllib.parse.quote(text, safe='')}")
@@ -116,11 +116,18 @@ def glob(pattern: str) -> re.Pattern[str]:
 NAME = "runops-frame"
 
 
-ENGINE = """(() => {
+FRAMES = """
   const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((element) => [
     ...(element.matches('iframe, frame') ? [element] : []),
     ...(element.shadowRoot ? frames(element.shadowRoot) : []),
   ]);
+"""
+"""JavaScript: all frame elements below a root."""
+
+ENGINE = (
+    "(() => {"
+    + FRAMES
+    + """
   const queryAll = (root, body) => {
     const {wanted, address, query} = JSON.parse(decodeURIComponent(body));
     const all = frames(root);
@@ -135,22 +142,17 @@ ENGINE = """(() => {
   };
   return {query: (root, body) => queryAll(root, body)[0] ?? null, queryAll};
 })()"""
+)
 """Tries the name before CSS: ``payment`` is a name, and also a selector that matches nothing."""
 
 
-KNOWN = """(root) => {
-  const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((element) => [
-    ...(element.matches('iframe, frame') ? [element] : []),
-    ...(element.shadowRoot ? frames(element.shadowRoot) : []),
-  ]);
+KNOWN = (
+    "(root) => {"
+    + FRAMES
+    + """
   return frames(root).slice(0, 10).map((frame) =>
     [frame.name && `name="${frame.name}"`, frame.id && `id="${frame.id}"`, frame.src && `src="${frame.src.split('?')[0]}"`]
       .filter(Boolean).join(' ') || 'a frame without name or address');
 }"""
+)
 """JavaScript: one line for each frame of a document."""
-
-
-def selector(wanted: str, address: str | None) -> str:
-    """Return the selector of a frame element; ``address`` is the regular expression of its whole address, if it has one."""
-    said = json.dumps({"wanted": wanted, "address": address, "query": "?" in wanted})
-    return f"{NAME}={urllib.parse.quote(said, safe='')}"

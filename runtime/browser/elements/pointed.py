@@ -1,7 +1,8 @@
-"""An element of the page as it is now: what is known of it, and which targets match it."""
+"""An element of the page as it is now: its facts, and the targets that match it."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TypeVar
 
 from playwright.async_api import ElementHandle, Error, Frame, Page
@@ -18,11 +19,9 @@ _IDENTITY = isolated_world.Script[str]("(element) => {" + element_facts.IDENTITY
 
 
 _FRAME = isolated_world.Script[str](
-    r"""(element) => {
-  const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((each) => [
-    ...(each.matches('iframe, frame') ? [each] : []),
-    ...(each.shadowRoot ? frames(each.shadowRoot) : []),
-  ]);
+    "(element) => {"
+    + locators.FRAMES
+    + r"""
   const all = frames(element.ownerDocument), only = (fits) => all.filter(fits).length === 1;
   if (element.name && !/^(\*\*|\/|https?:)/.test(element.name) && only((each) => each.name === element.name)) return element.name;
   const bare = (frame) => (frame.src || '').split(/[?#]/)[0];
@@ -48,13 +47,13 @@ _FRAME = isolated_world.Script[str](
 }""",
     str,
 )
-"""JavaScript: what finds a frame among those of its document: its name, a glob of its address, or CSS."""
+"""JavaScript: a frame as a target names it: its name, a glob of its address, or CSS."""
 
 
 _PLACES = isolated_world.Script[tuple[int, int]]("(all, other) => [all.length, all.indexOf(other)]", tuple[int, int])
 
 
-_FACTS = isolated_world.Script[element_facts.ElementFacts](element_facts.FACTS, element_facts.ElementFacts)
+_FACTS = isolated_world.Script[Facts](element_facts.FACTS, Facts)
 
 
 _SAID = isolated_world.Script[str](
@@ -70,17 +69,15 @@ _SAID = isolated_world.Script[str](
 
 
 class Pointed:
-    """An element of the page as it is now."""
-
     def __init__(self, page: Page, handle: ElementHandle, facts: Facts) -> None:
         self.facts = facts
         self._page = page
         self._handle = handle
         self._held: str | None = None
-        """What the element is called where scripts run."""
+        """Name of the element in the world of our scripts."""
 
     async def places(self, target: Target) -> tuple[int, int]:
-        """How many elements match the target now, and which of them it is, from 0; -1 where it is none of them."""
+        """Return the number of elements that match the target now and the index of this one, from 0; -1 if it is none of them."""
         try:
             if self._held is None:
                 self._held = await isolated_world.hold(self._handle)
@@ -90,31 +87,29 @@ class Pointed:
             return 0, -1
 
     async def identity(self) -> str:
-        """Who it is, told by what it and its row say: the same in another document that shows the same."""
+        """Return an identity by the texts of the element and its row: the same in another document that shows the same."""
         return await _IDENTITY.at(self._handle)
 
     async def asked(self, script: isolated_world.Script[Answer]) -> Answer:
-        """What a script, a function of the element, tells of it."""
         return await script.at(self._handle)
 
     async def said(self) -> str:
-        """What the element says, white space folded; of a field what it holds, of a password nothing."""
+        """Return the text of the element, white space folded; the value of a field; nothing for a password."""
         return await _SAID.at(self._handle)
 
 
 async def of(page: Page, handle: ElementHandle) -> Pointed:
-    """Read what is known of the element. Raises Playwright's Error where it is gone."""
+    """Read the facts of the element. Raises Playwright's Error if it is gone."""
     found = await _FACTS.at(handle)
     frames: list[str] = []
     frame = await handle.owner_frame()
     while frame is not None and frame.parent_frame is not None:
         frames.insert(0, await _frame(frame))
         frame = frame.parent_frame
-    return Pointed(page, handle, element_facts.facts(found, frames))
+    return Pointed(page, handle, dataclasses.replace(found, frames=tuple(frames)))
 
 
 async def _frame(frame: Frame) -> str:
-    """What a target calls the frame."""
     element = await frame.frame_element()
     try:
         return await _FRAME.at(element)

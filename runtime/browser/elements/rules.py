@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NotRequired
 
-from playwright.async_api import Locator, Page
-from typing_extensions import TypedDict
+from playwright.async_api import Page
 
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -18,29 +16,12 @@ from runtime.browser.playwright_errors import short
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """Result of one check of a rule."""
-
     holds: bool
     wanted: Json
     seen: Json
     """Value on the page; None if the element is missing."""
     matches: int = 1
     """Number of elements that match the rule's target."""
-
-
-class Saw(TypedDict):
-    """Result of one check in the page."""
-
-    count: int
-    seen: str | bool | None
-    found: NotRequired[bool]
-
-
-class TextCheck(TypedDict):
-    """A text of the document, and whether the wanted text was found in it."""
-
-    seen: str
-    found: bool
 
 
 STATES = """
@@ -56,13 +37,13 @@ STATES = """
 """
 """JavaScript: visibility, `enabled` and `checked` as Playwright defines them, so that a rule agrees with a click."""
 
-_LOOK = isolated_world.Script[Saw](
+_LOOK = isolated_world.Script[tuple[int, str | bool | None, bool]](
     "(elements, {kind, pattern}) => {"
     + text_match.SEEN
     + STATES
     + r"""
-  if (kind === 'hidden') return {count: elements.length, seen: elements.some(visible) ? 'visible' : 'hidden'};
-  if (elements.length !== 1) return {count: elements.length, seen: null};
+  if (kind === 'hidden') return [elements.length, elements.some(visible) ? 'visible' : 'hidden', false];
+  if (elements.length !== 1) return [elements.length, null, false];
   const element = elements[0];
   const look = {
     visible: () => (visible(element) ? 'visible' : 'hidden'),
@@ -73,19 +54,19 @@ _LOOK = isolated_world.Script[Saw](
     enabled: () => enabled(element),
   };
   const what = look[kind]();
-  return {count: 1, seen: what, found: kind === 'text' && new RegExp(pattern, 'v').test(what)};
+  return [1, what, kind === 'text' && new RegExp(pattern, 'v').test(what)];
 }""",
-    Saw,
+    tuple[int, str | bool | None, bool],
 )
 
-_LOOK_AT_PAGE = isolated_world.Script[TextCheck](
+_LOOK_AT_PAGE = isolated_world.Script[tuple[str, bool]](
     "({kind, pattern}) => {"
     + text_match.SEEN
     + """
   const text = folded(kind === 'title' ? Document.prototype.__lookupGetter__('title').call(document) : document.body ? seen(document.body) : '');
-  return {seen: text, found: new RegExp(pattern, 'v').test(text)};
+  return [text, new RegExp(pattern, 'v').test(text)];
 }""",
-    TextCheck,
+    tuple[str, bool],
 )
 
 
@@ -100,24 +81,20 @@ async def look(page: Page, rule: Rule, target: Target | None) -> RuleCheck:
     if target is None:
         wanted = rule.title if kind == "title" else rule.text
         assert wanted is not None
-        of_page = await _LOOK_AT_PAGE.on(page, {"kind": kind, "pattern": text_match.pattern(wanted, exact=rule.exact)})
-        return RuleCheck(of_page["found"], wanted, short(of_page["seen"], 300))
-    return await _look_at(locators.locator(page, target), rule, kind)
-
-
-async def _look_at(found: Locator, rule: Rule, kind: str) -> RuleCheck:
+        asked: Json = {"kind": kind, "pattern": text_match.pattern(wanted, exact=rule.exact)}
+        text, holds = await _LOOK_AT_PAGE.on(page, asked)
+        return RuleCheck(holds, wanted, short(text, 300))
+    found = locators.locator(page, target)
     if kind == "count":
         count = await found.count()
         return RuleCheck(count == rule.count, rule.count, count, count)
     pattern = text_match.pattern(rule.text, exact=rule.exact) if rule.text is not None else None
-    saw = await _LOOK.of_all(found, {"kind": kind, "pattern": pattern})
-    seen, count = saw["seen"], saw["count"]
+    count, seen, holds = await _LOOK.of_all(found, {"kind": kind, "pattern": pattern})
     if kind == "hidden":
         return RuleCheck(seen == "hidden", "hidden", seen)
     if kind == "visible":
         return RuleCheck(seen == "visible", "visible", seen, count)
     if kind == "text":
-        text = None if seen is None else short(str(seen), 300)
-        return RuleCheck(bool(saw.get("found")), rule.text, text, count)
+        return RuleCheck(holds, rule.text, None if seen is None else short(str(seen), 300), count)
     wanted = getattr(rule, kind)
     return RuleCheck(count == 1 and seen == wanted, wanted, seen, count)

@@ -69,12 +69,8 @@ POOR_ANCHOR = 0.6
 
 
 class Pointed(Protocol):
-    """An element of the page as it is now."""
-
     @property
-    def facts(self) -> Facts:
-        """Facts that the document states about it."""
-        ...
+    def facts(self) -> Facts: ...
 
     async def places(self, target: Target) -> tuple[int, int]:
         """Return the number of elements that match the target now and the index of this one, from 0; -1 if it is none of them."""
@@ -95,8 +91,6 @@ class Way:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Match:
-    """A target that matches the element now."""
-
     way: Way
     target: Target
     count: int
@@ -147,7 +141,6 @@ def ways(facts: Facts, role: str, name: str, usable: Callable[[str], bool]) -> l
 
 
 def ranked(found: Sequence[Way]) -> list[Way]:
-    """Sort the ways, the best first."""
     return sorted(found, key=lambda way: -way.worth)
 
 
@@ -158,7 +151,6 @@ def _ways(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 
 def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
-    """Yield ways by the names that people use."""
     named = _speaks(role) and 0 < len(name) <= LONGEST
     if role in FIELDS:
         if name and any(name in each and name != each for each in facts.labels):
@@ -179,7 +171,6 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 
 def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
-    """Yield ways by the markup of the document."""
     if facts.test_id:
         yield Way({"test_id": facts.test_id}, 90, "its test id")
     if PLAIN_ID.fullmatch(facts.id):
@@ -211,8 +202,7 @@ def anchored(
 ) -> Iterator[Way]:
     """Yield the ways ``alone``, each within a part of the page around the element, nearest parts first.
 
-    A part is a row or a card that its texts distinguish, or something with a name or a heading. ``anchor`` is the text to
-    find it by. It adds ways by the element's own name or caption, if that is the anchor.
+    ``anchor`` is the text to find the part by; an own name or caption of the element that equals it counts too.
     """
     if anchor is not None:
         yield from _called(alone, facts, anchor)

@@ -40,9 +40,8 @@ class ElementAccess:
         self._take(page)
 
     def _take(self, page: Page) -> None:
-        """Become the tab of ``page``."""
         self.page = page
-        self._diagnosis = Diagnosis(page, self._run, self._settled_now)
+        self.diagnosis = Diagnosis(page, self._run, self._settled_now)
 
     @property
     def _secret_typed(self) -> bool:
@@ -58,7 +57,7 @@ class ElementAccess:
             return target
         settled = await self._until(lambda: self._settled_now(target))
         if settled is None:
-            raise await self._diagnosis.missing(target)
+            raise await self.diagnosis.missing(target)
         return settled
 
     async def _settled_now(self, target: Target) -> Target | None:
@@ -122,7 +121,7 @@ class ElementAccess:
             async with self._deadline.limit():
                 return await self.dialogs.through(self._action(target, found, action, sends=sends))
         except TimeoutError:
-            raise self._diagnosis.silent("after") from None
+            raise self.diagnosis.silent("after") from None
 
     async def _action(
         self,
@@ -136,10 +135,10 @@ class ElementAccess:
             return await action(found, self._deadline.milliseconds())
         except Error as error:
             if not sends and playwright_errors.only_waited(error):
-                raise await self._diagnosis.failed(error, target, "before") from None
-            if playwright_errors.has_log(error) and await self._diagnosis.closed_alone(error):
+                raise await self.diagnosis.failed(error, target, "before") from None
+            if playwright_errors.has_log(error) and await self.diagnosis.closed_alone(error):
                 return None
-            raise await self._diagnosis.failed(error, target, "after") from None
+            raise await self.diagnosis.failed(error, target, "after") from None
 
     @contextlib.asynccontextmanager
     async def _asking(self, target: Target | None, phase: Phase = "before") -> AsyncGenerator[None]:
@@ -148,7 +147,7 @@ class ElementAccess:
             async with self._answering(phase=phase):
                 yield
         except Error as error:
-            raise await self._diagnosis.failed(error, target, phase) from None
+            raise await self.diagnosis.failed(error, target, phase) from None
 
     @contextlib.asynccontextmanager
     async def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AsyncGenerator[None]:
@@ -168,7 +167,7 @@ class ElementAccess:
             self.dialogs.refuse(phase)
             if (elsewhere := self.dialogs.elsewhere) is not None:
                 elsewhere.refuse(phase)
-            raise self._diagnosis.silent(phase) from None
+            raise self.diagnosis.silent(phase) from None
 
     async def _parsed(self) -> None:
         """Wait until the document is complete: half a table does not tell the number of its rows."""
@@ -198,5 +197,5 @@ class ElementAccess:
                     return await look()
             except Error as error:
                 if playwright_errors.kind_of(error) != "navigated" or self._deadline.over():
-                    raise await self._diagnosis.failed(error, target, "before") from None
+                    raise await self.diagnosis.failed(error, target, "before") from None
             await asyncio.sleep(PAUSES[0])

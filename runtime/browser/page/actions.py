@@ -106,12 +106,11 @@ class Actions(Downloads):
         except Late as error:
             if not playwright_errors.no_file_chooser(error):
                 raise
-            raise SiteError(
+            raise self.diagnosis.page_error(
                 "no-file-chooser",
                 f"{target} was clicked, and the page asked for no file (waited {self._deadline.waited():g} s)",
-                fix="point at the file field itself (`css: input[type=file]`, it may be hidden), or at what opens the chooser",
-                phase="after",
-                evidence={"page": self.page.url, "waited": self._deadline.waited()},
+                "point at the file field itself (`css: input[type=file]`, it may be hidden), or at what opens the chooser",
+                "after",
             ) from None
         if len(files) > 1 and not chooser.is_multiple():
             raise self._one_file_only(target, len(files), "after")

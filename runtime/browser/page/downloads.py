@@ -13,10 +13,9 @@ from collections.abc import AsyncGenerator, Generator
 
 from playwright.async_api import Error, Response
 
-from nodes.errors import RunOpsError, SiteError
+from nodes.errors import SiteError
 from nodes.pages import Delivery
 from nodes.targets import Target
-from nodes.values import Json
 from runtime.browser import origins, playwright_errors
 from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.devtools import downloads, origin_guard
@@ -50,7 +49,7 @@ class Downloads(Filled):
             answer = await self.page.goto(url, timeout=self._deadline.milliseconds())
         except Error as error:
             if not playwright_errors.became_download(error):
-                raise await self._diagnosis.not_loaded(error, url) from None
+                raise await self.diagnosis.not_loaded(error, url) from None
         else:
             if answer is not None and answer.status >= 400:
                 raise self._failed(url, _said(answer))
@@ -99,25 +98,16 @@ class Downloads(Filled):
         return incoming
 
     def _failed(self, what: str, why: str) -> SiteError:
-        return SiteError(
-            "download-failed",
-            f"no file came from {what}: {why} (waited {self._deadline.waited():g} s)",
-            fix="look at what the site answers there; a large file may need a larger `timeout`",
-            phase="after",
-            evidence=self._evidence_of(),
-        )
+        message = f"no file came from {what}: {why} (waited {self._deadline.waited():g} s)"
+        fix = "look at what the site answers there; a large file may need a larger `timeout`"
+        address = origins.without_query(self.page.url)
+        return self.diagnosis.page_error("download-failed", message, fix, "after", page=address)
 
-    def _none_began(self, what: str, why: str) -> RunOpsError:
-        return SiteError(
-            "no-download",
-            f"no download began from {what}: {why} (waited {self._deadline.waited():g} s)",
-            fix="look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
-            phase="after",
-            evidence=self._evidence_of(),
-        )
-
-    def _evidence_of(self) -> dict[str, Json]:
-        return {"page": origins.without_query(self.page.url), "waited": self._deadline.waited()}
+    def _none_began(self, what: str, why: str) -> SiteError:
+        message = f"no download began from {what}: {why} (waited {self._deadline.waited():g} s)"
+        fix = "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself"
+        address = origins.without_query(self.page.url)
+        return self.diagnosis.page_error("no-download", message, fix, "after", page=address)
 
 
 def _said(answer: Response) -> str:

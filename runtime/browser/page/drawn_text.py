@@ -47,8 +47,6 @@ class _Box(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Elements to paint over."""
-
     elements: list[int]
     """Backend ids of the covering elements."""
 
@@ -134,7 +132,6 @@ async def _owner(session: CDPSession, inner: CDPSession) -> int:
 async def _find(
     session: CDPSession, hide: Callable[[str], bool], *, canvases: bool, owners: Sequence[int] = ()
 ) -> Found:
-    """Return the elements to paint over in the documents of a session; ``owners`` are some of them."""
     taken = await _sent(session, "DOMSnapshot.captureSnapshot", computedStyles=_STYLES)
     found = [_Document(each, taken["strings"], hide).found(canvases, owners) for each in taken["documents"]]
     return Found([element for each in found for element in each.elements], any(each.bare for each in found))
@@ -168,8 +165,6 @@ async def _sent(session: CDPSession, method: str, **arguments: Any) -> dict[str,
 
 
 class _Document:
-    """One document of a snapshot."""
-
     def __init__(self, document: dict[str, Any], strings: list[str], hide: Callable[[str], bool]) -> None:
         self._strings, self._hide = strings, hide
         self._known: dict[str, bool] = {}
@@ -195,7 +190,6 @@ class _Document:
             self._styles += [(node, value, box) for value in values if "data:" in value]
 
     def found(self, canvases: bool, owners: Sequence[int]) -> Found:
-        """Return the elements to paint over in the document."""
         ids: list[int] = self._nodes["backendNodeId"]
         secret = [*self._secret(canvases), *((node, box) for node, box in self._boxes.items() if ids[node] in owners)]
         covers = [(node, self._cover(node, box)) for node, box in secret if box.seen]
@@ -224,7 +218,6 @@ class _Document:
                 yield node, box
 
     def _values(self, node: int) -> list[str]:
-        """Return the values of an element's attributes."""
         return [self._strings[each] for each in self._nodes["attributes"][node][1::2]]
 
     def _is_secret(self, text: str) -> bool:

@@ -33,14 +33,14 @@ DEEPEST = 50
 """Levels of a frame to observe: Playwright fails a few levels deeper. Elements to act on below them are listed without their place."""
 
 _OWN = re.compile(r"(?:f(\d+))?(x\d+)")
-_ToldFact = tuple[str | None, int] | tuple[str | None, int, str | None, str | None, str, bool, str, bool]
+_RawFact = tuple[str | None, int] | tuple[str | None, int, str | None, str | None, str, bool, str, bool]
 
 _REF = re.compile(r"(?:f\d+)?[ex]\d+")
 
 
-_Told = tuple[str, int, list[_ToldFact], list[tuple[str, str]], list[tuple[list[str | None], str, str]], bool]
+_FrameFacts = tuple[str, int, list[_RawFact], list[tuple[str, str]], list[tuple[list[str | None], str, str]], bool]
 
-_TOLD: pydantic.TypeAdapter[_Told | None] = pydantic.TypeAdapter(_Told | None)
+_FRAME_FACTS: pydantic.TypeAdapter[_FrameFacts | None] = pydantic.TypeAdapter(_FrameFacts | None)
 
 
 QUIET_SECONDS = 0.1
@@ -109,13 +109,13 @@ class Looking(ElementAccess):
         frames = sorted(frames, key=lambda frame: frame.parent_frame is not None)
         # A document keeps its first number, so a ref never names an element of another document later.
         first, self._documents = self._documents, self._documents + len(frames)
-        told = await asyncio.gather(
-            *(self._told(frame, number, marks=marks) for number, frame in enumerate(frames, first))
+        answers = await asyncio.gather(
+            *(self._read_frame(frame, number, marks=marks) for number, frame in enumerate(frames, first))
         )
         facts: list[Fact] = []
         seen_marks: list[Mark] = []
         looked: dict[int, Frame] = {}
-        for frame, each in zip(frames, told, strict=True):
+        for frame, each in zip(frames, answers, strict=True):
             if each is None:
                 return None
             _title, number, found_in, ghosts, marked, known = each
@@ -127,7 +127,7 @@ class Looking(ElementAccess):
             facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
             facts += [Fact(ref, "", ghost=text, framed=framed) for ref, text in ghosts]
             seen_marks += [Mark(tuple(refs), mark, text) for refs, mark, text in marked]
-        title: str = told[0][0] if told[0] is not None else ""
+        title: str = answers[0][0] if answers[0] is not None else ""
         self._looked = looked
         observation = Observation.read(snapshot, self.page.url, title, facts, seen_marks)
         if found is None:
@@ -139,14 +139,14 @@ class Looking(ElementAccess):
         alone = sound(await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
         return Observation.read(alone, self.page.url, title, facts, seen_marks)
 
-    async def _told(self, frame: Frame, number: int, *, marks: bool) -> _Told | None:
+    async def _read_frame(self, frame: Frame, number: int, *, marks: bool) -> _FrameFacts | None:
         """Read what the snapshot lacks of a frame: title and number of its document, facts, ghosts, ``marks``; None if it went away.
 
         ``number`` becomes the document's number if it has none yet.
         """
         asked = f"{selectors.NAME}=facts {number}{' marks' if marks else ''}"
         try:
-            told = await frame.locator(asked).text_content(timeout=self._deadline.milliseconds())
+            answer = await frame.locator(asked).text_content(timeout=self._deadline.milliseconds())
         except Error as error:
             if frame.is_detached() or (
                 frame.parent_frame is not None and playwright_errors.kind_of(error) == "navigated"
@@ -156,13 +156,12 @@ class Looking(ElementAccess):
                 raise isolated_world.unreadable(error.message, self.page.url) from None
             raise
         try:
-            return _TOLD.validate_python(sound_json(json.loads(told or "null")))
+            return _FRAME_FACTS.validate_python(sound_json(json.loads(answer or "null")))
         except ValueError:
             raise isolated_world.unreadable(isolated_world.ANOTHER_SHAPE, self.page.url) from None
 
     @contextlib.asynccontextmanager
     async def pointed(self, ref: str) -> AsyncGenerator[elements_pointed.Pointed]:
-        """Yield an element by its ref from the last observation. Raises SiteError ``ref-gone``."""
         located = await self.by_ref(ref)
         async with self._asking(None):
             handle = await located.element_handle(timeout=self._deadline.milliseconds())
@@ -216,10 +215,10 @@ class Looking(ElementAccess):
             context.remove_listener("requestfailed", ended)
 
 
-def _fact(told: _ToldFact, prefix: str, *, framed: bool) -> Fact:
+def _fact(raw: _RawFact, prefix: str, *, framed: bool) -> Fact:
     """Convert a fact of the page's script: ref, own number, and if the snapshot lacks it: within, role, name, password, error, shown."""
-    own = f"{prefix}x{told[1]}"
-    if len(told) == 2:
-        return Fact(told[0], own)
-    ref, _number, within, role, name, password, error, shown = told
+    own = f"{prefix}x{raw[1]}"
+    if len(raw) == 2:
+        return Fact(raw[0], own)
+    ref, _number, within, role, name, password, error, shown = raw
     return Fact(ref, own, within, role, name, password, error, shown=shown, framed=framed)

@@ -190,10 +190,10 @@ class Reads(Pictures, Looking):
         rows = await self._until(look, target)
         if rows is None:
             if every and not seen:
-                raise await self._diagnosis.all_hidden(target, every)
-            raise await self._diagnosis.missing(target, wanted=least, seen=seen)
+                raise await self.diagnosis.all_hidden(target, every)
+            raise await self.diagnosis.missing(target, wanted=least, seen=seen)
         if not rows:
-            await self._diagnosis.demand_answer(target)
+            await self.diagnosis.demand_answer(target)
         return [[_cell(cell, fields) for cell in row] for row in rows]
 
     async def attribute(self, target: Target, name: str) -> str | None:
@@ -217,7 +217,7 @@ class Reads(Pictures, Looking):
             if settled is not None:
                 tables = await _TABLE.of_all(locators.locator(self.page, settled))
             if len(tables) > 1:
-                raise await self._diagnosis.ambiguous(settled or target, "before")
+                raise await self.diagnosis.ambiguous(settled or target, "before")
             seen = len(tables[0]["rows"]) if tables else 0
             if not tables and not least:
                 return {"head": [], "rows": []}
@@ -226,19 +226,15 @@ class Reads(Pictures, Looking):
 
         table = await self._until(look, target)
         if table is not None and "tag" not in table and not table["rows"]:
-            await self._diagnosis.demand_answer(target)
+            await self.diagnosis.demand_answer(target)
         if table is None:
             if seen or not await self.count(target):
-                raise await self._diagnosis.missing(target, wanted=least, seen=seen)
-            raise SiteError(
+                raise await self.diagnosis.missing(target, wanted=least, seen=seen)
+            raise self.diagnosis.page_error(
                 "target-not-found",
                 f"{target} has no row (waited {self._deadline.waited():g} s)",
-                fix="if there may be no row, write `min: 0`; else look at the page, and correct the target",
-                evidence={
-                    "page": self.page.url,
-                    "waited": self._deadline.waited(),
-                    **await self._diagnosis.says(),
-                },
+                "if there may be no row, write `min: 0`; else look at the page, and correct the target",
+                **await self.diagnosis.says(),
             )
         if "tag" in table:
             raise SiteError(
@@ -257,7 +253,7 @@ class Reads(Pictures, Looking):
 
         count = await self._read(target, look)
         if not count:
-            await self._diagnosis.demand_answer(target)
+            await self.diagnosis.demand_answer(target)
         return count
 
     async def wait_for(self, rule: Rule) -> None:
@@ -276,7 +272,7 @@ class Reads(Pictures, Looking):
         # A condition over values does not change by waiting.
         held = await (look() if rule.kind == "expr" else self._until(look, subject_of(rule)))
         if not held:
-            raise await self._diagnosis.rule_failed(rule, last)
+            raise await self.diagnosis.rule_failed(rule, last)
 
     async def holds(self, rule: Rule) -> bool:
         return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
@@ -292,7 +288,7 @@ class Reads(Pictures, Looking):
             seen = rules.RuleCheck(for_nothing, None, None, 0)
         else:
             seen = await rules.look(self.page, rule, settled)
-        if seen.holds and for_nothing and (status := await self._diagnosis.broken()) is not None:
+        if seen.holds and for_nothing and (status := await self.diagnosis.broken()) is not None:
             # A missing element on a server error page proves nothing.
             return rules.RuleCheck(False, seen.wanted, f"an error of the server ({status})")
         return seen

@@ -12,13 +12,12 @@ from typing import Any, Literal
 from playwright.async_api import BrowserContext, Dialog, Error, Page
 from typing_extensions import override
 
-from nodes.errors import AuthorError, LogError, RunOpsError, SiteError
+from nodes.errors import AuthorError, LogError, SiteError
 from nodes.pages import ElementAction
 from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, origins, playwright_errors, playwright_internals
-from runtime.browser.diagnosis import page_signals
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS
 from runtime.browser.elements import text_match
 from runtime.browser.page import actions, reads
@@ -100,7 +99,7 @@ class Tab(actions.Actions, reads.Reads):
         self.dialogs.refuse()
 
     async def signs(self) -> dict[str, Json]:
-        return await self._read(None, lambda: page_signals.of(self.page))
+        return await self._read(None, self.diagnosis.signs)
 
     @contextlib.asynccontextmanager
     async def beside(self, seconds: float) -> AsyncGenerator[Tab]:
@@ -165,10 +164,9 @@ class Tab(actions.Actions, reads.Reads):
         self._run.begin(self.page, driver_waits=True)
 
     async def _put_in_address(self, url: str) -> bool:
-        """Set the address of the present document to ``url`` if only the part after ``#`` differs: a reload then loads it anew.
+        """Set the address of the present document to ``url``, unnoticed by its scripts, if only the part after ``#`` differs.
 
-        The page does not notice, so none of its scripts acts on the address, and ``back`` leads to the same page as before.
-        An answer to a form loses that property and loads like any address.
+        A reload then loads it anew; an answer to a form loads like any address.
         """
         self.dialogs.refuse()
         if origins.origin(url) != origins.origin(self.page.url):
@@ -231,7 +229,7 @@ class Tab(actions.Actions, reads.Reads):
                 there = self.page.wait_for_url(_no_error_page, timeout=self._deadline.milliseconds())
                 await self.dialogs.through(there)
         except Error as error:
-            raise await self._diagnosis.not_loaded(error, url) from None
+            raise await self.diagnosis.not_loaded(error, url) from None
         finally:
             self.dialogs.leaving = False
         return self.page.url
@@ -245,24 +243,12 @@ class Tab(actions.Actions, reads.Reads):
         async with self._tabs.opening(name, self):
             yield
 
-    async def wait_on(self, seconds: float, late: Callable[[], RunOpsError]) -> None:
-        """Wait a little for an event outside the page; raise what happened instead, or ``late()`` when the time is up."""
-        if refused := self._run.refusal():
-            raise refused
-        self.dialogs.refuse("after")
-        if self._deadline.over():
-            raise late()
-        await asyncio.sleep(seconds)
-
-    def waited(self) -> float:
-        return self._deadline.waited()
-
     async def asked(self, text: str | None) -> str:
         try:
             async with asyncio.timeout(self._deadline.left()):
                 message = await self.dialogs.wait()
         except TimeoutError:
-            raise self._diagnosis.no_dialog() from None
+            raise self.diagnosis.no_dialog() from None
         if text is not None and not text_match.contains(message, text):
             raise SiteError(
                 "dialog-differs",
@@ -281,7 +267,7 @@ class Tab(actions.Actions, reads.Reads):
         except TimeoutError:
             pass
         except Error as error:
-            raise await self._diagnosis.failed(error, None, "after") from None
+            raise await self.diagnosis.failed(error, None, "after") from None
         await self._tabs.record_again()
 
     async def ready(self, target: Target, action: ElementAction) -> None:
@@ -295,7 +281,7 @@ class Tab(actions.Actions, reads.Reads):
             # The last check may exceed the deadline: its answer counts.
             while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
                 if self._deadline.over():
-                    raise self._diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
+                    raise self.diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
                 await asyncio.sleep(PAUSES[-1])
 
     async def click(self, target: Target) -> None:
@@ -425,7 +411,6 @@ class Tabs:
         )
 
     async def resume(self, names: Mapping[str, Page], current: Page) -> None:
-        """Set names and current tab after the tabs were opened again."""
         self.begin(names, current)
         await self._record()
 
@@ -490,13 +475,22 @@ class Tabs:
 
     @contextlib.asynccontextmanager
     async def opening(self, name: str, opener: Tab) -> AsyncGenerator[None]:
-        """Wait for the tab that the action in the block opens, at once or later, and name it. Raises SiteError ``no-tab-opened``."""
         arrived: list[Page] = []
         self._arrivals.append(arrived)
         try:
             yield
             while (page := self._first(arrived, opener.page)) is None:
-                await opener.wait_on(LOOK_SECONDS, lambda: self._unopened(name, opener))
+                if refused := self._run.refusal():
+                    raise refused
+                opener.dialogs.refuse("after")
+                if self._run.deadline.over():
+                    raise opener.diagnosis.page_error(
+                        "no-tab-opened",
+                        f"no tab opened that could be called `{name}` (waited {self._run.deadline.waited():g} s)",
+                        "look whether the step opens a tab at all; if it does so late, give it a larger `timeout`",
+                        "after",
+                    )
+                await asyncio.sleep(LOOK_SECONDS)
         finally:
             self._arrivals.remove(arrived)
         self._names.pop(name, None)
@@ -507,16 +501,6 @@ class Tabs:
     def _first(self, arrived: list[Page], opener: Page) -> Page | None:
         """Return the tab that the action opened. A tab whose opener is already closed may also be the one."""
         return next((page for page in arrived if self._openers.get(page, opener) is opener), None)
-
-    def _unopened(self, name: str, opener: Tab) -> SiteError:
-        waited = opener.waited()
-        return SiteError(
-            "no-tab-opened",
-            f"no tab opened that could be called `{name}` (waited {waited:g} s)",
-            fix="look whether the step opens a tab at all; if it does so late, give it a larger `timeout`",
-            phase="after",
-            evidence={"page": opener.url, "waited": waited},
-        )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
