@@ -98,7 +98,7 @@ class Toolbox(ModelTools):
             return page_text.fenced(state_paths.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
-            raise session_variables.unknown(key, list(values), self._subject.lacks(key))
+            raise session_variables.unknown(key, list(values), self._subject.missing_value(key))
         return page_text.fenced("\n".join(session_variables.told(within)))
 
     def _variable(self, arguments: dict[str, Json]) -> str:
