@@ -100,7 +100,11 @@ class SubagentCall(Toolset):
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         word = self.word(arguments)
         if not word:
-            refusal = _no_task(self.tool.name).as_json()
+            refusal = ModelError(
+                "tool-arguments",
+                f"the arguments do not fit `{self.tool.name}`: task: it says nothing",
+                fix="call it again, with what to find",
+            ).as_json()
             return turn.Outcome(call_checks.told(refusal), error=refusal)
         call = entries.Call(
             thread=place.thread,
@@ -198,7 +202,7 @@ class Subagent:
         )
         self._turns = turn.Turns(
             self._exchanges,
-            _Behind(frame, before),
+            _FrameAfter(frame, before),
             self.config,
             writer,
             turn.TurnOptions(call.path, self._thread, of.tool.name),
@@ -246,7 +250,7 @@ class Subagent:
         return limits.model_copy(update={"strategy": "clean", **left})
 
 
-class _Behind(turn.Frame):
+class _FrameAfter(turn.Frame):
     def __init__(self, frame: turn.Frame, before: tuple[Item, ...]) -> None:
         self._frame, self._before = frame, before
 
@@ -254,14 +258,6 @@ class _Behind(turn.Frame):
     async def request(self, model: str) -> Request:
         request = await self._frame.request(model)
         return dataclasses.replace(request, items=(*self._before, *request.items))
-
-
-def _no_task(name: str) -> ModelError:
-    return ModelError(
-        "tool-arguments",
-        f"the arguments do not fit `{name}`: task: it says nothing",
-        fix="call it again, with what is to be found out",
-    )
 
 
 def interrupted() -> ModelError:
