@@ -43,10 +43,10 @@ FAULTS: tuple[Fault, ...] = ("late", "slow", "lost", "refused", "error", "failed
 
 UNTAKEN = frozenset({"refused", "failed"})
 
-LATE_SECONDS = 8.0
+LATE_SECONDS = 5.0
 """How long an answer is late: longer than any step waits."""
 
-SLOW_SECONDS = 4.0
+SLOW_SECONDS = 2.5
 """How long an order is worked on before it is taken: longer than a step waits for an answer, and then once more."""
 
 FORM = "form id=f method=post enctype='multipart/form-data' action=/order/{ref}"
@@ -221,7 +221,7 @@ CONFIRM = (
     "{id: count, type: browser_query, query: text, target: {test_id: count}, as: number}]}"
 )
 
-SECONDS = 1.5
+SECONDS = 1.0
 """How long a step waits."""
 
 
@@ -382,7 +382,7 @@ def wrong(lived: Iterable[Lived]) -> dict[str, list[str]]:
     return {str(each.case): found for each in lived if (found := list(each.wrong()))}
 
 
-async def side_by_side(cases: Iterable[Case], live: Callable[[Case], Awaitable[_T]], at_once: int = 6) -> list[_T]:
+async def side_by_side(cases: Iterable[Case], live: Callable[[Case], Awaitable[_T]], at_once: int = 9) -> list[_T]:
     """Run cases, so many side by side: they mostly wait."""
     room, one_drag = asyncio.Semaphore(at_once), asyncio.Semaphore()
 

@@ -78,14 +78,6 @@ class About(subject.Subject):
     def directive(self) -> str | None:
         return "RUN_DIRECTIVE\nThe run has failed."
 
-    @override
-    def state(self, path: str) -> str | None:
-        return None
-
-    @override
-    def items(self) -> Sequence[window.WindowItem]:
-        return ()
-
 
 class Client:
     """Asks a function instead of a server, and holds every request against the rules of the API."""

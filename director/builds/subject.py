@@ -92,7 +92,7 @@ class BuildSubject(DraftSubject):
         return {**super().variables(), **inputs, **self._build.bench.values()}
 
     @override
-    def lacks(self, name: str) -> tuple[str, str] | None:
+    def missing_value(self, name: str) -> tuple[str, str] | None:
         draft = self._state.draft
         place = draft.loaded.places.get(name) if draft is not None else None
         if place is None:
@@ -101,7 +101,7 @@ class BuildSubject(DraftSubject):
         if state == "done":
             return "it yields nothing, or what it yielded held a secret", "read something else"
         if state is not None and not state.startswith("stale"):
-            return "it was passed by", "see its `when`, and what it reads"
+            return "it was skipped", "see its `when`, and what it reads"
         return state or "it was not executed by itself yet", f'execute_nodes "{name}", or `run_draft`'
 
     @override

@@ -165,8 +165,7 @@ class BuildScreen(Screen):
         self._steps: plain.Plain | None = None
         self._turn = 0
         self._clock = clock
-        self._model: tuple[str, float] | None = None  # the pending request of a model, and its start
-        self._tool: tuple[str, float] | None = None
+        self._pending: tuple[str, float] | None = None  # the tool or the request that is awaited, and its start
         self._waited_at = clock()  # time of the last line about a wait
         self._overwrites = False  # True if the last line on the terminal is one about a wait
         self._timer: asyncio.TimerHandle | None = None
@@ -187,8 +186,8 @@ class BuildScreen(Screen):
     @override
     def waiting(self, what: str) -> None:
         super().waiting(what)
-        since = self._model[1] if self._model is not None else self._clock()
-        self._model = (f"waiting: {what}", since)
+        since = self._pending[1] if self._pending is not None else self._clock()
+        self._pending = (f"waiting: {what}", since)
         if not self.quiet and self._timer is None:
             try:
                 self._schedule(asyncio.get_running_loop())
@@ -197,17 +196,17 @@ class BuildScreen(Screen):
 
     @override
     def failed(self, error: RunOpsError) -> None:
-        self._model = self._tool = None
+        self._pending = None
 
     @override
     def called(self, path: str, name: str, arguments: str) -> None:
-        self._model, self._tool = None, (name, self._clock())
+        self._pending = name, self._clock()
         told = "  ".join(filter(None, (name, _about(arguments))))
         self.say(f">   {cut(one_line(told), WIDE)}", DIM)
 
     @override
     def done(self, path: str, told: str, *, failed: bool) -> None:
-        self._model = self._tool = None
+        self._pending = None
         if failed:
             self.say(f"error  {_depth(path)}{cut(one_line(told), TOLD)}", RED)
         else:
@@ -244,7 +243,7 @@ class BuildScreen(Screen):
 
     def asks(self, text: str) -> None:
         """Show that a person is asked, even if nothing else is shown."""
-        self._model = self._tool = None
+        self._pending = None
         self._erase()
         self.talk.line(harmless(text))
 
@@ -254,7 +253,7 @@ class BuildScreen(Screen):
         super().say(text, colour)
 
     def ends(self) -> None:
-        self._model = self._tool = None
+        self._pending = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -275,11 +274,11 @@ class BuildScreen(Screen):
             self.talk.line(text)
 
     def _under_way(self) -> tuple[str, float] | None:
-        if self._model is not None or self._tool is None or self._steps is None:
-            return self._model or self._tool
+        if self._pending is None or self._steps is None or self._pending[0].startswith("waiting: "):
+            return self._pending
         step = self._steps.progress.current
         if step is self._steps.progress.root:
-            return self._tool
+            return self._pending
         waits_for = step.waiting and f"waiting: {step.waiting}"
         return "  ".join(filter(None, (step.path, step.summary, waits_for))), step.since
 

@@ -36,7 +36,6 @@ Context = Literal["clean", "inherit"]
 
 
 class Delegation(subagents.SubagentCall):
-    name = NAME
     who = "delegate"
     turns = TURNS
     budget = BUDGET
@@ -45,35 +44,8 @@ class Delegation(subagents.SubagentCall):
         self, state: SessionState, listener: Listener, tools: Callable[[], ModelTools], *, clean: bool
     ) -> None:
         """``tools`` are those of the session, ``clean`` is the default of a call."""
-        super().__init__(state, listener)
+        super().__init__(state, listener, _tool(clean=clean), frozenset({"agent", "run"}))
         self._tools, self._clean = tools, clean
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        begins = (
-            "It sees nothing of this conversation: write a task that can be understood by itself, with every name and value that it needs"
-            if self._clean
-            else "It sees this conversation up to here"
-        )
-        other = "`inherit` to let it see this conversation" if self._clean else "`clean` to begin with the task alone"
-        task = "Self-contained: what is to be found out, and where." if self._clean else "What is to be found out."
-        fields: dict[str, dict[str, Json]] = {
-            "task": of(TEXT, task),
-            "context": {
-                "type": ["string", "null"],
-                "enum": ["inherit", "clean", None],
-                "description": f"{other}; null as said above.",
-            },
-            "reason": of(PERHAPS, "Why, in a sentence."),
-        }
-        description = f"Another model does a task that needs looking only, and answers. {begins}."
-        return toolbox.tool(NAME, description, fields)
-
-    @property
-    @override
-    def modes(self) -> frozenset[entries.Mode]:
-        return frozenset({"agent", "run"})
 
     @override
     def before(self, arguments: dict[str, Json], asked: str) -> tuple[Item, ...]:
@@ -101,6 +73,25 @@ class Delegation(subagents.SubagentCall):
             more.employ(self.models, self.limits, sender)
             every.append(more)
         return _Tools(self.state, self.listener, every)
+
+
+def _tool(*, clean: bool) -> Tool:
+    begins = (
+        "It sees nothing of this conversation: write a task that can be understood by itself, with every name and value that it needs"
+        if clean
+        else "It sees this conversation up to here"
+    )
+    other = "`inherit` to let it see this conversation" if clean else "`clean` to begin with the task alone"
+    fields: dict[str, dict[str, Json]] = {
+        "task": of(TEXT, "Self-contained: what to find, and where." if clean else "What to find."),
+        "context": {
+            "type": ["string", "null"],
+            "enum": ["inherit", "clean", None],
+            "description": f"{other}; null as said above.",
+        },
+        "reason": of(PERHAPS, "Why, in a sentence."),
+    }
+    return toolbox.tool(NAME, f"Another model does a task that only reads, and answers. {begins}.", fields)
 
 
 class _Tools(subagents.SubagentTools):

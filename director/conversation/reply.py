@@ -101,7 +101,7 @@ class Talk:
         turn_options = turn.TurnOptions("", entries.SESSION_THREAD, NODE)
         self._turns = turn.Turns(
             self._exchanges,
-            _Told(self._frame, listener),
+            _ReportingFrame(self._frame, listener),
             self._tools,
             writer,
             turn_options,
@@ -213,7 +213,7 @@ class Talk:
         return self._built().items
 
 
-class _Told(turn.Frame):
+class _ReportingFrame(turn.Frame):
     def __init__(self, frame: context_request.Frame, listener: Listener) -> None:
         self._frame, self._listener = frame, listener
 

@@ -65,12 +65,12 @@ class Toolbox(ModelTools):
     def _own(self) -> Sequence[Toolset]:
         which = toolbox.of(TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head.")
         table: list[_Row] = [
-            ("get_workflow_summary", "The workflow or run: its state, what blocks it, its outline.", {}, READ, self._summary),
-            ("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(PERHAPS, "Only of this node type.")}, READ, self._nodes),
+            ("get_workflow_summary", "The workflow or run: its state, what blocks it, its outline.", {}, READ, lambda _: f"{self._subject.summary()}\n\n{self._subject.outline()}".strip()),
+            ("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(PERHAPS, "Only of this node type.")}, READ, lambda given: self._subject.nodes(str(given["which"]), given.get("type")) or "(no nodes yet)"),
             ("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(PERHAPS, "One of them, whole; null for all, shortened.")}, READ, self._variables),
-            ("get_current_plan", "The plan.", {}, READ, self._plan),
-            ("get_workflow_description", "What the person wants, as last agreed.", {}, READ, self._description),
-            ("get_browser_state", "The last known tabs and addresses.", {}, READ, self._browser_state),
+            ("get_current_plan", "The plan.", {}, READ, lambda _: plans.as_text(self._state.plan)),
+            ("get_workflow_description", "What the person wants, as last agreed.", {}, READ, lambda _: self._state.description or self._subject.description() or "(there is none yet)"),
+            ("get_browser_state", "The last known tabs and addresses.", {}, READ, lambda _: self._subject.browser_state()),
             (state_paths.NAME, "Reads text that was cut.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "First character not to read.")}, READ, self._read_state),
             ("update_plan", "Replaces the whole plan.", {"plan": _PLAN, "reason": REASON}, CHANGED, self._write_plan),
             ("patch_plan_task", "Changes one task of the plan.", {"task_id": TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(PERHAPS, "null: as they are."), "reason": REASON}, CHANGED, self._write_task),
@@ -82,12 +82,6 @@ class Toolbox(ModelTools):
         ]  # fmt: skip
         return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
 
-    def _summary(self, _arguments: dict[str, Json]) -> str:
-        return f"{self._subject.summary()}\n\n{self._subject.outline()}".strip()
-
-    def _nodes(self, arguments: dict[str, Json]) -> str:
-        return self._subject.nodes(str(arguments["which"]), arguments.get("type")) or "(no nodes yet)"
-
     def _variables(self, arguments: dict[str, Json]) -> str:
         key: str | None = arguments.get("key")
         values = {**self._subject.variables(), **self._state.variables.all()}
@@ -98,7 +92,7 @@ class Toolbox(ModelTools):
             return page_text.fenced(state_paths.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
-            raise session_variables.unknown(key, list(values), self._subject.lacks(key))
+            raise session_variables.unknown(key, list(values), self._subject.missing_value(key))
         return page_text.fenced("\n".join(session_variables.told(within)))
 
     def _variable(self, arguments: dict[str, Json]) -> str:
@@ -106,16 +100,6 @@ class Toolbox(ModelTools):
             # Values of nodes are requested with this tool as often as with the other one.
             return self._variables(arguments)
         return page_text.fenced(state_paths.as_text(self._state.variables.get(str(arguments["key"]))))
-
-    def _plan(self, _arguments: dict[str, Json]) -> str:
-        plan = self._state.plan
-        return plans.as_text(plan) if plan is not None else "(there is no plan yet)"
-
-    def _description(self, _arguments: dict[str, Json]) -> str:
-        return self._state.description or self._subject.description() or "(there is none yet)"
-
-    def _browser_state(self, _arguments: dict[str, Json]) -> str:
-        return self._subject.browser_state()
 
     def _read_state(self, arguments: dict[str, Json]) -> str:
         path = str(arguments["path"])

@@ -29,7 +29,7 @@ from runtime.display import costs
 from runtime.log import entries, ledger, session, threads
 from runtime.log.writer import NOTHING, LogWriter, chars_of
 from runtime.messages import estimates
-from runtime.messages.messages import Item, Request
+from runtime.messages.messages import Item, Request, Tool
 from runtime.models import budgets, requests, run_models
 from runtime.models.turns import call_checks, turn
 
@@ -67,12 +67,14 @@ class SubagentTools(toolbox.ModelTools):
 class SubagentCall(Toolset):
     """A tool that starts a subagent, once ``employ`` has set its parent."""
 
-    name: str  # name of the tool, and of the calls in the subagent's thread
     who: str
     turns: int
     budget: Budget
 
-    def __init__(self, state: SessionState, listener: Listener) -> None:
+    side_by_side = True
+
+    def __init__(self, state: SessionState, listener: Listener, offered: Tool, modes: frozenset[entries.Mode]) -> None:
+        super().__init__(offered, modes)
         self.state, self.writer, self.listener = state, state.writer, listener
         self.models: run_models.RunModels | None = None
         self.limits: Callable[[], window.Limits] = window.Limits
@@ -80,11 +82,6 @@ class SubagentCall(Toolset):
 
     def employ(self, models: run_models.RunModels | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
         self.models, self.limits, self.sender = models, limits, sender
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return True
 
     @abstractmethod
     def config(self, call: entries.Call, subagent: Subagent) -> SubagentTools: ...
@@ -103,13 +100,17 @@ class SubagentCall(Toolset):
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         word = self.word(arguments)
         if not word:
-            refusal = _no_task(self.name).as_json()
+            refusal = ModelError(
+                "tool-arguments",
+                f"the arguments do not fit `{self.tool.name}`: task: it says nothing",
+                fix="call it again, with what to find",
+            ).as_json()
             return turn.Outcome(call_checks.told(refusal), error=refusal)
         call = entries.Call(
             thread=place.thread,
             path=place.path,
-            node=self.name,
-            action=self.name,
+            node=self.tool.name,
+            action=self.tool.name,
             asked=place.asked,
             attempt=1,
             # A call starts it only once.
@@ -142,7 +143,7 @@ class SubagentCall(Toolset):
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of one that a crash or a person has interrupted, and close its open calls. None for a call of another tool."""
-        if call.action != self.name:
+        if call.action != self.tool.name:
             return None
         said = self.writer.history.thread(entries.delegate_thread(call.call)).said
         last = said[-1] if said else None
@@ -201,10 +202,10 @@ class Subagent:
         )
         self._turns = turn.Turns(
             self._exchanges,
-            _Behind(frame, before),
+            _FrameAfter(frame, before),
             self.config,
             writer,
-            turn.TurnOptions(call.path, self._thread, of.name),
+            turn.TurnOptions(call.path, self._thread, of.tool.name),
             talks=True,
             find_out=self.config.find_out,
         )
@@ -249,7 +250,7 @@ class Subagent:
         return limits.model_copy(update={"strategy": "clean", **left})
 
 
-class _Behind(turn.Frame):
+class _FrameAfter(turn.Frame):
     def __init__(self, frame: turn.Frame, before: tuple[Item, ...]) -> None:
         self._frame, self._before = frame, before
 
@@ -257,14 +258,6 @@ class _Behind(turn.Frame):
     async def request(self, model: str) -> Request:
         request = await self._frame.request(model)
         return dataclasses.replace(request, items=(*self._before, *request.items))
-
-
-def _no_task(name: str) -> ModelError:
-    return ModelError(
-        "tool-arguments",
-        f"the arguments do not fit `{name}`: task: it says nothing",
-        fix="call it again, with what is to be found out",
-    )
 
 
 def interrupted() -> ModelError:

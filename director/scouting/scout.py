@@ -23,7 +23,6 @@ from nodes.values import Json
 from runtime.context import window
 from runtime.display.text import count
 from runtime.log import entries
-from runtime.messages.messages import Tool
 from runtime.models.turns import call_checks, turn
 
 NAME = "send_scout"
@@ -48,24 +47,13 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
 
 
 class Scouting(subagents.SubagentCall):
-    name = NAME
     who = "scout"
     turns = TURNS
     budget = BUDGET
 
     def __init__(self, build: BuildContext) -> None:
-        super().__init__(build.state, build.listener)
+        super().__init__(build.state, build.listener, SCOUT, CHANGED)
         self._build = build
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return SCOUT
-
-    @property
-    @override
-    def modes(self) -> frozenset[entries.Mode]:
-        return CHANGED
 
     @override
     def word(self, arguments: dict[str, Json]) -> str:

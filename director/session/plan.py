@@ -111,8 +111,8 @@ def of(data: Json) -> Plan:
     return plan
 
 
-def as_text(plan: Plan) -> str:
-    return "\n".join(plans.as_todo(plan.as_json()))
+def as_text(plan: Plan | None) -> str:
+    return "\n".join(plans.as_todo(plan.as_json())) if plan is not None else "(there is no plan yet)"
 
 
 def as_step(plan: Plan, task_id: str) -> str:

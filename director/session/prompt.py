@@ -76,13 +76,12 @@ def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
 def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> Iterator[Part]:
     if strategy == "clean":
         return
-    plan = state.plan
     if strategy == "hybrid":
         yield Part("status", " ".join(subject.title.split()))
-        if plan is not None:
-            yield Part("plan", plans.as_text(plan))
+        if state.plan is not None:
+            yield Part("plan", plans.as_text(state.plan))
         return
-    yield Part("plan", plans.as_text(plan) if plan is not None else "(there is no plan yet)")
+    yield Part("plan", plans.as_text(state.plan))
     yield Part("outline", subject.outline() or "(there is no workflow yet)")
     told = "\n".join(variables.told({**subject.variables(), **state.variables.all()}))
     # A variable may hold anything that a step has read.

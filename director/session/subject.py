@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,12 +16,17 @@ class Subject(Protocol):
     """
 
     @property
-    def title(self) -> str: ...
+    @abstractmethod
+    def title(self) -> str:
+        """Return one line with kind, name and state: ``run 01JD…K2 of Pay the open orders: failed``."""
 
+    @abstractmethod
     def summary(self) -> str: ...
 
+    @abstractmethod
     def outline(self) -> str: ...
 
+    @abstractmethod
     def nodes(self, which: str, kind: str | None) -> str:
         """Return the source of nodes, only of type ``kind`` if given.
 
@@ -28,27 +34,30 @@ class Subject(Protocol):
 
         Raises ModelError ``node-unknown`` if nothing is selected.
         """
-        ...
 
+    @abstractmethod
     def variables(self) -> dict[str, object]: ...
 
-    def lacks(self, _name: str) -> tuple[str, str] | None:
+    @abstractmethod
+    def description(self) -> str: ...
+
+    def missing_value(self, _name: str) -> tuple[str, str] | None:
         """Explain why the node of this name has no valid value, and what gives it one; None if nothing is known of it."""
         return None
 
-    def description(self) -> str: ...
+    def browser_state(self) -> str:
+        return "No browser belongs to it: only a run has one."
 
-    def browser_state(self) -> str: ...
-
-    def directive(self) -> str | None: ...
+    def directive(self) -> str | None:
+        return None
 
     def instructions(self) -> Sequence[window.Part]:
         return ()
 
-    def state(self, path: str) -> str | None:
+    def state(self, _path: str) -> str | None:
         """Return the text at a path ``@state/…`` of its log; None if no entry of that log names it."""
-        ...
+        return None
 
     def items(self) -> Sequence[window.WindowItem]:
         """Return the thread of the run, one item for each attempt of a step, oldest first; empty if it is no run."""
-        ...
+        return ()

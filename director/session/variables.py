@@ -82,9 +82,9 @@ def told(values: Mapping[str, object]) -> Iterator[str]:
         yield f"{name} = {briefs.shown(value)}"
 
 
-def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -> ModelError:
-    if lacks is not None:
-        return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {lacks[0]}", fix=lacks[1])
+def unknown(name: str, names: list[str], missing: tuple[str, str] | None = None) -> ModelError:
+    if missing is not None:
+        return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {missing[0]}", fix=missing[1])
     close = errors.near(name, names)
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return ModelError(

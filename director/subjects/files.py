@@ -11,7 +11,6 @@ from director.draft import layout
 from director.session.state import SessionState
 from director.session.subject import Subject
 from nodes.errors import RunOpsError, UsageError
-from runtime.context import window
 from runtime.language import reader, workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.secrets import masking, sources
@@ -22,30 +21,8 @@ from runtime.workspace import host
 MOST_PROBLEMS = 10
 GIVEN = "(given when a run is started)"  # placeholder of an input without a default
 
-NO_BROWSER = "No browser belongs to it: only a run has one."
 
-
-class NoRun(Subject):
-    """A subject that does not run: it has no browser, no steps, and no log."""
-
-    @override
-    def browser_state(self) -> str:
-        return NO_BROWSER
-
-    @override
-    def directive(self) -> str | None:
-        return None
-
-    @override
-    def state(self, path: str) -> str | None:
-        return None
-
-    @override
-    def items(self) -> Sequence[window.WindowItem]:
-        return ()
-
-
-class FileSubject(NoRun):
+class FileSubject(Subject):
     """A workflow file, read anew each time, even with mistakes in it. Secrets in it are masked."""
 
     def __init__(self, path: Path, here: host.Host) -> None:
@@ -149,7 +126,7 @@ def secrets_of(path: Path) -> list[str]:
     return _File(path, ()).secrets
 
 
-class DraftSubject(NoRun):
+class DraftSubject(Subject):
     def __init__(self, state: SessionState) -> None:
         self._state = state
 
@@ -190,26 +167,21 @@ class DraftSubject(NoRun):
 
 
 class GoneSubject(DraftSubject):
-    """A renamed file or a pruned run: the session continues without it, about its draft if it has one."""
+    """A renamed file or a pruned run: the session continues without it, about its draft."""
 
     def __init__(self, what: str, why: RunOpsError, state: SessionState) -> None:
         super().__init__(state)
-        self._lost, self._why = f"{what}: cannot be read any more", why
+        self._lost = f"{what}: cannot be read any more"
+        self._why = f"{self._lost}: {why.message} ({why.code}). {why.fix or ''}".rstrip()
 
     @property
     @override
     def title(self) -> str:
-        return self._lost if self._state.draft is None else f"{self._lost}; {super().title}"
+        return f"{self._lost}; {super().title}"
 
     @override
     def summary(self) -> str:
-        why = self._why
-        lost = f"{self._lost}: {why.message} ({why.code}). {why.fix or ''}".rstrip()
-        return lost if self._state.draft is None else f"{lost}\n{super().summary()}"
-
-    @override
-    def nodes(self, which: str, kind: str | None) -> str:
-        return self.summary() if self._state.draft is None else super().nodes(which, kind)
+        return f"{self._why}\n{super().summary()}"
 
 
 def _declared(file: workflow.Workflow) -> dict[str, object]:

@@ -35,25 +35,13 @@ CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
 
 
 class Toolset:
-    """One tool and its implementation, by default used one call at a time."""
+    """One tool and its implementation."""
+
+    side_by_side = False  # True if consecutive calls of it run concurrently
 
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
         """``offered`` is the tool's description for the model, ``modes`` are those in which it may be used."""
-        self._offered, self._modes = offered, modes
-
-    @property
-    def tool(self) -> Tool:
-        """The tool's description for the model; the same in every request of a thread, unless the tool overrides that."""
-        return self._offered
-
-    @property
-    def modes(self) -> frozenset[entries.Mode]:
-        return self._modes
-
-    @property
-    def side_by_side(self) -> bool:
-        """True if consecutive calls of it run concurrently."""
-        return False
+        self.tool, self.modes = offered, modes
 
     @property
     def reads(self) -> bool:

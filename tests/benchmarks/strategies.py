@@ -196,27 +196,12 @@ _LOOK = Tool("look", "Opens a page of the shop, and says what stands on it.", _o
 _ADD = Tool("add_node", "Adds a node at the end of the workflow.", _object("yaml", "reason"))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class _Toolset(Toolset):
     """A tool that a session has beside those of every session."""
 
-    offered: Tool
-    do: Callable[[dict[str, Json]], Awaitable[str]]
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return self.offered
-
-    @property
-    @override
-    def modes(self) -> frozenset[entries.Mode]:
-        return CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
+    def __init__(self, offered: Tool, do: Callable[[dict[str, Json]], Awaitable[str]]) -> None:
+        super().__init__(offered, CHANGED)
+        self.do = do
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

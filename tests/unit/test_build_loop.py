@@ -12,13 +12,13 @@ from typing_extensions import override
 from director.builds import loop
 from director.draft import output_files
 from director.session import person
-from director.tools import barrier
+from director.tools import barrier, toolbox
 from director.tools.build_context import BuildContext
 from director.tools.toolbox import CHANGED, Toolset
 from nodes.errors import Paused, UsageError
 from nodes.values import Json
 from runtime.log import entries
-from runtime.messages.messages import Answer, Tool, ToolCall, Usage
+from runtime.messages.messages import Answer, ToolCall, Usage
 from runtime.models.turns import turn
 from tests import builds_rig
 from tests.build_lives import GOAL, Life
@@ -143,22 +143,8 @@ class Asking(Toolset):
     """An action for which a person is asked when its call is on the disk already."""
 
     def __init__(self, build: BuildContext, done: list[str]) -> None:
+        super().__init__(toolbox.tool("action", "Does it.", {}), CHANGED)
         self._shop, self._done = build, done
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return Tool("action", "Does it.", {"type": "object", "properties": {}, "additionalProperties": False})
-
-    @property
-    @override
-    def modes(self) -> frozenset[entries.Mode]:
-        return CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

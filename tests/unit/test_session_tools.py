@@ -18,13 +18,14 @@ from director.session import events, state_paths
 from director.session.state import SessionState
 from director.session.subject import Subject
 from director.subjects import files
+from director.tools import toolbox
 from director.tools.toolbox import LONGEST, READ, Toolset
 from nodes.errors import LogError, ModelError
 from nodes.values import Json
 from runtime.log import entries, session
 from runtime.log.writer import LogWriter
 from runtime.messages import estimates
-from runtime.messages.messages import Tool, ToolCall
+from runtime.messages.messages import ToolCall
 from runtime.models.turns import turn
 from runtime.observation import page_text
 from runtime.testing import memory_store
@@ -200,7 +201,7 @@ async def test_the_workflow_is_told_by_its_parts(tmp_path: Path) -> None:
     nodes = await made.told("get_workflow_nodes", which="1-10", type="browser_query")
     assert re.findall(r"^- id: (\w+)|^- \{id: (\w+)", nodes, re.MULTILINE) == [("orders", ""), ("", "status")]
     assert await made.told("get_workflow_description") == "(there is none yet)"
-    assert await made.told("get_browser_state") == files.NO_BROWSER
+    assert await made.told("get_browser_state") == "No browser belongs to it: only a run has one."
     code, told = await made.refused("get_workflow_nodes", which="payy", type=None)
     assert (code, "did you mean `pay`?" in told) == ("node-unknown", True)
 
@@ -332,24 +333,11 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
 class Slow(Toolset):
     """A tool of somebody else's."""
 
+    side_by_side = True
+
     def __init__(self, error: Exception | None = None) -> None:
+        super().__init__(toolbox.tool("slow", f"Fails with {error}.", {}), READ)
         self.error = error
-
-    @property
-    @override
-    def modes(self) -> frozenset[entries.Mode]:
-        return READ
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return True
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        """Its description may change from request to request."""
-        return Tool("slow", f"Fails with {self.error}.", {"type": "object", "properties": {}, "required": [], "additionalProperties": False})  # fmt: skip
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

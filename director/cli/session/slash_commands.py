@@ -151,7 +151,7 @@ class SlashCommands:
             "fork": self._fork,
             "cost": self._cost,
             "window": self._window,
-            "plan": self._plan,
+            "plan": lambda _: plans.as_todo(held.state.value("plan") or {}) or ["(no plan)"],
             "vars": lambda _: list(variables.told(held.state.variables.all())) or ["(no variables)"],
             "help": lambda _: listed(),
         }
@@ -191,10 +191,6 @@ class SlashCommands:
         session_options.set_limit(held.state, held.here.settings, name, value, f"/window {name} {value}")
         held.screen.say(f"--  {name} {getattr(held.limits(), name)}")
         return None
-
-    def _plan(self, _words: Words) -> list[str]:
-        plan = self._held.state.value("plan")
-        return (plans.as_todo(plan) if plan is not None else []) or ["(no plan)"]
 
     def _cost(self, _words: Words) -> list[str]:
         spent = self._held.session.ledger
