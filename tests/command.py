@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,7 +11,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from runtime.cli import app
+from runtime.workspace import host
 from tests import drivers, reports, warm
 from tests.terminal import Terminal
 
@@ -73,6 +78,20 @@ class Project:
                 raise
             return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
+    def here(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `runops` within this process: ten times as fast, where a process is not the point."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(self.folder),
+            mock.patch.dict(os.environ, self.environment, clear=True),
+            mock.patch.object(host.ENVIRONMENT, "seen", {}),
+            mock.patch.object(sys, "unraisablehook", sys.unraisablehook),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = app.run(list(arguments))
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
     def path(self, **environment: str) -> str:
         """A PATH on which `runops` is found, for a shell with ``environment`` more than the project has."""
         server = self._server(**environment)
@@ -106,10 +125,10 @@ class Project:
 
     def runs(self) -> list[dict[str, Any]]:
         """What `runops runs --json` lists."""
-        return json.loads(self.runops("runs", "--json").stdout)["runs"]
+        return json.loads(self.here("runs", "--json").stdout)["runs"]
 
     def show(self, conversation: str = "last", *more: str) -> dict[str, Any]:
         """What `runops show --json` says of a run or a session; it fits its schema."""
-        shown = json.loads(self.runops("show", conversation, "--json", *more).stdout)
+        shown = json.loads(self.here("show", conversation, "--json", *more).stdout)
         reports.check("session" if "session" in shown else "run", shown)
         return shown
