@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,11 @@ Started = subprocess.Popen[str] | warm.Forked
 """A command that runs."""
 
 warm_server = warm.server
+
+
+def heed_signals() -> None:
+    """What a process in the foreground does, also where the tests themselves run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Project:
@@ -59,7 +65,7 @@ class Project:
             cwd=self.folder,
             env=self.environment,
             encoding="utf-8",
-            preexec_fn=prepare,  # noqa: PLW1509 — tests start no threads
+            preexec_fn=prepare or heed_signals,  # noqa: PLW1509 — tests start no threads
         )
 
     def runops(

@@ -39,7 +39,6 @@ output: done
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
-    """A shop with open orders."""
     folder = tmp_path / "shop"
     folder.mkdir()
     with Shop.start(folder, orders=3, paid=0) as shop:

@@ -42,7 +42,6 @@ def stubborn(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
 
 
 def project_of(folder: Path, server: responses.Server, profile: str = "openai", **more: str) -> Project:
-    """A project that asks the server."""
     return Project(
         folder,
         RUNOPS_MODEL="test-model",

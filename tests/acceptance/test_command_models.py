@@ -32,7 +32,6 @@ class Models:
         self.servers: list[responses.Server] = []
 
     def ask(self, *said: scripted_model.Scripted, **settings: str) -> Project:
-        """The project, where the model says this."""
         server = responses.Server(scripted_model.Model(said))
         self.servers.append(server)
         project = Project(
@@ -51,7 +50,6 @@ class Models:
 
 @pytest.fixture
 def models(tmp_path: Path) -> Iterator[Models]:
-    """Models for a project."""
     made = Models(tmp_path)
     yield made
     for server in made.servers:

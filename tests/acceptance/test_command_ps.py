@@ -25,12 +25,10 @@ nodes:
 
 
 def alive(project: Project) -> list[dict[str, Any]]:
-    """What `runops ps --json` tells."""
     return json.loads(project.here("ps", "--json").stdout)["alive"]
 
 
 def below(folder: Path) -> set[str]:
-    """Every file of the runs."""
     return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
 
 

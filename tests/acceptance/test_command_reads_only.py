@@ -40,7 +40,6 @@ WRITES = {"install", "demo-site"}
 
 
 def tree(folder: Path) -> list[str]:
-    """All that stands in the folder."""
     return sorted(str(each.relative_to(folder)) for each in folder.rglob("*"))
 
 

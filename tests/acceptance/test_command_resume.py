@@ -22,7 +22,6 @@ output: "{{ three }}"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project with a run that failed."""
     project = Project(tmp_path)
     project.environment["RUNOPS_BROWSER"] = str(tmp_path / "no-browser")
     project.write("flow.yaml", FLOW)

@@ -126,7 +126,6 @@ def test_a_run_that_died_before_its_first_line_is_begun(project: Project) -> Non
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Return when it holds."""
     until = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < until, "nothing happened"

@@ -196,11 +196,6 @@ def test_the_report_says_what_the_runs_said(project: Project) -> None:
     assert "flows/more/break.yaml:3:5" in str(failure.text)
 
 
-def heed_signals() -> None:
-    """What a process in the foreground does, also where the tests themselves run in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Project, number: int, code: int) -> None:
@@ -217,7 +212,7 @@ def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Proje
         site.answer("/slow", slow)
         files = ["flows/add.yaml", "open.yaml", "flows/greet.yaml", "flows/zero.yml"]
         arguments = ["run", *files, "-i", f"site={site.origin}", "--json", "--junit", "r.xml"]
-        with project.start(*arguments, prepare=heed_signals) as process:
+        with project.start(*arguments) as process:
             out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert reached

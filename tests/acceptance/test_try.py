@@ -59,7 +59,6 @@ PAGE = """<!doctype html><title>Orders</title><p id=count>3 orders</p>
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A site that can be paid."""
     with serve() as served:
         served.page("/orders", PAGE)
         served.answer("/paid", lambda _request: Answer("<!doctype html><title>Paid</title>"))

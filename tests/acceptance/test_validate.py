@@ -31,7 +31,6 @@ PLACES = ["2:1", "4:20", "6:52", "7:46", "7:81", "8:70", "9:41", "9:116", "10:10
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """An empty project."""
     return Project(tmp_path)
 
 

@@ -19,7 +19,6 @@ from tests.pages import ROOT
 
 
 def poll(server: responses.Server, name: str) -> tuple[int, dict[str, str], Any]:
-    """A look at a response."""
     return send(server, path=f"/responses/{name}", method="GET")
 
 
