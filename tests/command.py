@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from runtime.cli import app
+from runtime.workspace import host
 from tests import drivers, reports, warm
 from tests.terminal import Terminal
 
@@ -20,6 +26,11 @@ Started = subprocess.Popen[str] | warm.Forked
 """A command that runs."""
 
 warm_server = warm.server
+
+
+def heed_signals() -> None:
+    """What a process in the foreground does, also where the tests themselves run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Project:
@@ -54,7 +65,7 @@ class Project:
             cwd=self.folder,
             env=self.environment,
             encoding="utf-8",
-            preexec_fn=prepare,  # noqa: PLW1509 — tests start no threads
+            preexec_fn=prepare or heed_signals,  # noqa: PLW1509 — tests start no threads
         )
 
     def runops(
@@ -72,6 +83,20 @@ class Project:
                 process.kill()
                 raise
             return subprocess.CompletedProcess(process.args, process.wait(), out, err)
+
+    def here(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `runops` within this process: ten times as fast, where a process is not the point."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(self.folder),
+            mock.patch.dict(os.environ, self.environment, clear=True),
+            mock.patch.object(host.ENVIRONMENT, "seen", {}),
+            mock.patch.object(sys, "unraisablehook", sys.unraisablehook),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = app.run(list(arguments))
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
     def path(self, **environment: str) -> str:
         """A PATH on which `runops` is found, for a shell with ``environment`` more than the project has."""
@@ -106,10 +131,10 @@ class Project:
 
     def runs(self) -> list[dict[str, Any]]:
         """What `runops runs --json` lists."""
-        return json.loads(self.runops("runs", "--json").stdout)["runs"]
+        return json.loads(self.here("runs", "--json").stdout)["runs"]
 
     def show(self, conversation: str = "last", *more: str) -> dict[str, Any]:
         """What `runops show --json` says of a run or a session; it fits its schema."""
-        shown = json.loads(self.runops("show", conversation, "--json", *more).stdout)
+        shown = json.loads(self.here("show", conversation, "--json", *more).stdout)
         reports.check("session" if "session" in shown else "run", shown)
         return shown

@@ -431,8 +431,8 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     if request.get("terminal"):
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        # Whoever starts the tests in the background lets them ignore Ctrl-C; the program here is in the foreground of its terminal.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Tests that are started in the background ignore Ctrl-C; the program is in the foreground.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Python decides once, when it starts, when it hands over what is printed: on a terminal at the end of each line.
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))

@@ -51,7 +51,7 @@ class Batch:
         self._prepared: dict[Path, language_prepare.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
-        self._present: foreground_run.Run | None = None
+        self._current: foreground_run.Run | None = None
         """The last run that was begun."""
 
     def _prepare(self, inputs: values.Given) -> None:
@@ -99,9 +99,9 @@ class Batch:
     def _run_all(self) -> None:
         with (
             foreground.Foreground(
-                lambda: self._present.last_words() if self._present is not None else "interrupted",
-                clear=lambda: self._present is not None and self._present.clear(),
-                notice=lambda: self._present is not None and self._present.notice(),
+                lambda: self._current.last_words() if self._current is not None else "interrupted",
+                clear=lambda: self._current is not None and self._current.clear(),
+                notice=lambda: self._current is not None and self._current.notice(),
             ) as front,
             front.holding(Runtime.of(self.here)) as carrier,
         ):
@@ -115,7 +115,7 @@ class Batch:
 
     def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
         prepared = self._prepared[outcome.file]
-        run = self._present = foreground_run.Run(choose(quiet=self.quiet), self.here.kept)
+        run = self._current = foreground_run.Run(choose(quiet=self.quiet), self.here.kept)
         outcome.begin()
         self._note_report()
         try:

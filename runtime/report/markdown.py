@@ -172,12 +172,12 @@ def _session(report: SessionReport) -> Iterator[str]:
     about += [f"forked from {report.forked.conversation}"] if report.forked is not None else []
     yield "\n".join(f"- {plain(one_line(each))}" for each in about)
     lines = [each for each in report.said if each.thread == entries.SESSION_THREAD]
-    told = {each.asked: each.text for each in lines if isinstance(each, said.ToldLine)}
+    results = {each.asked: each.text for each in lines if isinstance(each, said.ToldLine)}
     for line in lines:
-        yield from _line(line, told)
+        yield from _line(line, results)
 
 
-def _line(line: said.OfSession, told: dict[str, str]) -> Iterator[str]:
+def _line(line: said.OfSession, results: dict[str, str]) -> Iterator[str]:
     match line:
         case said.UserLine():
             yield f"## {'You' if line.mode is not None else 'Note'}"
@@ -196,7 +196,7 @@ def _line(line: said.OfSession, told: dict[str, str]) -> Iterator[str]:
             for call in line.calls or ():
                 yield f"**{plain(one_line(call.name))}**"
                 yield fenced(call.arguments or "", "json")
-                answer = told.get(call.id)
+                answer = results.get(call.id)
                 yield fenced(_shortened(answer)) if answer is not None else "*Open: no outcome is recorded.*"
         case _:
             pass

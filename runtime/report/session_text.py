@@ -44,7 +44,7 @@ class _Lines:
         self._report, self._style = report, style
         self._results = {each.call: each for each in report.said if isinstance(each, said.ResultLine)}
         self._threads = {each.thread for each in report.said}
-        self._told = {(each.thread, each.asked) for each in report.said if isinstance(each, said.ToldLine)}
+        self._answered = {(each.thread, each.asked) for each in report.said if isinstance(each, said.ToldLine)}
         self._unfinished = "running" if report.state == "running" else said.OPEN
 
     def head(self) -> list[str]:
@@ -85,10 +85,10 @@ class _Lines:
             yield from (f"{indent}{line}" for line in self._line(each))
             if isinstance(each, said.CallLine) and (name := entries.delegate_thread(each.call)) in self._threads:
                 yield from self.talk(name, f"{indent}  ")
-        begun = {each.asked for each in lines if isinstance(each, said.CallLine)}
+        started = {each.asked for each in lines if isinstance(each, said.CallLine)}
         for answer in lines:
             for call in (answer.calls or ()) if isinstance(answer, said.AssistantLine) else ():
-                if call.id not in begun and (thread, call.id) not in self._told:
+                if call.id not in started and (thread, call.id) not in self._answered:
                     yield f"{indent}{'tool':<{WHO}}  {one_line(call.name)}  {self._unfinished}"
         if thread in report.waiting:
             waits = "waits for the model" if report.state == "running" else f"a request to the model: {said.OPEN}"

@@ -70,14 +70,11 @@ class Memory(store.Kept):
 
     @override
     def first(self, conversation: str) -> log_entries.AnyEntry | None:
-        with self.lock:
-            return next(iter(self.existing(conversation).entries()), None)
+        return next(iter(self.read(conversation).entries), None)
 
     @override
     def last(self, conversation: str) -> log_entries.AnyEntry | None:
-        with self.lock:
-            lines = self.existing(conversation).lines
-            return log_entries.decode(lines[-1]) if lines else None
+        return next(reversed(self.read(conversation).entries), None)
 
     @override
     def ids(self) -> list[str]:

@@ -19,35 +19,8 @@ from typing import Literal, Self
 from nodes.values import Json
 from runtime.messages.messages import Usage
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Text:
-    """Text for the user, or JSON where a schema was requested. It is sent unchanged, valid or not."""
-
-    text: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Refusal:
-    text: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call. Its arguments are sent unchanged, JSON or not."""
-
-    name: str
-    arguments: str
-    call_id: str | None = None
-    """None: the server makes one."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Thought:
-    summary: str
-
-
-Part = Text | Refusal | Call | Thought
+Item = dict[str, Json]
+"""A piece of output or input, in the API's form."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +38,8 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Item, ...] = ()
+    """Its output, to which the server adds ids and statuses. Texts and arguments are sent unchanged, valid or not."""
     status: Literal["completed", "incomplete", "failed"] = "completed"
     reason: str | None = None
     """The reason why it is incomplete: ``max_output_tokens`` or ``content_filter``."""
@@ -125,9 +99,9 @@ Scripted = Answer | Failure | Broken
 class AskedFor:
     number: int
     """Counted from 1, over all requests to the model."""
-    body: dict[str, Json]
+    body: Item
     """The body of the request."""
-    items: tuple[dict[str, Json], ...]
+    items: tuple[Item, ...]
     """The whole input, including that of the responses it continues."""
 
     @property
@@ -200,21 +174,23 @@ def first_of(*rules: Rule, otherwise: Scripted | None = None) -> Script:
 
 
 def text(said: Json) -> Answer:
-    return Answer((Text(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)),))
+    written = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    return _message({"type": "output_text", "text": written, "annotations": [], "logprobs": []})
 
 
 def call(name: str, arguments: Json, *, call_id: str | None = None) -> Answer:
     """Call a tool. ``arguments`` as text are sent unchanged, so they need not be JSON."""
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return Answer((Call(name, written, call_id),))
+    given = {"call_id": call_id} if call_id is not None else {}
+    return Answer(({"type": "function_call", **given, "name": name, "arguments": written},))
 
 
 def thought(summary: str) -> Answer:
-    return Answer((Thought(summary),))
+    return Answer(({"type": "reasoning", "summary": [{"type": "summary_text", "text": summary}]},))
 
 
 def refusal(said: str = "I'm sorry, but I can't help with that.") -> Answer:
-    return Answer((Refusal(said),))
+    return _message({"type": "refusal", "refusal": said})
 
 
 def incomplete(said: Answer | str = "", reason: str = "max_output_tokens") -> Answer:
@@ -291,18 +267,22 @@ def error_event(
     return Broken("error", _answer(before), code, message, nested)
 
 
+def _message(content: Item) -> Answer:
+    return Answer(({"type": "message", "role": "assistant", "content": [content]},))
+
+
 def _answer(said: Answer | str) -> Answer:
     if isinstance(said, Answer):
         return said
     return text(said) if said else Answer()
 
 
-def text_of(item: dict[str, Json]) -> str:
+def text_of(item: Item) -> str:
     kind = item.get("type", "message")
     if kind == "function_call":
         return f"{item.get('name')}({item.get('arguments')})"
     content = item.get({"function_call_output": "output", "reasoning": "summary"}.get(kind, "content"))
     if isinstance(content, str):
         return content
-    parts: list[dict[str, Json]] = content if isinstance(content, list) else []
+    parts: list[Item] = content if isinstance(content, list) else []
     return "\n".join(part.get("text") or part.get("refusal") or "" for part in parts)

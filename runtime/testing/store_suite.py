@@ -264,16 +264,16 @@ class StoreConformance:
             await owned.barrier()
             await (_nothing() if state == "running" else owned.aclose())
             held.append(owned)
-        told = await kept.summaries()
-        assert [(each.id, each.state) for each in told] == list(zip(runs, states, strict=True))[::-1]
-        for each in told:
+        listed = await kept.summaries()
+        assert [(each.id, each.state) for each in listed] == list(zip(runs, states, strict=True))[::-1]
+        for each in listed:
             entries = kept.kept.read(each.id).entries
             assert (each.first, each.last) == (entries[0], entries[-1])
         for before in (None, *runs, "0" * 26, "Z" * 26):
             for limit in (None, 1, 2, 9):
                 for state in (None, *sorted({*states})):
                     expected = [
-                        each for each in told if (before is None or each.id < before) and state in (None, each.state)
+                        each for each in listed if (before is None or each.id < before) and state in (None, each.state)
                     ]
                     wanted = cast(store.State | None, state)
                     for other in (kept, self.seen_by_another(kept)):
@@ -365,8 +365,8 @@ class StoreConformance:
             owned.append(log_entries.Note(name="restored", data={"mode": "a needle in the log"}))
             blob = owned.put_blob(b"a needle in a blob", "value")
             await owned.barrier()
-            told = kept.kept.stands_in(run, [blob.sha256])
-        assert _with_needles(told) == _with_needles(_all_files(kept.kept.files(run).parent.parent))
+            listed = kept.kept.stands_in(run, [blob.sha256])
+        assert _with_needles(listed) == _with_needles(_all_files(kept.kept.files(run).parent.parent))
 
 
 class FencingConformance(StoreConformance):

@@ -100,10 +100,10 @@ def told_by(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def as_nodes(project: Project, step: str) -> str:
     """What the agent of the last run did, as a file that was found valid."""
-    printed = project.runops("show", "last", "--as-nodes", step)
+    printed = project.here("show", "last", "--as-nodes", step)
     assert printed.returncode == 0, printed.stderr
     project.write("nodes.yaml", printed.stdout)
-    found = project.runops("validate", "nodes.yaml")
+    found = project.here("validate", "nodes.yaml")
     assert found.returncode == 0, f"{printed.stdout}\n{found.stdout}{found.stderr}"
     return printed.stdout
 
@@ -127,11 +127,11 @@ def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp
         project.environment["SHOP_PASSWORD"] = shop.password
         ask_at(project, server)
         project.write("pay.yaml", PAY)
-        done = project.runops("run", "pay.yaml", "--input", f"base_url={shop.url}", "--json")
+        done = project.here("run", "pay.yaml", "--input", f"base_url={shop.url}", "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         assert told_by(done)["output"] == numbers
         assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
-    shown = project.runops("show", "last", "--at", "buy").stdout
+    shown = project.here("show", "last", "--at", "buy").stdout
     assert "did  click  role=button  name=Pay  within=(role=row  has_text=1003)  ok" in shown
     assert [
         each["action"] for each in project.show()["steps"][-1]["attempts"][0]["thread"] if each["kind"] == "call"
@@ -139,7 +139,7 @@ def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp
     printed = as_nodes(project, "buy")
     assert "agent" not in printed.partition("\n")[2]
     with Shop.start(tmp_path / "two", orders=5, paid=0) as shop:
-        again = project.runops("run", "nodes.yaml", "--frozen", "--input", f"base_url={shop.url}", "--json")
+        again = project.here("run", "nodes.yaml", "--frozen", "--input", f"base_url={shop.url}", "--json")
         assert again.returncode == 0, again.stdout + again.stderr
         assert told_by(again)["output"] == numbers
         assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
@@ -169,10 +169,10 @@ def test_every_action_of_an_agent_is_printed_as_a_node_that_does_the_same(projec
     with responses.serve(model, strict=True) as server:
         ask_at(project, server)
         project.write("fill.yaml", FILL)
-        done = project.runops("run", "fill.yaml", "--input", f"site={site.origin}")
+        done = project.here("run", "fill.yaml", "--input", f"site={site.origin}")
         assert done.returncode == 0, done.stdout + done.stderr + "\n".join(model.told)
     printed = as_nodes(project, "work")
-    again = project.runops("run", "nodes.yaml", "--frozen", "--input", f"site={site.origin}")
+    again = project.here("run", "nodes.yaml", "--frozen", "--input", f"site={site.origin}")
     assert again.returncode == 0, printed + again.stdout + again.stderr
     bodies = [each.body for each in site.arrived("/done")]
     assert len(bodies) == 2
@@ -229,11 +229,11 @@ def test_nodes_wait_for_a_window_that_closes_itself_and_hold_for_other_inputs(pr
         with responses.serve(model, strict=True) as server:
             ask_at(project, server)
             project.write("order.yaml", WITH_CUSTOMER)
-            done = project.runops("run", "order.yaml", "--input", f"site={site.origin}")
+            done = project.here("run", "order.yaml", "--input", f"site={site.origin}")
             assert done.returncode == 0, done.stdout + done.stderr + "\n".join(model.told)
         printed = as_nodes(project, "work")
         assert "Ada" not in printed.partition("nodes:")[2]
-        again = project.runops("run", "nodes.yaml", "--input", f"site={site.origin}", "--input", "customer=Priya Raman")
+        again = project.here("run", "nodes.yaml", "--input", f"site={site.origin}", "--input", "customer=Priya Raman")
         assert again.returncode == 0, printed + again.stdout + again.stderr
         assert [each.body for each in site.arrived("/ordered")] == [
             f"customer={name}&note=For+{name}." for name in ("Ada+Okafor", "Priya+Raman")
@@ -268,7 +268,7 @@ def test_an_agent_that_does_not_reach_its_goal_ends_by_name(project: Project, si
         ask_at(project, server)
         project.environment[hasty.VARIABLE] = "0.5"
         project.write("fill.yaml", f"{FILL}    max_turns: 5\n")
-        done = project.runops("run", "fill.yaml", "--input", f"site={site.origin}", "--json")
+        done = project.here("run", "fill.yaml", "--input", f"site={site.origin}", "--json")
         assert (done.returncode, told_by(done)["error"]["code"]) == (1, end.code)
         assert len(server.asked) == end.requests
     assert site.arrived("/done") == []
@@ -280,8 +280,8 @@ def test_a_step_that_is_no_agent_cannot_be_printed_as_nodes(project: Project, si
     with responses.serve(Obedient(done=False), strict=True) as server:
         ask_at(project, server)
         project.write("fill.yaml", FILL)
-        project.runops("run", "fill.yaml", "--input", f"site={site.origin}")
-    refused = project.runops("show", "last", "--as-nodes", "open")
+        project.here("run", "fill.yaml", "--input", f"site={site.origin}")
+    refused = project.here("show", "last", "--as-nodes", "open")
     assert refused.returncode == 2
     assert "not-an-agent" in refused.stderr
 
@@ -293,11 +293,11 @@ def test_a_cassette_of_an_agent_holds_wherever_the_site_runs(project: Project) -
     project.write("fill.yaml", FILL)
     with form() as site, responses.serve(model, strict=True) as server:
         ask_at(project, server)
-        done = project.runops("run", "fill.yaml", "--model-calls", "record", "--input", f"site={site.origin}")
+        done = project.here("run", "fill.yaml", "--model-calls", "record", "--input", f"site={site.origin}")
         assert done.returncode == 0, done.stdout + done.stderr
         sent = [each.body for each in site.arrived("/done")]
     with form() as site:
-        done = project.runops("run", "fill.yaml", "--model-calls", "replay", "--input", f"site={site.origin}")
+        done = project.here("run", "fill.yaml", "--model-calls", "replay", "--input", f"site={site.origin}")
         assert done.returncode == 0, done.stdout + done.stderr
         assert [each.body for each in site.arrived("/done")] == sent
         assert len(site.arrived("/help")) == 1

@@ -82,13 +82,13 @@ def test_of_a_loop_one_turn_is_printed_and_says_so(tmp_path: Path) -> None:
         site.answer("/done", thanks)
         ask_at(project, server)
         project.write("loop.yaml", LOOP)
-        done = project.runops("run", "loop.yaml", "--input", f"site={site.origin}")
+        done = project.here("run", "loop.yaml", "--input", f"site={site.origin}")
         assert done.returncode == 0, done.stdout + done.stderr
-        printed = project.runops("show", "last", "--as-nodes", "each[2]/send")
+        printed = project.here("show", "last", "--as-nodes", "each[2]/send")
         assert printed.returncode == 0, printed.stderr
         assert "the actions of one turn, each[2]/send" in printed.stdout
         project.write("nodes.yaml", printed.stdout)
-        again = project.runops("run", "nodes.yaml", "--frozen", "--input", f"site={site.origin}")
+        again = project.here("run", "nodes.yaml", "--frozen", "--input", f"site={site.origin}")
         assert again.returncode == 0, printed.stdout + again.stdout + again.stderr
         assert [each.body for each in site.arrived("/done")] == ["name=Ada", "name=Grace", "name=Grace", "name=Grace"]
 
@@ -104,13 +104,13 @@ def test_in_a_file_that_others_use_that_file_is_printed(tmp_path: Path) -> None:
         ask_at(project, server)
         project.write("part.yaml", PART)
         project.write("user.yaml", USER)
-        done = project.runops("run", "user.yaml", "--input", f"site={site.origin}")
+        done = project.here("run", "user.yaml", "--input", f"site={site.origin}")
         assert done.returncode == 0, done.stdout + done.stderr
-        printed = project.runops("show", "last", "--as-nodes", "part/send")
+        printed = project.here("show", "last", "--as-nodes", "part/send")
         assert printed.returncode == 0, printed.stderr
         assert "This is the file that `part` uses" in printed.stdout
         project.write("part.yaml", printed.stdout)
-        again = project.runops("run", "user.yaml", "--frozen", "--input", f"site={site.origin}")
+        again = project.here("run", "user.yaml", "--frozen", "--input", f"site={site.origin}")
         assert again.returncode == 0, printed.stdout + again.stdout + again.stderr
         assert [each.body for each in site.arrived("/done")] == ["name=Ada"] * 2
 
@@ -126,11 +126,11 @@ def test_what_uses_other_files_says_where_it_is_to_be_saved(tmp_path: Path) -> N
         (project.folder / "flows" / "parts").mkdir(parents=True)
         project.write("flows/parts/greet.yaml", "version: 1\nnodes: [{id: hello, type: transform, expr: hello}]")
         project.write("flows/beside.yaml", BESIDE)
-        done = project.runops("run", "flows/beside.yaml", "--input", f"site={site.origin}")
+        done = project.here("run", "flows/beside.yaml", "--input", f"site={site.origin}")
         assert done.returncode == 0, done.stdout + done.stderr
-        printed = project.runops("show", "last", "--as-nodes", "send")
+        printed = project.here("show", "last", "--as-nodes", "send")
         assert "save it in the folder of " in printed.stdout
         assert "flows/beside.yaml" in printed.stdout
         project.write("flows/nodes.yaml", printed.stdout)
-        again = project.runops("run", "flows/nodes.yaml", "--frozen", "--input", f"site={site.origin}")
+        again = project.here("run", "flows/nodes.yaml", "--frozen", "--input", f"site={site.origin}")
         assert again.returncode == 0, printed.stdout + again.stdout + again.stderr

@@ -53,7 +53,7 @@ class Reading:
                 RUNOPS_MODEL_PROFILE="openai",
             )
             self.project.write("read.yaml", READ.format(output=output, more=more))
-            done = self.project.runops("run", "read.yaml", "-i", f"url={url}", "--json")
+            done = self.project.here("run", "read.yaml", "-i", f"url={url}", "--json")
             self.asked = [each.body for each in server.asked]
         return done.returncode, json.loads(done.stdout)["runs"][0], done.stderr
 
@@ -129,7 +129,7 @@ def test_a_price_that_is_not_on_the_list_is_flagged_where_people_look(reading: R
     assert f"found: {told}" in talk
     assert [(each["path"], each["code"]) for each in said["flags"]] == [("found", "value-unseen")]
     assert reading.project.show()["flags"] == said["flags"]
-    assert told in reading.project.runops("show", "last").stdout
+    assert told in reading.project.here("show", "last").stdout
     assert [each["code"] for each in reading.flags] == ["value-unseen"]
     code, said, talk = reading.run(prices, wrong, more="unseen: fail")
     assert (code, said["error"]["code"]) == (1, "value-unseen")

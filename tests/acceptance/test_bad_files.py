@@ -18,7 +18,7 @@ def test_a_mistake_of_the_file_is_told_with_its_place_and_its_fix(case: bad_file
     (tmp_path / "pyproject.toml").touch()
     for name, content in case.files.items():
         (tmp_path / name).write_bytes(content)
-    done = project.runops("run", "bad.yaml")
+    done = project.here("run", "bad.yaml")
     told = done.stderr.splitlines()
     places = [line.partition("--> ")[2] for line in told if "--> " in line]
     assert (done.returncode, done.stdout) == (2, ""), done.stderr

@@ -59,7 +59,6 @@ class BadRun:
 
     @property
     def file(self) -> str:
-        """The workflow."""
         lines = "".join(f"  {line}\n" for line in self.nodes.strip("\n").split("\n"))
         home = '{id: home, type: browser_action, action: goto, url: "{{ inputs.site }}/form"}'
         return f"version: 1\ninputs: {{site: {{type: string}}}}\n{self.head}\nnodes:\n  - {home}\n{lines}"
@@ -108,12 +107,10 @@ def groups() -> dict[str, list[BadRun]]:
 
 
 def cases() -> list[BadRun]:
-    """All of them."""
     return [case for group in groups().values() for case in group]
 
 
 def alone() -> list[BadRun]:
-    """Those that are commands of their own."""
     return [case for name, group in groups().items() for case in group if name in ALONE or case.brings_pages]
 
 
@@ -140,7 +137,6 @@ def judge(case: BadRun, code: int, screen: str, *results: dict[str, Any]) -> Non
 
 
 def project_in(folder: Path, **environment: str) -> Project:
-    """A project that is this folder."""
     project = Project(folder, **environment)
     project.write("pyproject.toml", "")
     return project

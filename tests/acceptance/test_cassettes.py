@@ -91,7 +91,7 @@ def project(tmp_path: Path, recorded: bytes) -> Project:
 
 def replay(project: Project, *more: str) -> dict[str, Any]:
     """How a run ended whose models are the cassette, as programs are told it."""
-    ended = project.runops("run", "sort.yaml", "--model-calls", "replay", "--json", *more)
+    ended = project.here("run", "sort.yaml", "--model-calls", "replay", "--json", *more)
     (run,) = json.loads(ended.stdout)["runs"]
     assert ended.returncode == run["exit"]
     return run
@@ -221,14 +221,14 @@ def test_frozen_refuses_before_a_browser_starts(tmp_path: Path) -> None:
     project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
     project.environment["RUNOPS_BROWSER"] = str(browser)
     line = (tmp_path / "workflows" / "sort_messages.yaml").read_text().split("\n").index("      - id: wish") + 1
-    done = project.runops("run", "workflows/sort_messages.yaml", "--frozen")
+    done = project.here("run", "workflows/sort_messages.yaml", "--frozen")
     assert done.returncode == 2
     assert done.stderr.startswith(
         f"error[model-node-frozen]: workflows/sort_messages.yaml:{line}:9: the node `wish` (cognition) asks a model"
     )
     assert not started.exists()
     assert project.runs() == []
-    control = project.runops("run", "workflows/sort_messages.yaml", "--model-calls", "replay")
+    control = project.here("run", "workflows/sort_messages.yaml", "--model-calls", "replay")
     assert control.returncode == 3
     assert started.exists()
 
@@ -339,7 +339,7 @@ def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) ->
             engine.communicate()
         gate.set()
         assert not (tmp_path / "cassettes").exists()
-        resumed = project.runops("resume", "last", "--model-calls", "record")
+        resumed = project.here("resume", "last", "--model-calls", "record")
         assert resumed.returncode == 0, resumed.stderr
         assert len(server.asked) == 3
     assert _but_input(tmp_path / "cassettes" / "sort.json") == _but_input(recorded)

@@ -51,8 +51,7 @@ class Naming:
         assert isinstance(answer, scripted_model.Answer)
         self.names.append(f"call_{uuid.uuid4().hex}")
         parts = [
-            dataclasses.replace(each, call_id=self.names[-1]) if isinstance(each, scripted_model.Call) else each
-            for each in answer.parts
+            {**each, "call_id": self.names[-1]} if each["type"] == "function_call" else each for each in answer.parts
         ]
         return dataclasses.replace(answer, parts=tuple(parts))
 

@@ -35,30 +35,30 @@ def project(tmp_path: Path) -> Project:
 
 def test_a_run_asks_and_goes_on_with_the_answers(project: Project) -> None:
     """It pauses (4) and says what to type; wrong and missing answers end 2 by name; answers continue at once, and are asked for once."""
-    asked = project.runops("run", "ask.yaml", "--json")
+    asked = project.here("run", "ask.yaml", "--json")
     (question,) = json.loads(asked.stdout)["runs"]
     answer = f"runops answer {question['run']} approver=… amount=…"
     assert (asked.returncode, question["question"]["reason"], question["path"]) == (4, "question", "who")
     assert question["question"]["evidence"]["questions"]["approver"]["question"] == "Who approves order 1007?"
-    for again in (asked, project.runops("resume", "last")):
+    for again in (asked, project.here("resume", "last")):
         assert (again.returncode, answer in again.stderr) == (4, True)
-    assert answer in project.runops("show", "last").stdout
+    assert answer in project.here("show", "last").stdout
 
-    wrong = project.runops("answer", "last", "approver=Ada", "amount=many")
+    wrong = project.here("answer", "last", "approver=Ada", "amount=many")
     assert wrong.returncode == 2
     assert "error[bad-answer]: `amount` must be a whole number" in wrong.stderr
-    missing = project.runops("answer", "last", "amount=21")
+    missing = project.here("answer", "last", "amount=21")
     assert missing.returncode == 2
     assert "error[missing-answer]" in missing.stderr
     assert "`approver` (Who approves order 1007?)" in missing.stderr
-    decided = project.runops("decide", "last", "done")
+    decided = project.here("decide", "last", "done")
     assert (decided.returncode, "error[nothing-to-decide]" in decided.stderr) == (2, True)
 
-    second = project.runops("answer", "last", "approver=Ada", "amount=21")
+    second = project.here("answer", "last", "approver=Ada", "amount=21")
     assert (second.returncode, "PAUSED late" in second.stderr) == (4, True)
-    done = project.runops("answer", "last")
+    done = project.here("answer", "last")
     assert (done.returncode, done.stdout) == (0, "Ada 42 true\n")
-    over = project.runops("answer", "last", "sure=true")
+    over = project.here("answer", "last", "sure=true")
     assert (over.returncode, "error[nothing-to-answer]" in over.stderr) == (2, True)
 
 
@@ -66,18 +66,18 @@ def test_a_secret_that_is_no_answer_is_not_shown(project: Project) -> None:
     """Given where a number was wanted, or by a wrong name: what is wrong is said without it, as words and as JSON."""
     project.environment["SHOP_PASSWORD"] = "hunter22-secret"
     project.write("ask.yaml", f"secrets: [SHOP_PASSWORD]\n{ASK.lstrip()}")
-    assert project.runops("run", "ask.yaml").returncode == 4
+    assert project.here("run", "ask.yaml").returncode == 4
     for pair, code in (
         ("amount=hunter22-secret", "bad-answer"),
         ("approver=hunter22-secret", "missing-answer"),
         ("hunter22-secret=1", "unknown-answer"),
         ("hunter22-secret", "bad-answer"),
     ):
-        wrong = project.runops("answer", "last", pair, "--json")
+        wrong = project.here("answer", "last", pair, "--json")
         assert wrong.returncode == 2
         assert json.loads(wrong.stdout)["error"]["code"] == code
         assert "hunter22" not in wrong.stdout + wrong.stderr
-    whole = project.runops("answer", "last", "approver=hunter22-secret", "amount=1")
+    whole = project.here("answer", "last", "approver=hunter22-secret", "amount=1")
     assert (whole.returncode, "error[secret-in-answer]" in whole.stderr) == (2, True)
     assert not [file for file in project.folder.rglob("*.jsonl") if "hunter22" in file.read_text()]
 

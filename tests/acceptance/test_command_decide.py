@@ -39,7 +39,6 @@ output: done
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
-    """A shop with open orders."""
     folder = tmp_path / "shop"
     folder.mkdir()
     with Shop.start(folder, orders=3, paid=0) as shop:
@@ -73,7 +72,7 @@ def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> Non
     answer = f"runops decide {question['run']} done|not-done|skip"
     assert answer in asked.stderr
     assert "PAUSED pay" in asked.stderr
-    shown = project.runops("show", "last")
+    shown = project.here("show", "last")
     assert answer in shown.stdout
     assert "redo  pay" in shown.stdout
 
@@ -83,14 +82,14 @@ def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> Non
     done = project.runops("decide", "last", "done")
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert len(shop.ledger("payment")) == 1
-    refused = project.runops("decide", "last", "done")
+    refused = project.here("decide", "last", "done")
     assert refused.returncode == 2
     assert "nothing-to-decide" in refused.stderr
 
     # What passed opens no browser: there is none.
     project.environment["RUNOPS_BROWSER"] = str(project.folder / "no-browser")
     shop.clear()
-    over = project.runops("resume", "last")
+    over = project.here("resume", "last")
     assert (over.returncode, over.stdout) == (0, "done\n")
     assert len(shop.ledger("payment")) == 1
 
@@ -152,7 +151,7 @@ def test_a_container_that_failed_shows_why(project: Project) -> None:
         "{id: each, type: iterate, over: [{x: 1}], as: o, key: '{{ o.y }}', nodes: [{id: b, type: transform, expr: 1}]}"
     )
     project.write("flow.yaml", f"version: 1\nname: t\nnodes:\n  - {loop}\n")
-    assert project.runops("run", "flow.yaml").returncode == 1
+    assert project.here("run", "flow.yaml").returncode == 1
     for more in ([], ["--at", "each"]):
-        shown = project.runops("show", "last", *more).stdout
+        shown = project.here("show", "last", *more).stdout
         assert "undefined-value: `o` has no `y`" in shown

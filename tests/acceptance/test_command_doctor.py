@@ -42,7 +42,6 @@ def stubborn(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
 
 
 def project_of(folder: Path, server: responses.Server, profile: str = "openai", **more: str) -> Project:
-    """A project that asks the server."""
     return Project(
         folder,
         RUNOPS_MODEL="test-model",
@@ -55,7 +54,7 @@ def project_of(folder: Path, server: responses.Server, profile: str = "openai", 
 
 def checks_of(project: Project, *arguments: str, code: int = 0) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """What `runops doctor --json` says, and its checks by name."""
-    done = project.runops("doctor", *arguments, "--json")
+    done = project.here("doctor", *arguments, "--json")
     assert done.returncode == code, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert (told["version"], told["exit"], told["fit"]) == (1, code, code == 0)
@@ -65,7 +64,7 @@ def checks_of(project: Project, *arguments: str, code: int = 0) -> tuple[dict[st
 def test_a_machine_that_is_fit(tmp_path: Path) -> None:
     """Exit 0 and one line a check on stdout; nothing is left behind, no model is needed, and no server is asked."""
     project = Project(tmp_path, RUNOPS_MODEL_BASE_URL="http://127.0.0.1:9/v1")
-    done = project.runops("doctor")
+    done = project.here("doctor")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"^ok     browser     \S+ starts in [\d.]+ s$", done.stdout, re.MULTILINE)
     names = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("ok")]
@@ -105,7 +104,7 @@ def test_a_server_that_can_do_all_fits_its_profile(tmp_path: Path) -> None:
     """Exit 0; seven requests, told with what they cost; each small and none with the key in what is printed; nothing that breaks the protocol."""
     with responses.serve(obliging, strict=True, models=("test-model", "other")) as server:
         project = project_of(tmp_path, server, RUNOPS_PRICES='{"test-model": {"input": 1, "output": 2}}')
-        done = project.runops("doctor", "--model")
+        done = project.here("doctor", "--model")
         assert done.returncode == 0, done.stdout
         said = {line.split()[1]: line for line in done.stdout.splitlines()}
         assert said["list"].endswith("the server has other, test-model")
@@ -195,7 +194,7 @@ def test_a_server_that_is_not_there_is_told_once(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         project = Project(tmp_path, RUNOPS_MODEL="test-model", RUNOPS_MODEL_BASE_URL=url)
-        done = project.runops("doctor", "--model")
+        done = project.here("doctor", "--model")
     assert done.returncode == 3
     assert f"{url} does not answer" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

@@ -39,7 +39,7 @@ def project(tmp_path: Path) -> Project:
 
 def asked(project: Project) -> list[tuple[str, ...]]:
     """Every command that tells of these files and of their runs."""
-    run = project.runops("query", "SELECT run FROM runs WHERE state = 'failed'", "--json").stdout
+    run = project.here("query", "SELECT run FROM runs WHERE state = 'failed'", "--json").stdout
     failed = str(json.loads(run)["rows"][0]["run"])
     return [
         ("validate", f"all/good {NAME}", f"bad {NAME}"),
@@ -68,23 +68,23 @@ def asked(project: Project) -> list[tuple[str, ...]]:
 
 def test_no_name_and_no_text_reaches_the_terminal_raw(project: Project) -> None:
     """Of no command does either stream hold anything that a terminal would obey; names stand on one line, and JSON means what they are."""
-    folder = project.runops("run", "all")
+    folder = project.here("run", "all")
     assert folder.returncode == 1
     assert f"all/good {SHOWN}" in folder.stderr
     assert not [line for line in folder.stderr.splitlines() if line.startswith("ok  forged")]
-    checked = project.runops("validate", f"all/good {NAME}")
+    checked = project.here("validate", f"all/good {NAME}")
     assert checked.stdout.startswith(f"ok  all/good {SHOWN}\n")
     raw: dict[tuple[str, ...], str] = {}
     for arguments in asked(project):
         for more in ((), ("--json",)) if "--csv" not in arguments else ((),):
-            done = project.runops(*arguments, *more)
+            done = project.here(*arguments, *more)
             assert done.returncode != 70
             for text in (done.stdout, done.stderr):
                 if (found := OBEYED.search(text.replace("\r\n", "\n"))) is not None:
                     raw[(*arguments, *more)] = text[max(found.start() - 40, 0) : found.end() + 20]
                 assert not [line for line in text.splitlines() if line.startswith("ok  forged")], (arguments, text)
     assert raw == {}
-    (run,) = json.loads(project.runops("run", f"all/good {NAME}", "--json").stdout)["runs"]
+    (run,) = json.loads(project.here("run", f"all/good {NAME}", "--json").stdout)["runs"]
     assert (run["file"], run["output"]) == (f"all/good {NAME}", {"said": TEXT})
 
 

@@ -32,7 +32,6 @@ class Models:
         self.servers: list[responses.Server] = []
 
     def ask(self, *said: scripted_model.Scripted, **settings: str) -> Project:
-        """The project, where the model says this."""
         server = responses.Server(scripted_model.Model(said))
         self.servers.append(server)
         project = Project(
@@ -51,7 +50,6 @@ class Models:
 
 @pytest.fixture
 def models(tmp_path: Path) -> Iterator[Models]:
-    """Models for a project."""
     made = Models(tmp_path)
     yield made
     for server in made.servers:
@@ -61,12 +59,12 @@ def models(tmp_path: Path) -> Iterator[Models]:
 def test_the_end_of_a_run_says_what_models_cost(models: Models) -> None:
     """One line, where one was asked and nobody wants silence; programs have it as `costs`."""
     project = models.ask(SAID, SAID, SAID, SAID)
-    done = project.runops("run", "two.yaml")
+    done = project.here("run", "two.yaml")
     assert done.returncode == 0
     assert done.stderr.splitlines()[-1] == "  cost  2 requests  2,468 tokens in  420 out  $0.0021"
-    assert project.runops("run", "two.yaml", "--quiet").stderr == ""
+    assert project.here("run", "two.yaml", "--quiet").stderr == ""
     project.write("none.yaml", 'version: 1\nnodes: [{id: a, type: transform, expr: "{{ 1 }}"}]\n')
-    assert "cost" not in project.runops("run", "none.yaml").stderr
+    assert "cost" not in project.here("run", "none.yaml").stderr
     first, _second, none = project.runs()
     assert project.show(first["id"])["costs"]["dollars"] == "0.002074"
     assert project.show(none["id"])["costs"] is None
@@ -83,15 +81,15 @@ def test_a_run_that_fails_says_what_it_cost_all_the_same(models: Models) -> None
 def test_a_run_out_of_budget_goes_on_with_the_command_that_it_prints(models: Models) -> None:
     """Exit 5, which budget it was and what was spent; the last line is a command, and it carries the run to its end, paying nothing twice."""
     project = models.ask(SAID, SAID)
-    stopped = project.runops("run", "two.yaml", "--budget", "calls=1")
+    stopped = project.here("run", "two.yaml", "--budget", "calls=1")
     assert stopped.returncode == 5
     assert "OUT OF BUDGET second" in stopped.stderr
     assert "1 request  1,234 tokens in" in stopped.stderr
     last = stopped.stderr.splitlines()[-1]
     assert last.split()[:3] == ["again", "runops", "resume"]
     assert project.show()["state"] == "out-of-budget"
-    assert project.runops("show", "last").stdout.splitlines()[-1].split() == last.split()
-    done = project.runops(*shlex.split(last)[2:])
+    assert project.here("show", "last").stdout.splitlines()[-1].split() == last.split()
+    done = project.here(*shlex.split(last)[2:])
     assert (done.returncode, done.stdout) == (0, "drink\n")
     assert len(models.servers[0].asked) == 2
 
@@ -101,12 +99,12 @@ def test_a_step_out_of_its_own_budget_goes_on_with_a_file_that_gives_it_more(mod
     tight = TWO.replace("milk, output: string", "milk, output: string, budget: {tokens: 1k}")
     project = models.ask(SAID, SAID)
     project.write("two.yaml", tight)
-    stopped = project.runops("run", "two.yaml")
+    stopped = project.here("run", "two.yaml")
     assert stopped.returncode == 5, stopped.stderr
     larger = re.search(r"fix .*`budget: (\S+)`", stopped.stderr)
     assert larger
     project.write("two.yaml", tight.replace("{tokens: 1k}", f'"{larger[1]}"'))
-    done = project.runops(*shlex.split(stopped.stderr.splitlines()[-1])[2:])
+    done = project.here(*shlex.split(stopped.stderr.splitlines()[-1])[2:])
     assert (done.returncode, done.stdout) == (0, "drink\n"), done.stderr
     assert len(models.servers[0].asked) == 2
 

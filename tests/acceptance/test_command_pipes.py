@@ -33,7 +33,6 @@ def device(path: Path) -> None:
 
 
 def listening(path: Path) -> None:
-    """A socket."""
     with socket.socket(socket.AF_UNIX) as server:
         here = Path.cwd()
         os.chdir(path.parent)  # the path of a socket is short
@@ -48,7 +47,6 @@ KINDS: dict[str, Place] = {"a named pipe": os.mkfifo, "a socket": listening, "a 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project with workflows."""
     project = Project(tmp_path, RUNOPS_MODEL="any", RUNOPS_MODEL_KEY="a-key-of-nobody")
     for name, text in {"flow": FLOW, "uses": USES, "secret": SECRET, "asks": ASKS}.items():
         project.write(f"{name}.yaml", text)

@@ -25,12 +25,10 @@ nodes:
 
 
 def alive(project: Project) -> list[dict[str, Any]]:
-    """What `runops ps --json` tells."""
-    return json.loads(project.runops("ps", "--json").stdout)["alive"]
+    return json.loads(project.here("ps", "--json").stdout)["alive"]
 
 
 def below(folder: Path) -> set[str]:
-    """Every file of the runs."""
     return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
 
 
@@ -49,27 +47,27 @@ def test_what_a_killed_run_leaves_is_told_and_goes_when_asked_for(tmp_path: Path
             assert (held["state"], held["holder"]["pid"]) == ("running", engine.pid)
             assert (held["browser"]["holders"], held["browser"]["left"]) == (1, None)
             processes = [psutil.Process(held["browser"][name]) for name in ("chromium", "watcher")]
-            assert project.runops("prune", "--older-than", "0s", "--state", "died", "--keep-last", "0").stdout == ""
+            assert project.here("prune", "--older-than", "0s", "--state", "died", "--keep-last", "0").stdout == ""
         finally:
             engine.send_signal(signal.SIGKILL)
             engine.communicate()
     until = time.monotonic() + 60
     while alive(project)[0]["browser"]["left"] is None:
         assert time.monotonic() < until, "its watcher never saw that its engine is gone"
-    told = project.runops("ps")
+    told = project.here("ps")
     run, (_head, line) = held["run"], told.stdout.splitlines()
     assert line.split()[:2] == [run, "died"]
     assert f"{processes[0].pid}, ends in 49 min" in line or "ends in 50 min" in line
     assert told.stderr.strip() == f"again  runops resume {run}"
     home = tmp_path / ".runops"
-    assert project.runops("prune").returncode == 0
+    assert project.here("prune").returncode == 0
     assert [each["run"] for each in alive(project)] == [run], "it can continue, so it is left"
     assert [each["state"] for each in project.runs()] == ["died"]
-    done = project.runops("prune", "--state", "died", "--older-than", "0s")
+    done = project.here("prune", "--state", "died", "--older-than", "0s")
     assert done.returncode == 0, done.stderr
     assert f"run {run}  died" in done.stdout
     assert f"browser of run {run} (process {processes[0].pid})" in done.stdout
     assert still_running(processes) == []
     assert below(home) == {".gitignore", ".writers"}
-    assert "nothing is active" in project.runops("ps").stderr
-    assert project.runops("resume", run).returncode == 2
+    assert "nothing is active" in project.here("ps").stderr
+    assert project.here("resume", run).returncode == 2

@@ -28,21 +28,21 @@ def test_the_rows_come_as_a_table_as_json_and_as_csv(tmp_path: Path) -> None:
     """One question, three forms; stdout holds the rows and nothing else; without a question the views are listed."""
     project = Project(tmp_path)
     project.write("flow.yaml", WORKFLOW)
-    assert project.runops("run", "flow.yaml").returncode == 1
-    table = project.runops("query", STEPS)
+    assert project.here("run", "flow.yaml").returncode == 1
+    table = project.here("query", STEPS)
     assert table.returncode == 0
     head, first, broken = table.stdout.splitlines()
     assert head.split() == ["path", "status", "error"]
     assert first.split() == ["first", "ok"]
     assert broken.split() == ["broken", "error", "expression-failed"]
     assert table.stderr == "2 rows\n"
-    told = json.loads(project.runops("query", STEPS, "--json").stdout)
+    told = json.loads(project.here("query", STEPS, "--json").stdout)
     assert (told["version"], told["columns"]) == (1, ["path", "status", "error"])
     assert told["rows"][1] == {"path": "broken", "status": "error", "error": "expression-failed"}
-    assert json.loads(project.runops("query", "SELECT 1 AS x FROM runs WHERE false", "--json").stdout)["rows"] == []
-    sheet = list(csv.reader(io.StringIO(project.runops("query", STEPS, "--csv").stdout, newline="")))
+    assert json.loads(project.here("query", "SELECT 1 AS x FROM runs WHERE false", "--json").stdout)["rows"] == []
+    sheet = list(csv.reader(io.StringIO(project.here("query", STEPS, "--csv").stdout, newline="")))
     assert sheet == [["path", "status", "error"], ["first", "ok", ""], ["broken", "error", "expression-failed"]]
-    views = project.runops("query")
+    views = project.here("query")
     assert {"runs", "steps", "calls", "costs", "plans"} <= set(views.stdout.split())
     assert "runops query" in views.stderr
 
@@ -50,14 +50,14 @@ def test_the_rows_come_as_a_table_as_json_and_as_csv(tmp_path: Path) -> None:
 def test_a_wrong_question_is_wrong_usage(tmp_path: Path) -> None:
     """Exit 2, one sentence, the near miss or the next command; no traceback; `--json` tells it too."""
     project = Project(tmp_path)
-    wrong = project.runops("query", "SELECT stat FROM runs")
+    wrong = project.here("query", "SELECT stat FROM runs")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "error[bad-query]" in wrong.stderr
     assert "did you mean `state`" in wrong.stderr
     assert "Traceback" not in wrong.stderr
-    told = json.loads(project.runops("query", "SELECT * FROM rnus", "--json").stdout)
+    told = json.loads(project.here("query", "SELECT * FROM rnus", "--json").stdout)
     assert told["error"]["fix"] == "did you mean `runs`?"
-    assert project.runops("query", "SELECT 1 AS x", "--json", "--csv").returncode == 2
+    assert project.here("query", "SELECT 1 AS x", "--json", "--csv").returncode == 2
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -82,7 +82,7 @@ def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) ->
     project = Project(tmp_path)
     project.write("flow.yaml", WORKFLOW)
     for _ in range(2):
-        project.runops("run", "flow.yaml")
+        project.here("run", "flow.yaml")
     whole_log, damaged = sorted((tmp_path / ".runops" / "conversations").glob("*.jsonl"))
     lines = damaged.read_bytes().splitlines(keepends=True)
     damaged.write_bytes(b"".join([lines[0], b"{}\n", *lines[2:]]))
@@ -106,7 +106,7 @@ def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) ->
     writer.start()
     try:
         answers = [
-            project.runops("query", "SELECT workflow, count(*) AS n FROM runs GROUP BY ALL", "--json") for _ in range(5)
+            project.here("query", "SELECT workflow, count(*) AS n FROM runs GROUP BY ALL", "--json") for _ in range(5)
         ]
     finally:
         done.set()

@@ -40,7 +40,6 @@ WRITES = {"install", "demo-site"}
 
 
 def tree(folder: Path) -> list[str]:
-    """All that stands in the folder."""
     return sorted(str(each.relative_to(folder)) for each in folder.rglob("*"))
 
 
@@ -63,7 +62,7 @@ def test_who_only_looks_makes_nothing(home: str, tmp_path: Path) -> None:
     made: dict[tuple[str, ...], list[str]] = {}
     for name, forms in LOOKS.items():
         for form in forms:
-            done = project.runops(name, *form)
+            done = project.here(name, *form)
             assert done.returncode not in (70, -9), (name, form, done.stderr)
             if (after := tree(tmp_path)) != before:
                 made[(name, *form)] = [each for each in after if each not in before]
@@ -80,5 +79,5 @@ def test_looking_at_runs_makes_nothing_beside_them(tmp_path: Path) -> None:
     (tmp_path / ".runops" / ".gitignore").unlink()
     copied = tree(tmp_path)
     for arguments in (["runs"], ["show", "last"], ["query", "SELECT * FROM runs"], ["ps"]):
-        assert project.runops(*arguments).returncode == 0
+        assert project.here(*arguments).returncode == 0
     assert tree(tmp_path) == copied

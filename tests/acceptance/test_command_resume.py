@@ -22,17 +22,16 @@ output: "{{ three }}"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project with a run that failed."""
     project = Project(tmp_path)
     project.environment["RUNOPS_BROWSER"] = str(tmp_path / "no-browser")
     project.write("flow.yaml", FLOW)
-    assert project.runops("run", "flow.yaml").returncode == 1
+    assert project.here("run", "flow.yaml").returncode == 1
     return project
 
 
 def test_a_failed_step_has_a_new_attempt(project: Project) -> None:
     """Exit code 1 again, the steps before it are not done again, and the next command is named."""
-    again = project.runops("resume", "last")
+    again = project.here("resume", "last")
     assert again.returncode == 1
     assert "2 steps are done and will not be done again, continuing at three" in again.stderr
     assert "runops resume" in again.stderr
@@ -41,48 +40,48 @@ def test_a_failed_step_has_a_new_attempt(project: Project) -> None:
 
 def test_a_damaged_log_is_refused_by_its_line(project: Project) -> None:
     """Exit code 2, file and line; the file stays as it is, and another run is resumed as ever."""
-    assert project.runops("run", "flow.yaml").returncode == 1
+    assert project.here("run", "flow.yaml").returncode == 1
     log = min((project.folder / ".runops" / "conversations").glob("*.jsonl"))
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join([lines[0], lines[1].replace(b"pid", b"pit"), *lines[2:]]))
     damaged = log.read_bytes()
     for command in (["resume", log.stem], ["resume", log.stem, "--allow-changed"], ["resume", log.stem, "--take-over"]):
-        refused = project.runops(*command)
+        refused = project.here(*command)
         assert (refused.returncode, f"{log}:2:" in refused.stderr) == (2, True)
     assert log.read_bytes() == damaged
-    assert project.runops("resume", "last").returncode == 1
+    assert project.here("resume", "last").returncode == 1
 
 
 def test_the_file_as_it_is_now_is_taken_on_request(project: Project) -> None:
     """Without the flag the run keeps its text, and the flag is named; with it the fixed step passes, and the result is that of the fixed file."""
     project.write("flow.yaml", FLOW.replace("two // 0", "two // 1"))
-    kept = project.runops("resume", "last")
+    kept = project.here("resume", "last")
     assert (kept.returncode, "`--allow-changed` takes it as it is now" in kept.stderr) == (1, True)
-    taken = project.runops("resume", "last", "--allow-changed")
+    taken = project.here("resume", "last", "--allow-changed")
     assert (taken.returncode, taken.stdout) == (0, "2\n")
     assert "this run continues with it as it is now" in taken.stderr
     project.write("flow.yaml", FLOW)
-    assert project.runops("resume", "last").stdout == "2\n"
+    assert project.here("resume", "last").stdout == "2\n"
 
 
 def test_what_is_done_and_changed_is_named_with_the_finished_step_after_it(project: Project) -> None:
     """A finished step before another one: refused with both names, by the flag too; the flag is named only where it would do."""
     project.write("flow.yaml", FLOW.replace("{{ 1 }}", "{{ 5 }}").replace("two // 0", "two // 1"))
-    plain = project.runops("resume", "last")
+    plain = project.here("resume", "last")
     assert (plain.returncode, "`one` was changed" in plain.stderr, "--allow-changed" in plain.stderr) == (
         2,
         True,
         False,
     )
-    flagged = project.runops("resume", "last", "--allow-changed", "--json")
+    flagged = project.here("resume", "last", "--allow-changed", "--json")
     error = json.loads(flagged.stdout)["error"]
     assert (flagged.returncode, error["code"]) == (2, "node-changed")
     (refused,) = error["evidence"]["refused"]
     assert (refused["step"], "`two` after it is done" in refused["why"]) == ("one", True)
     project.write("flow.yaml", FLOW.replace("one + 1", "one + 2").replace("two // 0", "two // 1"))
-    plain = project.runops("resume", "last")
+    plain = project.here("resume", "last")
     assert (plain.returncode, "runops resume" in plain.stderr, "--allow-changed" in plain.stderr) == (2, True, True)
-    taken = project.runops("resume", "last", "--allow-changed")
+    taken = project.here("resume", "last", "--allow-changed")
     assert (taken.returncode, taken.stdout, "done again where it was done already: two" in taken.stderr) == (
         0,
         "3\n",
@@ -95,10 +94,10 @@ def test_a_file_that_is_not_fit_is_not_taken(project: Project) -> None:
     log = next((project.folder / ".runops" / "conversations").glob("*.jsonl"))
     before = log.read_bytes()
     project.write("flow.yaml", FLOW.replace("transform", "transfrom", 1))
-    wrong = project.runops("resume", "last", "--allow-changed")
+    wrong = project.here("resume", "last", "--allow-changed")
     assert (wrong.returncode, "flow.yaml:4:" in wrong.stderr) == (2, True)
     project.write("flow.yaml", FLOW.replace("name: Count", "secrets: [NOT_THERE]"))
-    missing = project.runops("resume", "last", "--allow-changed")
+    missing = project.here("resume", "last", "--allow-changed")
     assert (missing.returncode, "NOT_THERE" in missing.stderr) == (3, True)
     assert log.read_bytes() == before
-    assert project.runops("resume", "last").returncode == 1
+    assert project.here("resume", "last").returncode == 1

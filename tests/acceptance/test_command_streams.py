@@ -64,7 +64,7 @@ def test_the_result_goes_to_stdout_and_the_talk_to_stderr(project: Project) -> N
 
 def test_json_is_one_object_with_a_version(project: Project) -> None:
     """With --json stdout is one object: the exit code, and each run with how it ended and its output."""
-    found = json.loads(project.runops("run", "squares.yaml", "--json").stdout)
+    found = json.loads(project.here("run", "squares.yaml", "--json").stdout)
     assert (found["version"], found["exit"]) == (1, 0)
     (run,) = found["runs"]
     assert (run["status"], run["exit"], run["output"], run["error"]) == ("passed", 0, RESULT, None)
@@ -78,7 +78,7 @@ def test_json_also_says_what_could_not_start(project: Project) -> None:
         (["run", "squares.yaml", "--jsonn", "--json"], 2),
         (["resume", "01NOSUCHRUN", "--json"], 2),
     ]:
-        done = project.runops(*arguments)
+        done = project.here(*arguments)
         found = json.loads(done.stdout)
         assert (done.returncode, found["version"], found["exit"]) == (code, 1, code), arguments
         error = found["runs"][0]["error"] if "runs" in found else found["error"]
@@ -88,9 +88,9 @@ def test_json_also_says_what_could_not_start(project: Project) -> None:
 
 def test_quiet_says_nothing_when_all_is_well(project: Project) -> None:
     """With --quiet a passing run leaves its output and nothing else; a failing start is told all the same."""
-    done = project.runops("run", "squares.yaml", "--quiet")
+    done = project.here("run", "squares.yaml", "--quiet")
     assert (done.returncode, done.stderr, yaml.safe_load(done.stdout)) == (0, "", RESULT)
-    assert project.runops("run", "no.yaml", "--quiet").stderr != ""
+    assert project.here("run", "no.yaml", "--quiet").stderr != ""
 
 
 def test_head_ends_a_list_without_a_word(project: Project) -> None:

@@ -181,9 +181,7 @@ def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path
 def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, project: Project, shop: Shop) -> None:
     """A CI job that is cancelled ends in order: it says so to people and programs, its log too, and its processes are gone."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
-    with project.start(
-        "run", "pay_orders.yaml", "-i", f"base_url={shop.url}", "--json", prepare=heed_signals
-    ) as process:
+    with project.start("run", "pay_orders.yaml", "-i", f"base_url={shop.url}", "--json") as process:
         shop.wait("held", path="/orders/1002/pay")
         assert [run["state"] for run in project.runs()] == ["running"]
         assert project.show()["open"] == ["each_order[#1002]/pay"]
@@ -209,8 +207,3 @@ def goes_on(project: Project, shop: Shop) -> None:
     paid = [row["subject"] for row in shop.ledger("payment")]
     assert len(paid) == len(set(paid))
     assert {"1001", "1002", "1003"} <= set(paid)
-
-
-def heed_signals() -> None:
-    """What a process in the foreground does, also where the tests themselves run in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

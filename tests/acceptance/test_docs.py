@@ -42,12 +42,10 @@ TIMEOUT = 240
 
 
 def name_of(page: Path) -> str:
-    """A page as people name it."""
     return page.relative_to(ROOT).as_posix()
 
 
 def exempt(page: Path, block: Block) -> bool:
-    """Whether a block is on the list."""
     first = next(iter(block.commands())).text
     return any(name == name_of(page) and first.startswith(text) for name, text in EXEMPT)
 

@@ -74,7 +74,7 @@ def run(tmp_path: Path, server: responses.Server, home: Site, *, most: int = 40)
     project = Project(tmp_path, DOOR_CODE=SECRET)
     ask_at(project, server)
     project.write("flow.yaml", FLOW.replace("MOST", str(most)))
-    done = project.runops("run", "flow.yaml", "--input", f"site={home.origin}")
+    done = project.here("run", "flow.yaml", "--input", f"site={home.origin}")
     return project, done.returncode, done.stdout + done.stderr
 
 

@@ -29,13 +29,13 @@ def test_what_cannot_be_asked_is_refused_before_the_run(name: str, tmp_path: Pat
     project = Project(tmp_path)
     project.environment |= {"RUNOPS_MODEL": "test-model", KEY: "key-of-nobody-0123456789", **variables}
     project.write("one.yaml", ONE)
-    done = project.runops("run", "one.yaml")
+    done = project.here("run", "one.yaml")
     assert done.returncode == code, done.stderr
     assert "error[bug]" not in done.stderr
     assert ("bad-setting" if code == 2 else "model-key-refused") in done.stderr
     assert "  = " in done.stderr
     assert not (project.folder / ".runops").exists(), "the first run makes it"
-    doctor = project.runops("doctor")
+    doctor = project.here("doctor")
     assert doctor.returncode == 3
     assert "wrong" in doctor.stdout
     kept = [each.read_bytes().decode(errors="replace") for each in project.folder.rglob("*") if each.is_file()]

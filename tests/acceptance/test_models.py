@@ -78,7 +78,7 @@ def polls(server: responses.Server) -> int:
 
 def costs(project: Project) -> list[dict[str, Any]]:
     """The ledger, as SQL has it."""
-    return json.loads(project.runops("query", "select * from costs order by line", "--json").stdout)["rows"]
+    return json.loads(project.here("query", "select * from costs order by line", "--json").stdout)["rows"]
 
 
 def told_by(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ def test_a_background_answer_outlives_the_command(project: Project) -> None:
             until(lambda: polls(server), "it never polls")
             run.kill()
         gate.set()
-        done = project.runops("resume", "last")
+        done = project.here("resume", "last")
         assert (done.returncode, done.stdout) == (0, "drink\n")
         assert len(server.asked) == 1
     (row,) = costs(project)
@@ -116,9 +116,9 @@ def test_what_cannot_be_fetched_for_now_is_not_paid_again(project: Project) -> N
             run.kill()
         gate.set()
         project.environment["RUNOPS_MODEL_KEY"] = KEY
-        assert project.runops("resume", "last").returncode == 3
+        assert project.here("resume", "last").returncode == 3
         project.environment["RUNOPS_MODEL_KEY"] = server.key
-        assert project.runops("resume", "last").stdout == "drink\n"
+        assert project.here("resume", "last").stdout == "drink\n"
         assert len(server.asked) == 1
     assert [each["status"] for each in costs(project)] == ["ok"]
 
@@ -135,7 +135,7 @@ def test_ctrl_c_cancels_what_is_worked_on_in_the_background(project: Project) ->
             "responses",
             "cancel",
         ]
-        assert project.runops("resume", "last").stdout == "drink\n"
+        assert project.here("resume", "last").stdout == "drink\n"
         assert len(server.asked) == 2
 
 
@@ -148,7 +148,7 @@ def test_ctrl_c_while_a_model_answers(project: Project) -> None:
             run.send_signal(signal.SIGINT)
             assert run.wait(TIMEOUT) == 130
         assert [each["status"] for each in costs(project)] == ["open"]
-        assert project.runops("resume", "last").stdout == "drink\n"
+        assert project.here("resume", "last").stdout == "drink\n"
         assert len(server.asked) == 2
     assert [each["status"] for each in costs(project)] == ["open", "ok"]
 
@@ -160,17 +160,17 @@ def test_a_run_out_of_budget_waits_for_more(project: Project) -> None:
     """Without more, a resume does nothing and says the same; with more it continues, and what was paid is not paid again."""
     with responses.serve([SAID, SAID], strict=True) as server:
         ask_at(project, server)
-        stopped = project.runops("run", "two.yaml", "--budget", "calls=1", "--json")
+        stopped = project.here("run", "two.yaml", "--budget", "calls=1", "--json")
         assert stopped.returncode == 5
         (told,) = told_by(stopped)
         assert (told["status"], told["path"], told["costs"]["paid"]) == ("out-of-budget", "second", 1)
         (log,) = project.folder.glob(".runops/conversations/*.jsonl")
         before = log.read_bytes()
         for more in ((), ("--budget", "calls=1")):
-            again = project.runops("resume", "last", "--json", *more)
+            again = project.here("resume", "last", "--json", *more)
             assert (again.returncode, told_by(again)[0]["status"]) == (5, "out-of-budget")
         assert log.read_bytes() == before
-        done = project.runops("resume", "last", "--budget", "calls=10")
+        done = project.here("resume", "last", "--budget", "calls=10")
         assert (done.returncode, done.stdout) == (0, "drink\n")
         assert len(server.asked) == 2
 
@@ -189,7 +189,7 @@ def test_a_budget_that_cannot_be_kept_is_refused(
     """Exit 2 before there is a run, with what to write in its place."""
     with responses.serve([]) as server:
         ask_at(project, server, RUNOPS_PRICES=prices, RUNOPS_MODEL_PROFILE="vllm")
-        done = project.runops("run", "one.yaml", "--budget", budget)
+        done = project.here("run", "one.yaml", "--budget", budget)
         assert server.requests == []
     assert done.returncode == 2
     assert code in done.stderr
@@ -202,7 +202,7 @@ def test_several_files_end_with_the_worst_of_their_ends(project: Project) -> Non
     """A budget that is used up is worse than a question; each run tells what it cost, and a failure is worse than both."""
     with responses.serve([SAID, SAID, scripted_model.quota()]) as server:
         ask_at(project, server)
-        done = project.runops("run", "ask.yaml", "two.yaml", "one.yaml", "--budget", "calls=1", "--json")
+        done = project.here("run", "ask.yaml", "two.yaml", "one.yaml", "--budget", "calls=1", "--json")
         assert done.returncode == 5
         runs = {Path(each["file"]).stem: each for each in told_by(done)}
         assert {name: each["status"] for name, each in runs.items()} == {
@@ -215,7 +215,7 @@ def test_several_files_end_with_the_worst_of_their_ends(project: Project) -> Non
             "0.0012",
             "0.0012",
         ]
-        failing = project.runops("run", "one.yaml", "ask.yaml", "--fail-fast", "--json")
+        failing = project.here("run", "one.yaml", "ask.yaml", "--fail-fast", "--json")
         assert failing.returncode == 1
         assert [each["status"] for each in told_by(failing)] == ["failed", "not-begun"]
 
@@ -262,8 +262,8 @@ def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Proje
         filled = {each: text.format(origin=origin, closed=closed) for each, text in settings.items()}
         project.environment |= {**filled, hasty.WAIT: "0.01"}
         project.write("one.yaml", ONE.replace("output: string", "output: string, timeout: 30"))
-        done = project.runops("run", "one.yaml")
-        shown = [done.stdout, done.stderr, project.runops("show", "last", "--json").stdout]
+        done = project.here("run", "one.yaml")
+        shown = [done.stdout, done.stderr, project.here("show", "last", "--json").stdout]
     assert done.returncode == code, done.stderr
     assert error in done.stderr
     assert fix in done.stderr
@@ -296,7 +296,7 @@ output: "{{{{ seen }}}}"
     )
     with responses.serve([], key=KEY, strict=True) as server:
         ask_at(project, server)
-        done = project.runops("run", "page.yaml", "--json")
+        done = project.here("run", "page.yaml", "--json")
         assert server.requests == []
     assert "the key is" in done.stdout
     kept = [each.read_bytes().decode(errors="replace") for each in project.folder.glob(".runops/**/*.json*")]

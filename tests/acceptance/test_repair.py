@@ -47,12 +47,12 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
     project = Project(tmp_path)
     file = project.write("flow.yaml", FLOW.format(base=till.origin).replace("\n", "\r\n"))
     text = file.read_bytes()
-    assert project.runops("run", "flow.yaml", "--quiet").returncode == 1
+    assert project.here("run", "flow.yaml", "--quiet").returncode == 1
     run = project.runs()[-1]["id"]
     log = tmp_path / ".runops" / "conversations" / f"{run}.jsonl"
     before = log.read_bytes()
 
-    repaired = project.runops("repair", "flow.yaml", "--json", "--yes")
+    repaired = project.here("repair", "flow.yaml", "--json", "--yes")
     told = json.loads(repaired.stdout)
     assert (repaired.returncode, told["exit"], told["kind"], told["path"]) == (6, 6, "drift", "book"), repaired.stderr
     assert (told["fix"]["verdict"], told["fix"]["reached"], told["fix"]["done"]) == ("held", "book", [])
@@ -68,24 +68,24 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
         env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent), "PATH": "/usr/bin:/bin"},
     )
     copy = told["fix"]["run"]
-    refused = project.runops("resume", copy)
+    refused = project.here("resume", copy)
     assert (refused.returncode, "runops repair" in refused.stderr) == (2, True)
 
-    forgotten = project.runops("resume", run, "--allow-changed")
+    forgotten = project.here("resume", run, "--allow-changed")
     assert forgotten.returncode == 1
     assert f"runops repair --run {run} --apply   (a fix of it is ready, and not applied)" in forgotten.stderr
 
-    applied = project.runops("repair", "flow.yaml", "--apply")
+    applied = project.here("repair", "flow.yaml", "--apply")
     assert applied.returncode == 0, applied.stderr
     assert f"runops resume {run} --allow-changed" in applied.stderr
     assert file.read_bytes() == text.replace(b"name: Book payment", b"name: Book the payment")
-    twice = project.runops("repair", "flow.yaml", "--apply")
+    twice = project.here("repair", "flow.yaml", "--apply")
     assert twice.returncode == 0, twice.stderr
-    went_on = project.runops("resume", "last", "--allow-changed", "--json")
+    went_on = project.here("resume", "last", "--allow-changed", "--json")
     assert (went_on.returncode, json.loads(went_on.stdout)["run"]) == (0, run), went_on.stderr
     assert [each.body for each in till.arrived("/done")] == ["amount=5"]
 
-    again = project.runops("repair", "flow.yaml", "--run", run)
+    again = project.here("repair", "flow.yaml", "--run", run)
     assert (again.returncode, again.stdout) == (0, "")
     assert "nothing to repair" in again.stderr
 
@@ -95,10 +95,10 @@ def test_what_goes_on_is_told_of_the_file_as_it_is_now(till: Site, tmp_path: Pat
     project = Project(tmp_path)
     text = FLOW.format(base=till.origin)
     file = project.write("flow.yaml", text)
-    assert project.runops("run", "flow.yaml", "--quiet").returncode == 1
+    assert project.here("run", "flow.yaml", "--quiet").returncode == 1
     run = project.runs()[-1]["id"]
     file.write_text(text.replace("id: book", "id: pay"))
-    gone = project.runops("repair", "--yes")
+    gone = project.here("repair", "--yes")
     assert gone.returncode == 1, gone.stderr
     assert "it has changed since the run began" in gone.stderr
     assert "it has no step `book` any more" in gone.stderr
@@ -108,5 +108,5 @@ def test_what_goes_on_is_told_of_the_file_as_it_is_now(till: Site, tmp_path: Pat
     assert moved.returncode == 3, "where the result cannot be written"
     assert f"next: runops repair moved.yaml --run {run} --apply" in moved.stderr
     assert "  then   runops run moved.yaml " in moved.stderr
-    applied = project.runops("repair", "moved.yaml", "--run", run, "--apply")
+    applied = project.here("repair", "moved.yaml", "--run", run, "--apply")
     assert (applied.returncode, "again  runops run moved.yaml " in applied.stderr) == (0, True), applied.stderr

@@ -42,7 +42,7 @@ def project(tmp_path: Path) -> Project:
 
 def keyed(project: Project, key: str, *more: str, file: str = "add.yaml") -> subprocess.CompletedProcess[str]:
     """The run of a key, as a CI job asks for it."""
-    return project.runops("run", file, "--resume-if-exists", key, *more)
+    return project.here("run", file, "--resume-if-exists", key, *more)
 
 
 def test_the_same_key_is_the_same_run(project: Project) -> None:
@@ -55,7 +55,7 @@ def test_the_same_key_is_the_same_run(project: Project) -> None:
     assert junitparser.JUnitXml.fromfile(str(project.folder / "report.xml")).tests == 1
     assert [(each["id"], each["key"]) for each in project.runs()] == [(run["run"], "nightly 1")]
     assert project.show()["key"] == "nightly 1"
-    assert "nightly 1" in project.runops("show", "last").stdout
+    assert "nightly 1" in project.here("show", "last").stdout
     assert keyed(project, "nightly 2").returncode == 0
     assert [each["key"] for each in project.runs()] == ["nightly 1", "nightly 2"]
 
@@ -107,7 +107,7 @@ def test_what_is_no_key_or_does_not_go_with_one_is_refused(project: Project, arg
     """Exit code 2, nothing is begun, and no secret is shown or kept."""
     project.environment["TOKEN"] = "hunter22-secret"
     project.write("add.yaml", ADD.replace("name: Add", "secrets: [TOKEN]"))
-    refused = project.runops("run", *arguments)
+    refused = project.here("run", *arguments)
     assert (refused.returncode, f"error[{code}]" in refused.stderr) == (2, True)
     assert project.runs() == []
     assert "hunter22" not in refused.stderr + refused.stdout
@@ -126,7 +126,6 @@ def test_a_run_that_died_before_its_first_line_is_begun(project: Project) -> Non
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Return when it holds."""
     until = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < until, "nothing happened"

@@ -66,7 +66,7 @@ def states(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str]]:
 
 def test_a_folder_is_run_in_order_and_summed_up(project: Project) -> None:
     """Each file is a run of its own; stdout is a map of files and outputs; the summary counts, names each run, and ends with what to type; the worst code stands."""
-    done = project.runops("run", "flows", "-i", "n=4", "--input", "who=@@me")
+    done = project.here("run", "flows", "-i", "n=4", "--input", "who=@@me")
     assert done.returncode == 1
     assert yaml.safe_load(done.stdout) == {
         "flows/add.yaml": 5,
@@ -90,7 +90,7 @@ def test_a_folder_is_run_in_order_and_summed_up(project: Project) -> None:
 
 def test_json_is_one_object_for_many(project: Project) -> None:
     """Version, exit code and a list of runs; `--fail-fast` leaves the rest, and says so; quiet says what went wrong only."""
-    done = project.runops("run", "flows/zero.yml", "flows/more", "flows/add.yaml", "--json", "-x", "--quiet")
+    done = project.here("run", "flows/zero.yml", "flows/more", "flows/add.yaml", "--json", "-x", "--quiet")
     told = json.loads(done.stdout)
     assert (done.returncode, told["version"], told["exit"]) == (1, 1, 1)
     assert states(done) == [
@@ -105,7 +105,7 @@ def test_json_is_one_object_for_many(project: Project) -> None:
     )  # fmt: skip
     assert len(project.runs()) == 2
     assert "1 passed, 1 failed, 1 not begun" in done.stderr
-    assert project.runops("run", "flows/add.yaml", "flows/zero.yml", "--quiet").stderr == ""
+    assert project.here("run", "flows/add.yaml", "flows/zero.yml", "--quiet").stderr == ""
 
 
 def test_all_is_checked_before_anything_begins(project: Project) -> None:
@@ -113,7 +113,7 @@ def test_all_is_checked_before_anything_begins(project: Project) -> None:
     project.write("flows/bad.yaml", WRONG)
     project.write("flows/secret.yaml", SECRET)
     project.write("flows/uses.yaml", "version: 1\nnodes: [{id: part, type: group, use: bad.yaml}]\n")
-    done = project.runops("run", "flows", "flows/zer.yml", "-i", "n=some", "--json", "--junit", "report/all.xml")
+    done = project.here("run", "flows", "flows/zer.yml", "-i", "n=some", "--json", "--junit", "report/all.xml")
     assert done.returncode == 3
     assert dict(states(done)) == {
         "flows/add.yaml": "error",
@@ -136,7 +136,7 @@ def test_all_is_checked_before_anything_begins(project: Project) -> None:
     assert not (project.folder / ".runops").exists()
     report = junitparser.JUnitXml.fromfile(str(project.folder / "report/all.xml"))
     assert (report.tests, report.errors, report.skipped) == (8, 6, 2)
-    assert project.runops("run", "flows/add.yaml", "flows/bad.yaml").returncode == 2
+    assert project.here("run", "flows/add.yaml", "flows/bad.yaml").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_what_cannot_be_used_ends_before_the_first_run(
     (project.folder / "empty").mkdir()
     project.write("in.yaml", "n: 1\nm: 2\n")
     project.write("torn.json", "{")
-    done = project.runops("run", *arguments, "--json")
+    done = project.here("run", *arguments, "--json")
     assert done.returncode == 2
     assert f"error[{code}]" in done.stderr
     assert said in done.stderr
@@ -171,7 +171,7 @@ def test_inputs_come_from_files(project: Project) -> None:
     """A map of them, one value from a file by its suffix, and a flag that wins."""
     project.write("in.json", '{"n": 10, "who": "file"}')
     project.write("who.txt", "text")
-    done = project.runops("run", "flows/add.yaml", "flows/greet.yaml", "--inputs", "in.json", "-i", "who=@who.txt")
+    done = project.here("run", "flows/add.yaml", "flows/greet.yaml", "--inputs", "in.json", "-i", "who=@who.txt")
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load(done.stdout) == {"flows/add.yaml": 11, "flows/greet.yaml": {"said": "hello text"}}
 
@@ -179,7 +179,7 @@ def test_inputs_come_from_files(project: Project) -> None:
 def test_the_report_says_what_the_runs_said(project: Project) -> None:
     """A suite for each file, the failure with its code, step and place, the ids of the runs."""
     project.write("flows/add.yaml", ADD.replace("inputs.n + 1", "inputs.n + 1 }}\\u0001{{ '' "))
-    done = project.runops("run", "flows", "--junit", "out/report.xml")
+    done = project.here("run", "flows", "--junit", "out/report.xml")
     assert done.returncode == 1
     report = junitparser.JUnitXml.fromfile(str(project.folder / "out" / "report.xml"))
     assert [suite.name for suite in report] == [
@@ -194,11 +194,6 @@ def test_the_report_says_what_the_runs_said(project: Project) -> None:
     (failure,) = failed.result
     assert (failed.name, failure.type) == ("break", "expression-failed")
     assert "flows/more/break.yaml:3:5" in str(failure.text)
-
-
-def heed_signals() -> None:
-    """What a process in the foreground does, also where the tests themselves run in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.drawn(1)
@@ -217,7 +212,7 @@ def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Proje
         site.answer("/slow", slow)
         files = ["flows/add.yaml", "open.yaml", "flows/greet.yaml", "flows/zero.yml"]
         arguments = ["run", *files, "-i", f"site={site.origin}", "--json", "--junit", "r.xml"]
-        with project.start(*arguments, prepare=heed_signals) as process:
+        with project.start(*arguments) as process:
             out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert reached
@@ -265,11 +260,11 @@ def test_files_of_one_command_share_one_browser(tmp_path: Path) -> None:
         site.answer("/", page)
         for number in range(6):
             project.write(f"{number}.yaml", LOOK.format(site=site.origin, mode=""))
-        done = project.runops("run", *(f"{number}.yaml" for number in range(6)))
+        done = project.here("run", *(f"{number}.yaml" for number in range(6)))
         assert (done.returncode, [*yaml.safe_load(done.stdout).values()]) == (0, ["none"] * 6)
         assert [len(each.processes) for each in (browser, driver)] == [1, 1]
         project.write("own.yaml", LOOK.format(site=site.origin, mode="browser: {mode: own}\n"))
-        assert project.runops("run", "own.yaml", "0.yaml", "1.yaml").returncode == 0
+        assert project.here("run", "own.yaml", "0.yaml", "1.yaml").returncode == 0
         assert len(browser.processes) == 3
 
 

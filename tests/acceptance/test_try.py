@@ -59,7 +59,6 @@ PAGE = """<!doctype html><title>Orders</title><p id=count>3 orders</p>
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A site that can be paid."""
     with serve() as served:
         served.page("/orders", PAGE)
         served.answer("/paid", lambda _request: Answer("<!doctype html><title>Paid</title>"))
@@ -78,10 +77,10 @@ def project(tmp_path: Path) -> Project:
 
 def test_what_a_node_reads_is_listed_ready_to_be_typed(project: Project) -> None:
     """Items, loops, variables, branches and inputs, each once; not what has a default, and nothing of other nodes. Exit code 2, nothing run."""
-    done = project.runops("try", "main.yaml", "sum")
+    done = project.here("try", "main.yaml", "sum")
     assert done.returncode == 2
     assert "add --set item=… --set loop.index=… --set vars.total=… --set run.taken.choose=…\n" in done.stderr
-    done = project.runops("try", "main.yaml", "each", "--json")
+    done = project.here("try", "main.yaml", "each", "--json")
     assert json.loads(done.stdout)["error"]["evidence"]["pin"] == [
         "--set first=…", "--set vars.total=…", "--set run.taken.choose=…",
     ]  # fmt: skip
@@ -101,19 +100,19 @@ def test_pinned_values_are_what_it_reads(project: Project) -> None:
         "--set",
         "run.taken.choose=no",
     ]
-    done = project.runops("try", "main.yaml", "sum", *pins, "-i", "factor=5", "-q")
+    done = project.here("try", "main.yaml", "sum", *pins, "-i", "factor=5", "-q")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == [{"no": 1}, 4, 1.5, 5, 9, "no"]
     shown = project.show("last", "--at", "sum")
     assert [step["status"] for step in shown["steps"]] == ["ok"]
-    failed = project.runops("try", "main.yaml", "double", "--set", "sum=5")
+    failed = project.here("try", "main.yaml", "double", "--set", "sum=5")
     assert failed.returncode == 1
     assert "again" in failed.stderr
     assert "runops try main.yaml double --set sum=5" in failed.stderr
-    shown = project.runops("show", "last")
+    shown = project.here("show", "last")
     assert f"again  runops try {project.folder}/main.yaml double …" in shown.stdout
     assert project.show()["trial"]["pins"] == {"sum": 5}
-    refused = project.runops("resume", "last")
+    refused = project.here("resume", "last")
     assert refused.returncode == 2
     assert "error[trial]" in refused.stderr
     assert "runops try" in refused.stderr
@@ -122,30 +121,30 @@ def test_pinned_values_are_what_it_reads(project: Project) -> None:
 def test_containers_and_parts_run_what_is_in_them(project: Project) -> None:
     """A loop runs its turns, a group the file that it uses; a node of that file is found by its path, and takes that file's inputs."""
     pins = ["--set", "first=1", "--set", "vars.total=2", "--set", "run.taken.choose=x", "--quiet"]
-    assert json.loads(project.runops("try", "main.yaml", "each", *pins).stdout) == [2, 4]
-    assert json.loads(project.runops("try", "main.yaml", "part", "--set", "first=6", "-q").stdout) == 36
-    assert json.loads(project.runops("try", "main.yaml", "part/area", "-i", "side=5", "-q").stdout) == 25
+    assert json.loads(project.here("try", "main.yaml", "each", *pins).stdout) == [2, 4]
+    assert json.loads(project.here("try", "main.yaml", "part", "--set", "first=6", "-q").stdout) == 36
+    assert json.loads(project.here("try", "main.yaml", "part/area", "-i", "side=5", "-q").stdout) == 25
 
 
 def test_a_node_on_a_page(project: Project, site: Site) -> None:
     """A read reads the page; a click is announced and done; held, it is not done, and what was found ready is told. A missing target names the nearest."""
     where = ["--url", f"{site.origin}/orders", "-i", f"base={site.origin}"]
-    assert json.loads(project.runops("try", "main.yaml", "count", *where).stdout) == "3 orders"
-    held = project.runops("try", "main.yaml", "pay", "--set", "first=7", *where, "--dry-run")
+    assert json.loads(project.here("try", "main.yaml", "count", *where).stdout) == "3 orders"
+    held = project.here("try", "main.yaml", "pay", "--set", "first=7", *where, "--dry-run")
     assert held.returncode == 0, held.stderr
     told = json.loads(held.stdout)
     assert (told["held"], told["effect"], told["page"]) == ("pay", "effect", f"{site.origin}/orders")
     assert told["args"]["target"] == {"role": "button", "name": "Pay 7"}
     assert "error" not in held.stderr
-    group = project.runops("try", "main.yaml", "both", *where, "--dry-run")
+    group = project.here("try", "main.yaml", "both", *where, "--dry-run")
     assert json.loads(group.stdout)["held"] == "both/send"
     assert site.arrived("/paid") == []
-    missing = project.runops("try", "main.yaml", "pay", "--set", "first=8", *where, "--dry-run")
+    missing = project.here("try", "main.yaml", "pay", "--set", "first=8", *where, "--dry-run")
     assert missing.returncode == 1
     assert "Pay 7" in missing.stderr
-    done = project.runops("try", "main.yaml", "pay", "--set", "first=7", *where)
+    done = project.here("try", "main.yaml", "pay", "--set", "first=7", *where)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[0] == "this is really done on the site: pay (with --dry-run it is not)"
+    assert done.stderr.splitlines()[0] == "done on the real site: pay (not with --dry-run)"
     assert len(site.arrived("/paid")) == 1
     assert [run["state"] for run in project.runs()] == ["passed", "passed", "passed", "failed", "passed"]
 
@@ -172,7 +171,7 @@ def test_a_node_on_a_page(project: Project, site: Site) -> None:
 )
 def test_what_cannot_be_tried_is_told(project: Project, arguments: list[str], code: str, said: str) -> None:
     """Exit code 2, the code, what to do, no traceback, and nothing run."""
-    done = project.runops("try", "main.yaml", *arguments)
+    done = project.here("try", "main.yaml", *arguments)
     assert done.returncode == 2, done.stderr
     assert f"error[{code}]" in done.stderr
     assert said in done.stderr
@@ -192,12 +191,12 @@ def test_a_signed_in_state_is_taken_over(project: Project) -> None:
         site.page("/login", "<!doctype html><title>In</title>", set_cookie="who=admin; Path=/")
         site.answer("/orders", lambda request: Answer(f"<p id=count>{request.headers.get('cookie')}</p>"))
         base = ["-i", f"base={site.origin}"]
-        assert project.runops("run", "login.yaml", *base).returncode == 0
+        assert project.here("run", "login.yaml", *base).returncode == 0
         arguments = ["try", "main.yaml", "count", *base, "--url", f"{site.origin}/orders"]
-        assert json.loads(project.runops(*arguments, "--session", "shop").stdout) == "who=admin"
-        missing = project.runops(*arguments, "--session", "shp")
+        assert json.loads(project.here(*arguments, "--session", "shop").stdout) == "who=admin"
+        missing = project.here(*arguments, "--session", "shp")
         assert (missing.returncode, "save_session" in missing.stderr) == (2, True)
-    assert project.runops(*arguments, "--session", "../shop").returncode == 2
+    assert project.here(*arguments, "--session", "../shop").returncode == 2
 
 
 def test_a_secret_that_a_trial_does_not_read_is_hidden_all_the_same(project: Project) -> None:
@@ -206,13 +205,11 @@ def test_a_secret_that_a_trial_does_not_read_is_hidden_all_the_same(project: Pro
     with serve() as site:
         site.page("/orders", "<!doctype html><p id=count>it is hunter22-secret</p>")
         arguments = ["try", "main.yaml", "count", "-i", f"base={site.origin}", "--url"]
-        done = project.runops(*arguments, f"{site.origin}/orders", "--json")
+        done = project.here(*arguments, f"{site.origin}/orders", "--json")
         assert json.loads(done.stdout)["output"] == "it is [hidden]"
         refused = [
-            project.runops(*arguments, f"{site.origin}/hunter22-secret"),
-            project.runops(
-                "try", "main.yaml", "first", "-i", "factor=1", "--set", "loop.key=hunter22-secret", "--json"
-            ),
+            project.here(*arguments, f"{site.origin}/hunter22-secret"),
+            project.here("try", "main.yaml", "first", "-i", "factor=1", "--set", "loop.key=hunter22-secret", "--json"),
         ]
     for each in refused:
         assert (each.returncode, "error[secret-in-input]" in each.stderr) == (2, True), each.stderr
@@ -224,7 +221,7 @@ def test_a_secret_that_a_trial_does_not_read_is_hidden_all_the_same(project: Pro
 
 def test_only_the_secrets_that_it_reads_are_needed(project: Project, site: Site) -> None:
     """A node that types a secret needs it; the others do without."""
-    done = project.runops("try", "main.yaml", "secret", "--url", f"{site.origin}/orders", "-i", f"base={site.origin}")
+    done = project.here("try", "main.yaml", "secret", "--url", f"{site.origin}/orders", "-i", f"base={site.origin}")
     assert done.returncode == 3
     assert "error[secret-missing]" in done.stderr
     assert "NOT_SET" in done.stderr

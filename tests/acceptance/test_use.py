@@ -45,11 +45,11 @@ def project(tmp_path: Path) -> Project:
 
 def test_a_workflow_runs_through_two_levels_and_shows_its_steps(project: Project) -> None:
     """The output is that of the innermost file, worked on by those around it; `show` has every step by its path."""
-    done = project.runops("run", "root.yaml", "--json")
+    done = project.here("run", "root.yaml", "--json")
     assert (done.returncode, json.loads(done.stdout)["runs"][0]["output"]) == (0, {"sum": 21}), done.stderr
     paths = json.dumps(project.show())
     assert '"part/first/first"' in paths
-    assert "part/first/first" in project.runops("show", "last", "--at", "part/first/first").stdout
+    assert "part/first/first" in project.here("show", "last", "--at", "part/first/first").stdout
 
 
 def test_mistakes_are_told_in_the_file_where_they_are(project: Project) -> None:
@@ -59,12 +59,12 @@ def test_mistakes_are_told_in_the_file_where_they_are(project: Project) -> None:
         "parts/deep/inner.yaml", INNER.replace("inputs.n +", "inputs.m +").replace('"{{ first }}"', '"{{ fist }}"')
     )
     for command in ("validate", "run"):
-        done = project.runops(command, "root.yaml")
+        done = project.here(command, "root.yaml")
         places = [line.partition("--> ")[2] for line in done.stderr.splitlines() if "-->" in line]
         assert (done.returncode, places) == (2, ["parts/deep/inner.yaml:4:51", "parts/deep/inner.yaml:5:13"])
         assert "Traceback" not in done.stderr
     project.write("parts/deep/inner.yaml", INNER)
-    done = project.runops("validate", "root.yaml")
+    done = project.here("validate", "root.yaml")
     assert "--> root.yaml:5:58\n" in done.stderr
     assert "parts/part.yaml has no input `m`" in done.stderr
     assert project.runs() == []
@@ -75,7 +75,7 @@ def test_a_circle_is_refused_with_its_way(project: Project) -> None:
     project.write(
         "parts/deep/inner.yaml", INNER.replace("type: transform, expr:", "type: group, use: ../part.yaml, description:")
     )
-    done = project.runops("run", "root.yaml")
+    done = project.here("run", "root.yaml")
     assert done.returncode == 2
     assert "error[use-cycle]" in done.stderr
     assert "parts/part.yaml → parts/deep/inner.yaml → parts/part.yaml" in done.stderr
@@ -87,11 +87,11 @@ def test_a_file_reads_no_secret_that_it_was_not_given(project: Project) -> None:
     """One that its caller has and it does not declare is unknown there; one that it declares must be given."""
     fill = '{id: f, type: browser_action, action: fill, target: {css: p}, value: "{{ secrets.OTHER }}"}'
     project.write("parts/part.yaml", PART.replace("nodes:\n", f"nodes:\n  - {fill}\n"))
-    done = project.runops("validate", "root.yaml")
+    done = project.here("validate", "root.yaml")
     assert done.returncode == 2
     assert "error[unknown-secret]: there is no secret `OTHER`" in done.stderr
     project.write("parts/part.yaml", PART.replace("[TOKEN]", "[TOKEN, OTHER]"))
-    done = project.runops("validate", "root.yaml")
+    done = project.here("validate", "root.yaml")
     assert done.returncode == 2
     assert "parts/part.yaml needs the secret OTHER" in done.stderr
 
@@ -99,21 +99,21 @@ def test_a_file_reads_no_secret_that_it_was_not_given(project: Project) -> None:
 def test_a_step_that_fails_is_told_by_its_path_and_a_folder_runs_only_what_nobody_uses(project: Project) -> None:
     """The files that others use, and those with `run: manual`, are no runs of their own; `show --at` finds the step that the end names."""
     project.write("parts/deep/inner.yaml", INNER.replace("inputs.n + 1", "1 / (inputs.n - 20)"))
-    done = project.runops("run", ".", "--json")
+    done = project.here("run", ".", "--json")
     assert done.returncode == 1
     (run,) = json.loads(done.stdout)["runs"]
     assert Path(run["file"]).name == "root.yaml"
     assert "part/first/first" in done.stderr
-    shown = project.runops("show", "last", "--at", "part/first/first")
+    shown = project.here("show", "last", "--at", "part/first/first")
     assert (shown.returncode, "expression-failed" in shown.stdout) == (0, True)
 
 
 def test_a_run_goes_on_in_a_used_file_though_the_files_are_gone(project: Project) -> None:
     """The texts are kept with the run."""
     project.write("parts/deep/inner.yaml", INNER.replace("inputs.n + 1", "1 / (inputs.n - 20)"))
-    assert project.runops("run", "root.yaml").returncode == 1
+    assert project.here("run", "root.yaml").returncode == 1
     for name in ("root.yaml", "parts/part.yaml", "parts/deep/inner.yaml"):
         (project.folder / name).unlink()
-    again = project.runops("resume", "last")
+    again = project.here("resume", "last")
     assert again.returncode == 1
     assert "part/first/first" in again.stderr

@@ -31,13 +31,12 @@ PLACES = ["2:1", "4:20", "6:52", "7:46", "7:81", "8:70", "9:41", "9:116", "10:10
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """An empty project."""
     return Project(tmp_path)
 
 
 def test_valid_files_are_listed_on_stdout(project: Project) -> None:
     """A line for each file, nothing else, exit code 0."""
-    done = project.runops("validate", str(EXAMPLE), str(EXAMPLE))
+    done = project.here("validate", str(EXAMPLE), str(EXAMPLE))
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ok  {EXAMPLE}\n" * 2, "")
 
 
@@ -45,7 +44,7 @@ def test_every_mistake_of_a_file_is_told_with_its_line_and_column(project: Proje
     """All at once, on stderr, in the order of the file, each with its line underlined; exit code 2."""
     text = TEN.replace('output: "{{ last }}"', 'output: "{{ lats }}"')
     project.write("bad.yaml", text)
-    done = project.runops("validate", "bad.yaml", str(EXAMPLE))
+    done = project.here("validate", "bad.yaml", str(EXAMPLE))
     assert done.returncode == 2
     assert done.stdout == f"ok  {EXAMPLE}\n"
     told = [line.partition("--> bad.yaml:")[2] for line in done.stderr.splitlines() if "-->" in line]
@@ -59,7 +58,7 @@ def test_every_mistake_of_a_file_is_told_with_its_line_and_column(project: Proje
 def test_json_is_one_object_on_stdout(project: Project) -> None:
     """Programs get the places as numbers, and nothing on stderr."""
     project.write("bad.yaml", TEN)
-    done = project.runops("validate", "--json", "bad.yaml", str(EXAMPLE), "missing.yaml")
+    done = project.here("validate", "--json", "bad.yaml", str(EXAMPLE), "missing.yaml")
     told = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (2, "")
     assert [each["valid"] for each in told["files"]] == [False, True, False]
@@ -85,7 +84,7 @@ def test_on_a_terminal_mistakes_are_coloured_unless_told_otherwise(project: Proj
 def test_no_file_breaks_it(project: Project, content: bytes) -> None:
     """Whatever a file holds, it is a mistake of the file: exit code 2, no traceback."""
     (project.folder / "odd.yaml").write_bytes(content)
-    done = project.runops("validate", "odd.yaml")
+    done = project.here("validate", "odd.yaml")
     assert done.returncode == 2
     assert "error[" in done.stderr
     assert "Traceback" not in done.stderr
@@ -94,7 +93,7 @@ def test_no_file_breaks_it(project: Project, content: bytes) -> None:
 def test_a_run_of_an_invalid_file_tells_the_same(project: Project) -> None:
     """Nothing starts, and nothing is written, where the file has mistakes."""
     project.write("bad.yaml", TEN)
-    done = project.runops("run", "bad.yaml")
+    done = project.here("run", "bad.yaml")
     assert done.returncode == 2
     assert [line.partition("--> bad.yaml:")[2] for line in done.stderr.splitlines() if "-->" in line] == PLACES
     assert not (project.folder / ".runops").exists()
@@ -138,7 +137,7 @@ def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(
     (project.folder / "lib").mkdir()
     project.write("lib/used.yaml", USED)
     project.write("asking.yaml", ASKING)
-    done = project.runops("validate", "asking.yaml", str(EXAMPLE))
+    done = project.here("validate", "asking.yaml", str(EXAMPLE))
     assert (done.returncode, done.stderr) == (0, "")
     default = str(budgets.default())
     assert done.stdout.splitlines() == [
@@ -148,7 +147,7 @@ def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(
         f"    inner  cognition  budget {default} (default)  lib/used.yaml:3:5",
         f"ok  {EXAMPLE}",
     ]
-    asking, example = json.loads(project.runops("validate", "asking.yaml", str(EXAMPLE), "--json").stdout)["files"]
+    asking, example = json.loads(project.here("validate", "asking.yaml", str(EXAMPLE), "--json").stdout)["files"]
     told = [(each["node"], each["budget"], each["default"], each["place"]) for each in asking["models"]]
     assert told == [
         ("open", default, True, "asking.yaml:3:5"),
@@ -160,18 +159,18 @@ def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(
 
 def test_the_schema_is_written_where_it_is_wanted(project: Project) -> None:
     """On stdout by default, into a file with --output; a place that cannot be written is told."""
-    shown = project.runops("schema")
-    written = project.runops("schema", "--output", "runops.schema.json")
+    shown = project.here("schema")
+    written = project.here("schema", "--output", "runops.schema.json")
     assert (shown.returncode, written.returncode, written.stdout) == (0, 0, "")
     assert json.loads((project.folder / "runops.schema.json").read_text()) == json.loads(shown.stdout)
-    refused = project.runops("schema", "--output", "nowhere/schema.json")
+    refused = project.here("schema", "--output", "nowhere/schema.json")
     assert refused.returncode == 2
     assert "cannot be written" in refused.stderr
 
 
 def test_the_node_types_are_listed_and_explained(project: Project) -> None:
     """Each type and kind is in the list, and can be looked up; a misspelt one has a near miss."""
-    listed = project.runops("nodes").stdout.splitlines()
+    listed = project.here("nodes").stdout.splitlines()
     kinds = {name: each.variants for name, each in registry.node_types().items()}
     assert [line.split()[0] for line in listed if not line.startswith(" ")] == list(kinds)
     assert {word for line in listed if line.startswith(" ") for word in line.split()} == {
@@ -185,22 +184,22 @@ def test_the_node_types_are_listed_and_explained(project: Project) -> None:
         (["target"], "within"),
         (["step"], "after_crash"),
     ]:
-        shown = project.runops("nodes", "show", *names)
+        shown = project.here("nodes", "show", *names)
         assert shown.returncode == 0
         assert word in shown.stdout
-    missing = project.runops("nodes", "show", "itterate")
+    missing = project.here("nodes", "show", "itterate")
     assert missing.returncode == 2
     assert "`iterate`" in missing.stderr
 
 
 def test_a_kind_of_node_is_explained_without_what_all_nodes_have(project: Project) -> None:
     """For people as for programs the fields of every step stand once, under a name of their own."""
-    node = json.loads(project.runops("nodes", "show", "fill", "--json").stdout)["node"]
+    node = json.loads(project.here("nodes", "show", "fill", "--json").stdout)["node"]
     own = {each["name"] for each in node["fields"]}
     assert {"type", "action", "target", "value"} <= own
-    step = json.loads(project.runops("nodes", "show", node["around"], "--json").stdout)["node"]
+    step = json.loads(project.here("nodes", "show", node["around"], "--json").stdout)["node"]
     assert not own & {each["name"] for each in step["fields"]}
-    actions = project.runops("nodes", "show", "browser_action").stdout
+    actions = project.here("nodes", "show", "browser_action").stdout
     assert actions.count("retry") == 0
 
 
@@ -213,11 +212,11 @@ def test_a_hint_is_no_mistake(project: Project) -> None:
         "  - {id: pay, type: browser_action, action: click, target: {css: b}, confirm: {nodes: [{id: at, type: browser_query, query: url}], done: true}}\n"
         "  - {id: total, type: browser_query, query: title}\n",
     )
-    done = project.runops("validate", "flow.yaml")
+    done = project.here("validate", "flow.yaml")
     assert (done.returncode, done.stdout) == (0, "ok  flow.yaml\n")
     assert done.stderr.startswith("hint[effect-without-goto]: `total` reads the page to which `pay` leads")
     assert "--> flow.yaml:5:10" in done.stderr
-    told = json.loads(project.runops("validate", "flow.yaml", "--json").stdout)
+    told = json.loads(project.here("validate", "flow.yaml", "--json").stdout)
     (file,) = told["files"]
     assert (told["valid"], file["problems"]) == (True, [])
     assert [(each["code"], each["line"]) for each in file["hints"]] == [("effect-without-goto", 5)]

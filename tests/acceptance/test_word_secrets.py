@@ -53,10 +53,10 @@ def test_a_word_of_the_file_is_no_secret_and_what_a_page_says_is(word: str, site
     file = project.write(
         "flow.yaml", FLOW.format(base=site.origin, value='"{{ secrets.WORD }}"', button="Not yet there")
     )
-    failed = project.runops("run", "flow.yaml", "--json")
+    failed = project.here("run", "flow.yaml", "--json")
     assert json.loads(failed.stdout)["runs"][0]["error"]["code"] == "target-not-found", failed.stderr
     file.write_text(file.read_text().replace("Not yet there", "Leave"))
-    resumed = project.runops("resume", "last", "--allow-changed", "--json")
+    resumed = project.here("resume", "last", "--allow-changed", "--json")
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(resumed.stdout)["output"] == {"password": "You sent [hidden].", "secret": True}
     assert {each.body for each in site.arrived("/in")} == {f"password={word}"}
@@ -70,7 +70,7 @@ def test_where_it_would_be_typed_it_is_refused_by_name_and_place(site: Site, tmp
     """The value of a field that takes secrets holds the word itself: nothing is started."""
     project = Project(tmp_path, WORD="password")
     project.write("flow.yaml", FLOW.format(base=site.origin, value="password", button="Leave"))
-    refused = project.runops("run", "flow.yaml")
+    refused = project.here("run", "flow.yaml")
     assert refused.returncode == 2
     assert "flow.yaml:11:12: the value of the secret WORD is in the workflow file itself" in refused.stderr
     assert "write `{{ secrets.WORD }}` in its place" in refused.stderr

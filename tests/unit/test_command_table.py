@@ -29,8 +29,6 @@ def modules_after(*arguments: str) -> set[str]:
 
 
 class Entry:
-    """What an installed package says it offers."""
-
     def __init__(self, name: str, value: str) -> None:
         self.name = name
         self.value = value

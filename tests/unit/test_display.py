@@ -47,7 +47,6 @@ class Clock:
         self.now = 1000.0
 
     def __call__(self) -> float:
-        """Seconds."""
         return self.now
 
 
@@ -55,30 +54,23 @@ class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
-        """Yes."""
         return True
 
 
 class Broken(io.StringIO):
-    """A stream whose reader has gone away."""
-
     def write(self, s: str) -> int:
-        """Fail."""
         raise BrokenPipeError(32, "Broken pipe")
 
 
 def leaf(path: str, summary: str = "click it", *, attempt: int = 1) -> events.StepStarted:
-    """A leaf begins."""
     return events.StepStarted(path, "browser_action", summary, path.count("/"), container=False, attempt=attempt)
 
 
 def container(path: str, kind: str = "group") -> events.StepStarted:
-    """A container begins."""
     return events.StepStarted(path, kind, "", path.count("/"), container=True)
 
 
 def ended(path: str, status: events.StepStatus = "ok", *, whole: bool = False, error: str = "") -> events.StepFinished:
-    """A step ends."""
     return events.StepFinished(path, status, 0.1, whole, {"message": error} if error else None)
 
 
@@ -98,7 +90,6 @@ def plain() -> tuple[Plain, io.StringIO, Clock]:
 
 
 def texts(lines: list[Text]) -> list[str]:
-    """Lines without their style."""
     return [line.plain for line in lines]
 
 

@@ -46,7 +46,6 @@ AROUND = {
 
 
 def told(page: Path, block: Block) -> str:
-    """A block as people find it."""
     return f"{page.relative_to(ROOT).as_posix()}:{block.line}"
 
 

@@ -17,14 +17,10 @@ from runtime.workspace import host
 
 
 class Disk(NamedTuple):
-    """A disk."""
-
     free: int
 
 
 class Mount(NamedTuple):
-    """What is mounted somewhere."""
-
     mountpoint: str
     fstype: str
 

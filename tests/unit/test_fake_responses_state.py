@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from runtime.testing import responses, scripted_model
+from runtime.testing.responses import shapes
 from tests.asking import ask, said_by, send, stream
 from tests.pages import ROOT
 
 
 def poll(server: responses.Server, name: str) -> tuple[int, dict[str, str], Any]:
-    """A look at a response."""
     return send(server, path=f"/responses/{name}", method="GET")
 
 
@@ -179,7 +179,7 @@ def test_what_is_counted() -> None:
         assert own["input_tokens_details"]["cached_tokens"] == 60
         assert (own["input_tokens"], own["output_tokens"], own["total_tokens"]) == (100, 9, 109)
         assert ask(server)[2]["usage"] is None
-    assert (responses.four_bytes(""), responses.four_bytes("abcd"), responses.four_bytes("abcdé")) == (0, 1, 2)
+    assert (shapes.four_bytes(""), shapes.four_bytes("abcd"), shapes.four_bytes("abcdé")) == (0, 1, 2)
 
 
 def test_an_answer_longer_than_allowed_is_a_problem() -> None:

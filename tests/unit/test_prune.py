@@ -50,7 +50,6 @@ def aged(file: Path, age: float) -> Path:
 
 
 def blob(kept: file_store.Files, data: bytes) -> Path:
-    """A blob that no log names."""
     conversation = kept.create(store.new_id())
     found = conversation.put_blob(data, "step")
     kept.conversation_file(conversation.id).unlink()
@@ -59,13 +58,11 @@ def blob(kept: file_store.Files, data: bytes) -> Path:
 
 
 def tree(kept: file_store.Files) -> set[str]:
-    """Every file below the home."""
     files = (each for each in kept.home.rglob("*") if each.is_file() and each != kept.writers)
     return {str(each.relative_to(kept.home)) for each in files}
 
 
 def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
-    """What `runops prune --json` says."""
     capsys.readouterr()
     assert app.run(["prune", *arguments, "--json"]) == code
     said = json.loads(capsys.readouterr().out)

@@ -42,7 +42,6 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> settings.Settings
 
 
 async def run_once(home: Path) -> Rig:
-    """A run of the workflow."""
     tries: list[str] = []
 
     async def declines_once(target: str, _page: FakePage) -> None:

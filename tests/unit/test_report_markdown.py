@@ -73,7 +73,6 @@ def failed(home: Path, text: str) -> str:
 
 
 def of(home: Path, text: str) -> str:
-    """The Markdown of such a run."""
     kept = file_store.Files(home)
     past, reading = run_index.load_history(kept, failed(home, text))
     return markdown.of_run(of_run.run_report(past, reading, kept, brief=True))

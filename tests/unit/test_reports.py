@@ -51,8 +51,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def printed(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What a command prints on stdout."""
-
     def run(*arguments: str, code: int = 0) -> str:
         capsys.readouterr()
         assert app.run(list(arguments)) == code

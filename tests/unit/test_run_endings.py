@@ -42,8 +42,6 @@ class StubbornBrowser(FakeBrowser):
 
 
 class StubbornRig(Rig):
-    """A run in such a browser."""
-
     broken = False
 
     @override
@@ -118,12 +116,9 @@ async def test_a_listener_that_raises_harms_nobody(tmp_path: Path, caplog: pytes
 
 
 class Twice(Leaf):
-    """Acts twice."""
-
     type: str = "acme.twice"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Announce the action twice."""
         await ctx.act()
         await ctx.act()
         return None

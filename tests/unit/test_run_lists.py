@@ -50,7 +50,6 @@ def from_all_of_it(kept: file_store.Files, conversation: str) -> run_index.RunSu
 
 
 def listed(kept: file_store.Files) -> list[run_index.RunSummary]:
-    """The list as `runops runs` has it."""
     return run_index.list_runs(file_store.Files(settings.load(home=kept.home).home))
 
 

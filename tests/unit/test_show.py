@@ -43,12 +43,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ran(**inputs: Any) -> str:
-    """Run the workflow; the run's id."""
     return start.run_workflow("odd.yaml", inputs).run
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    """What a command prints on stdout."""
     capsys.readouterr()
     assert app.run(list(arguments)) == code
     return capsys.readouterr().out

@@ -29,14 +29,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints on stdout."""
     capsys.readouterr()
     assert app.run(list(arguments)) == 0
     return capsys.readouterr().out
 
 
 def shown(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
-    """What `runops show last --json` says."""
     return json.loads(printed(capsys, "show", "last", "--json", *more))
 
 

@@ -31,23 +31,17 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
 
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str]) -> Said:
-    """What a command prints."""
     return Said(capsys)
 
 
 class Said:
-    """Runs commands."""
-
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Nothing is run yet."""
         self._capsys = capsys
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
-        """What is printed on stdout."""
         return self.both(*arguments, code=code)[0]
 
     def both(self, *arguments: str, code: int = 0) -> tuple[str, str]:
-        """What is printed on stdout and stderr."""
         self._capsys.readouterr()
         assert app.run(list(arguments)) == code
         printed = self._capsys.readouterr()
@@ -55,7 +49,6 @@ class Said:
         return printed.out, printed.err
 
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
-        """The object that is printed."""
         return json.loads(self(*arguments, "--json", code=code))
 
 
@@ -284,7 +277,6 @@ def test_a_run_tells_from_which_session_it_was_started(kept: file_store.Files, s
 
 
 def rows(sql: str) -> list[dict[str, Any]]:
-    """What a query yields."""
     answer = query.ask(file_store.Files(settings.load().home), sql)
     assert not answer.left_out
     return list(_each(answer))

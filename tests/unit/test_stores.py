@@ -43,8 +43,6 @@ def held_by_a_process(home: Path, run: str) -> Generator[subprocess.Popen[str]]:
 
 
 class TestFileStore(store_suite.StoreConformance):
-    """Conversations in files."""
-
     @override
     @pytest.fixture
     def kept(self, tmp_path: Path) -> file_store.FileStore:
@@ -72,13 +70,10 @@ class Clock:
     now = 1000.0
 
     def __call__(self) -> float:
-        """The time."""
         return self.now
 
 
 class TestMemoryStore(store_suite.FencingConformance):
-    """Conversations in memory."""
-
     clock: Clock
 
     @override

@@ -39,14 +39,12 @@ COLOURS: dict[environment_checks.State, tuple[int, ...]] = {
 
 
 def doctor(
-    model: Annotated[
-        bool, flags.option("--model", "Ask the models' server, too, what it has and can do: a few tiny requests.")
-    ] = False,
+    model: Annotated[bool, flags.option("--model", "Test the model server too, with a few tiny requests.")] = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
-    """Say whether this machine is fit for runs: the browser and its driver, the folder that keeps them, room, the settings, the models.
+    """Check this machine: the browser and its driver, the folder for runs, disk space, the settings, the models.
 
-    The network is used only with `--model`. Exit code 3 where something is missing, or where the server lacks what its profile says it can.
+    The network is used only with `--model`. Exit code 3 if something is missing, or if the server lacks an ability of its profile.
     """
     checks, config = _settings()
     browser = asyncio.run(environment_checks.browser(config))

@@ -21,9 +21,9 @@ START_SECONDS = 30.0
 
 
 def install() -> None:
-    """Find a browser for RunOps to drive; where there is none, install one: Playwright's own download, or else the system's Chromium.
+    """Find a browser for RunOps to drive, or install one: Playwright's own download, or else the system's Chromium.
 
-    Ends with exit code 3 and the command to type where neither can be had.
+    If both fail, it prints the command to type, and ends with exit code 3.
     """
     named = settings.load().browser
     if (found := usable(named)) is not None:

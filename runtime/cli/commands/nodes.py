@@ -18,8 +18,8 @@ def nodes(
         list[str] | None,
         flags.argument(
             "[show NAME [KIND]]",
-            "A node type (`iterate`, `browser_action`), one of its kinds (`browser_action click`, or just `click`), "
-            "or what nodes have in common: `step`, `container`, `target`, `rule`, `retry`, `confirm`.",
+            "A node type (`iterate`), one of its kinds (`browser_action click`, or just `click`), or a part of nodes: "
+            "`step`, `container`, `target`, `rule`, `retry`, `confirm`.",
         ),
     ] = None,
     as_json: flags.JsonFlag = False,

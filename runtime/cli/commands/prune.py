@@ -16,32 +16,27 @@ from runtime.workspace import prune as workspace_prune
 
 def prune(
     older_than: Annotated[
-        str | None,
-        flags.option("--older-than TIME", "Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`."),
+        str | None, flags.option("--older-than TIME", "Runs whose last entry is older: `45min`, `12h`, `30d`, `2w`.")
     ] = None,
-    keep_last: Annotated[int | None, flags.option("--keep-last N", "Whole runs, but the N youngest.", min=0)] = None,
+    keep_last: Annotated[int | None, flags.option("--keep-last N", "All runs but the N newest.", min=0)] = None,
     state: Annotated[
         list[str] | None,
         flags.option(
-            "--state STATE",
-            "Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
+            "--state STATE", "Runs in this state (repeatable); by default `passed`. States: see `runops runs`."
         ),
     ] = None,
     sessions: Annotated[
-        bool,
-        flags.option(
-            "--sessions", "Whole sessions (`runops chat`) in place of runs, with `--older-than` or `--keep-last`."
-        ),
+        bool, flags.option("--sessions", "Sessions in place of runs, with `--older-than` or `--keep-last`.")
     ] = False,
-    dry_run: Annotated[bool, flags.option("--dry-run", "Take nothing away, and say what would go.")] = False,
+    dry_run: Annotated[bool, flags.option("--dry-run", "Delete nothing, and list what would be deleted.")] = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
-    """Take away what nobody needs: what runs left behind that are over, and what belongs to no run.
+    """Delete what no run needs: leftovers of finished runs, and files that belong to no run.
 
-    Whole runs go only where an option asks for them; several options together mean runs that fit all of them. A run that a process holds is never
-    touched, and one that can continue (failed, paused, interrupted, out of budget, died) goes only where `--state` names it.
+    Whole runs are deleted only if an option selects them; several options together select runs that fit all of them. A run that a process
+    holds is never touched. One that can continue (failed, paused, interrupted, out of budget, died) is deleted only if `--state` names it.
 
-    A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
+    A session is deleted only with `--sessions`, unless it is an hour old and empty.
     """
     if sessions and state:
         said = "`--sessions` and `--state` exclude each other: a session has no such state"
@@ -77,13 +72,13 @@ def prune(
         )
     elif report.gone:
         console.result("\n".join(console.table([["size", "what"], *rows(report.gone)])))
-    tell(report, kept.place, dry_run=dry_run)
+    print_summary(report, kept.place, dry_run=dry_run)
     if error is not None:
         console.say(console.failure(error))
         raise typer.Exit(error.exit)
 
 
-def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
+def print_summary(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
     for each in report.left:
         whose = f"run {each.run}: " if each.run else ""
         console.say(f"left alone: {whose}{one_line(each.why)}")

@@ -10,9 +10,9 @@ from runtime.workspace import active, host
 
 
 def ps(as_json: flags.JsonFlag = False) -> None:
-    """List what is alive in this project: runs and sessions that a process holds, and browsers that are left of runs that nobody holds.
+    """List the runs and sessions that a process holds, and leftover browsers of other runs.
 
-    It only looks: a browser ends when it would have ended anyway.
+    It changes nothing: a browser ends when it would have ended anyway.
     """
     kept = host.load().kept
     found = active.find(kept)
@@ -21,12 +21,12 @@ def ps(as_json: flags.JsonFlag = False) -> None:
     elif found:
         console.result("\n".join(console.table([HEAD, *(row(each) for each in found)])))
         for command in dict.fromkeys(each.next for each in found):
-            console.say(f"  {WORDS.get(command.split()[1], 'again')}  {command}")
+            console.say(f"  {LABELS.get(command.split()[1], 'again')}  {command}")
     else:
         console.say(f"nothing is active in {kept.place}\n  what ran: runops runs")
 
 
-WORDS = {"show": "look ", "prune": "clear", "runs": "look "}
+LABELS = {"show": "look ", "prune": "clear", "runs": "look "}
 
 
 HEAD = ["run", "state", "process", "browser", "since", "workflow"]

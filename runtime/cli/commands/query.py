@@ -24,13 +24,11 @@ MOST_SHOWN = 1000
 
 
 def query(
-    sql: Annotated[
-        str | None, flags.argument("SELECT", "One SELECT; without it the views and their columns are listed.")
-    ] = None,
+    sql: Annotated[str | None, flags.argument("SELECT", "One SELECT; without it the views are listed.")] = None,
     as_json: flags.JsonFlag = False,
     as_csv: Annotated[bool, flags.option("--csv", "Print the rows as CSV.")] = False,
     timeout: Annotated[
-        float, flags.option("--timeout SECONDS", "How long the query may take, printing not counted.", min=0)
+        float, flags.option("--timeout SECONDS", "Time limit of the query, without printing.", min=0)
     ] = over_runs.SECONDS,
 ) -> None:
     """Ask the logs of all runs and sessions, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans, descriptions, sessions."""

@@ -31,20 +31,20 @@ def resume(
     budget: flags.BudgetFlag = None,
     model_calls: flags.ModelCallsFlag = None,
 ) -> None:
-    """Resume a run that was killed, interrupted, paused, or failed. What is done is not done again.
+    """Resume a run that was killed, interrupted, paused, or failed. Finished steps are not repeated.
 
-    It continues with the text it began with. With `--allow-changed` it takes its file as it is now, and begins anew at the first change: what did not
-    finish may be changed at will, and a change before a step that is done is refused. An action that must not be done twice stays as it was.
+    It continues with the text of the file that it began with. With `--allow-changed` it continues with the file as it is now: unfinished steps may
+    change, and a change before a finished step is refused. An interrupted side effect must stay as it was.
 
-    A run that a living process holds is left to it. With `--take-over` that process is ended, with all that it does, also where it is stopped or stuck; the
-    run continues here, in its browser where that is still there.
+    A run that another process holds is refused. `--take-over` ends that process, even if it is stopped or stuck; the run continues here, in
+    its browser if that still exists.
 
-    Where its browser is gone, what came after the last checkpoint is done again, to come to the page. Where the site has moved on, so that such a step cannot be
-    done again, `--from STEP` leaves out what is before the step. Choose one that begins with its own `goto`.
+    If its browser is gone, steps after the last checkpoint are repeated to reach the page. If the site no longer allows that, `--from STEP`
+    leaves out everything before the step. Choose one that begins with its own `goto`.
 
-    One that is out of budget continues with a larger one (`--budget`): what it has spent counts.
+    A run that is out of budget continues with a larger one (`--budget`), and its earlier spending counts.
 
-    A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
+    A run that passed prints its result again. A paused one asks its question until it is answered (`runops decide`, `runops answer`).
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls)
     run_id = run_index.find(here.kept, run)
@@ -60,11 +60,8 @@ def resume(
 
 def decide(
     run: flags.RunArgument,
-    verdict: Annotated[
-        Literal["done", "not-done", "skip"],
-        flags.argument("VERDICT", "Whether the action happened; `skip`: pass over the step."),
-    ],
-    only: Annotated[bool, flags.option("--only", "Write the answer down, and do not continue yet.")] = False,
+    verdict: Annotated[Literal["done", "not-done", "skip"], flags.argument("VERDICT", "Whether the action happened.")],
+    only: Annotated[bool, flags.option("--only", "Save the answer, and do not continue yet.")] = False,
     take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -72,10 +69,10 @@ def decide(
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
 ) -> None:
-    """Answer the question with which a run paused, and continue.
+    """Tell a paused run whether its last side effect happened, and continue.
 
-    A run pauses where nobody can tell whether an action happened: it was killed in the middle of a click, or the answer was lost. Look at the
-    site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: continue without it.
+    A run pauses if that is unknown: it was killed in the middle of a click, or the site's answer was lost. Look at the site, then answer
+    `done`: it happened, and is not repeated; `not-done`: it did not happen, and is done now; `skip`: continue without it.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = run_index.find(here.kept, run)
@@ -85,10 +82,8 @@ def decide(
 
 def answer(
     run: flags.RunArgument,
-    pairs: Annotated[
-        list[str] | None, flags.argument("NAME=VALUE", "An answer; several are given one after another.")
-    ] = None,
-    only: Annotated[bool, flags.option("--only", "Write the answers down, and do not continue yet.")] = False,
+    pairs: Annotated[list[str] | None, flags.argument("NAME=VALUE", "One or more answers.")] = None,
+    only: Annotated[bool, flags.option("--only", "Save the answers, and do not continue yet.")] = False,
     take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -96,10 +91,10 @@ def answer(
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
 ) -> None:
-    """Answer the questions with which a run paused, and continue.
+    """Answer the questions of a paused run, and continue.
 
-    A run pauses where a `context` node asks. On a terminal, what is not given is asked for; elsewhere it is missing, unless it has a
-    default. An answer is kept in the log, so it must hold no secret, and is asked for once.
+    A run pauses if a `context` node asks a question. On a terminal you are asked for missing answers; elsewhere each needs a default. Answers are
+    kept in the log, so they must not contain secrets.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = run_index.find(here.kept, run)

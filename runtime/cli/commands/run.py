@@ -22,14 +22,10 @@ def run(
     inputs_file: Annotated[
         Path | None, flags.option("--inputs FILE", "A JSON or YAML map of inputs; `-i` wins.")
     ] = None,
-    fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "Begin no other run once one did not pass.")] = False,
+    fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "Start no further run after one did not pass.")] = False,
     report: Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")] = None,
     key: Annotated[
-        str | None,
-        flags.option(
-            "--resume-if-exists KEY",
-            "Continue with the run of this key where there is one, else begin it. Takes one file.",
-        ),
+        str | None, flags.option("--resume-if-exists KEY", "Resume the run with this key, or start it. Takes one file.")
     ] = None,
     allow_changed: flags.AllowChangedFlag = False,
     as_json: flags.JsonFlag = False,
@@ -38,7 +34,7 @@ def run(
     browser: Annotated[
         Literal["own", "shared"] | None,
         flags.option(
-            "--browser", "`own`: a process for this run, which survives a crash; `shared`: an isolated context."
+            "--browser", "`own`: a browser for this run, which survives a crash; `shared`: an isolated context."
         ),
     ] = None,
     keep_browser: flags.KeepBrowserFlag = None,
@@ -49,10 +45,11 @@ def run(
 ) -> None:
     """Run workflows, one after another. Their output goes to stdout, everything else to stderr.
 
-    In a folder every YAML file with `version` and `nodes` is run, in folders below it too, but none with `run: manual` and none that another one uses.
-    All files, inputs and secrets are checked first: where one is wrong, none is begun.
+    Of a folder and the folders below it, every YAML file with `version` and `nodes` is run, except those with `run: manual` and those that
+    others use. All files, inputs and secrets are checked first: if one is wrong, no run starts.
 
-    A run that is killed or interrupted continues with `runops resume`, or with the same command where `--resume-if-exists` gave it a key. Of several runs the exit code is the worst, and stdout is a map of files and outputs.
+    A run that is killed or interrupted continues with `runops resume`, or with the same command if `--resume-if-exists` gave it a key. For
+    several runs the exit code is the worst one, and stdout is a map of files to outputs.
     """
     _check_key(paths, key, fail_fast=fail_fast, allow_changed=allow_changed)
     here = host.load(

@@ -16,21 +16,12 @@ from runtime.workspace import host, run_index, session_index
 
 
 def runs(
-    sessions: Annotated[
-        bool,
-        flags.option("--sessions", "List the sessions of this project (`runops chat`, `runops build`), and no runs."),
-    ] = False,
+    sessions: Annotated[bool, flags.option("--sessions", "List sessions (`runops chat`, `build`), no runs.")] = False,
     limit: Annotated[int | None, flags.option("--limit, -n N", "Only the N newest.", min=1)] = None,
-    state: Annotated[
-        store.State | None,
-        flags.option(
-            "--state STATE",
-            "Only runs that are running, passed, failed, paused, interrupted, out-of-budget, died or damaged.",
-        ),
-    ] = None,
+    state: Annotated[store.State | None, flags.option("--state", "Only runs in this state.")] = None,
     as_json: Annotated[bool, flags.option("--json", "Print the list as one JSON object.")] = False,
 ) -> None:
-    """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
+    """List the runs of this project, oldest first, with state, start and duration. `--sessions` lists its sessions."""
     kept = host.load().kept
     if sessions:
         if limit is not None or state is not None:

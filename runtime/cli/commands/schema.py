@@ -13,18 +13,13 @@ from runtime.system import regular_files
 
 
 def schema(
-    of: Annotated[
-        schemas.Name,
-        flags.option(
-            "--of NAME",
-            "Of what: `workflow` files; `run` or `session` (`show --json`); `run-ending` (`resume --json`), `batch-ending` (`run --json`), `chat-ending`, `build-ending`, `repair-ending`.",
-        ),
-    ] = "workflow",
+    of: Annotated[schemas.Name, flags.option("--of", "The schema to print.")] = "workflow",
     output: Annotated[Path | None, flags.option("--output, -o FILE", "Write it there.")] = None,
 ) -> None:
-    """Print the JSON Schema of workflow files (draft 2020-12), so that an editor can complete and check them; or that of a report.
+    """Print the JSON Schema (draft 2020-12) of workflow files, so that an editor can complete and check them.
 
-    Most editors take it from a first line such as `# yaml-language-server: $schema=./runops.schema.json`.
+    Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it is the schema of JSON
+    output: of `show` (`run`, `session`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`.
     """
     text = escapes.as_json(schemas.schema_of(of), indent=2)
     if output is None:

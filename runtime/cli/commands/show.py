@@ -22,41 +22,27 @@ WINDOWS = "runops.windows"
 
 def show(
     conversation: Annotated[
-        str,
-        flags.argument(
-            "RUN|SESSION",
-            "A run or a session: its id, a beginning or an end of it that no other has; `last` is the last run.",
-        ),
+        str, flags.argument("RUN|SESSION", "Its id, or a unique beginning or end of it; `last` is the last run.")
     ],
     at: Annotated[
         str | None,
-        flags.option(
-            "--at PATH",
-            "Only the step at this path and what is below it, in full; of a session the call at this path, or the line of this number.",
-        ),
+        flags.option("--at PATH", "Only this step, in full, and those below it; for a session a call or line."),
     ] = None,
     as_nodes: Annotated[
         str | None,
-        flags.option(
-            "--as-nodes PATH",
-            "Print the workflow of the `agent` at this path with what it did in its place, as nodes that ask no model.",
-        ),
+        flags.option("--as-nodes PATH", "Print the workflow, with nodes in place of the `agent` at this path."),
     ] = None,
     window: Annotated[
-        bool,
-        flags.option(
-            "--window",
-            "What a model would be sent now: sizes, shares, what is left out, and why. Of a run: in a chat about it.",
-        ),
+        bool, flags.option("--window", "The next request to the model: sizes, shares, what is left out, and why.")
     ] = False,
     as_json: Annotated[bool, flags.option("--json", "Print everything as one JSON object.")] = False,
     as_markdown: Annotated[
-        bool, flags.option("--markdown", "Print it as Markdown, for a summary of a CI job or a ticket.")
+        bool, flags.option("--markdown", "Print it as Markdown, for a CI summary or a ticket.")
     ] = False,
 ) -> None:
-    """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open. Of a session: what was said, what it keeps, what it cost.
+    """Show a run step by step: outcomes, values, errors with their evidence, and open calls. Of a session: messages, saved values, costs.
 
-    It only reads, so it works on a run or a session that is continuing, and on one that died.
+    It only reads, so it works while a run or session is active, and after it died. `--window` of a run shows the request of a chat about it.
     """
     others = {"--json": as_json, "--window": window, "--as-nodes": as_nodes is not None}
     if as_markdown and (other := next((name for name, given in others.items() if given), None)):
@@ -76,10 +62,10 @@ def show(
         from runtime.agents import export  # most calls need none
 
         past, _reading = run_index.load_history(kept, found)
-        shown = export.as_nodes(found, past, kept, as_nodes).removesuffix("\n")
+        shown = export.as_nodes(found, past, kept, as_nodes)
     else:
         shown = _run(kept, found, at, as_json=as_json, as_markdown=as_markdown)
-    console.result(shown)
+    console.result(shown.removesuffix("\n"))
 
 
 def _window(here: host.Host, conversation: str) -> context_report.Report:
@@ -87,44 +73,38 @@ def _window(here: host.Host, conversation: str) -> context_report.Report:
 
     Raises SetupError ``window-not-offered`` if no installed package has a reporter, and the reporter's errors.
     """
+    message, fix = "no installed package reports the context of conversations", "install RunOps again"
     for entry in metadata.entry_points(group=WINDOWS):
         try:
             reporter = entry.load()
         except (ImportError, AttributeError) as error:
-            raise SetupError(
-                "window-not-offered",
-                f"what tells the windows of conversations cannot be loaded: {error}",
-                fix="install RunOps anew, or fix the package that offers it",
-            ) from error
-        return reporter(here, conversation)
-    raise SetupError(
-        "window-not-offered",
-        "no installed package tells the windows of conversations",
-        fix="install RunOps anew: the Director tells them",
-    )
+            message = f"the report of the context cannot be loaded: {error}"
+            fix = "install RunOps again, or fix the package that offers it"
+        else:
+            return reporter(here, conversation)
+    raise SetupError("window-not-offered", message, fix=fix)
 
 
 def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
-    reading = kept.read(session)
-    brief = not as_json and at is None
+    reading, whole = kept.read(session), at is None
+    brief = not as_json and whole
     report = of_session.session_report(session_index.fold(reading), reading, Texts(kept), at=at, brief=brief)
     if as_json:
         return report.as_json()
     if as_markdown:
-        return (markdown.of_session if at is None else markdown.part_of_session)(report).removesuffix("\n")
-    return "\n".join((session_text.lines if at is not None else session_text.whole)(report, _style()))
+        return markdown.of_session(report) if whole else markdown.part_of_session(report)
+    return "\n".join((session_text.whole if whole else session_text.lines)(report, _style()))
 
 
 def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
-    past, reading = run_index.load_history(kept, run)
-    report = of_run.run_report(
-        past, reading, kept, at=at, brief=not as_json, placed=as_json or (as_markdown and at is None)
-    )
+    (past, reading), whole = run_index.load_history(kept, run), at is None
+    placed = as_json or (as_markdown and whole)
+    report = of_run.run_report(past, reading, kept, at=at, brief=not as_json, placed=placed)
     if as_json:
         return report.as_json()
     if as_markdown:
-        return (markdown.of_run if at is None else markdown.part_of_run)(report).removesuffix("\n")
-    return "\n".join((text.step if at is not None else text.whole)(report, _style()))
+        return markdown.of_run(report) if whole else markdown.part_of_run(report)
+    return "\n".join((text.whole if whole else text.step)(report, _style()))
 
 
 def _style() -> text.Style:

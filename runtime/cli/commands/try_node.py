@@ -25,18 +25,14 @@ def try_node(
     inputs: flags.InputFlag = None,
     pins: Annotated[
         list[str] | None,
-        flags.option(
-            "--set NAME=VALUE",
-            "What another node, an item, `loop.index`, `vars.NAME` or `run.taken.ID` is; `NAME=@FILE` takes it from a file.",
-        ),
+        flags.option("--set NAME=VALUE", "The value of a node, an item, `loop.index`, `vars.NAME` or `run.taken.ID`."),
     ] = None,
     url: Annotated[str | None, flags.option("--url URL", "Open this page first.")] = None,
     session: Annotated[
-        str | None,
-        flags.option("--session NAME", "Take over the signed-in state that `save_session` kept by this name."),
+        str | None, flags.option("--session NAME", "Use the signed-in state that `save_session` saved by this name.")
     ] = None,
     dry_run: Annotated[
-        bool, flags.option("--dry-run", "Stop before the action, and tell what was found ready.")
+        bool, flags.option("--dry-run", "Stop before the action, and report what was found ready.")
     ] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -48,7 +44,8 @@ def try_node(
 ) -> None:
     """Run one node of a workflow by itself, with a value for everything that it reads. Prints its value as JSON.
 
-    What it reads and nobody gave is listed, ready to be added. An action is really done; with `--dry-run` it is not. A container runs what is in it.
+    Missing values are listed as options to add; `--set NAME=@FILE` reads one from a file. Actions are really done, except with `--dry-run`. A
+    container runs the nodes in it.
     """
     here = host.load(
         headed=headed,
@@ -71,7 +68,7 @@ def try_node(
     prepared = trial.prepare(values.of(found.file), here.secrets)
     if trial.actions and not dry_run and not quiet:
         actions = ", ".join(leaf.id for leaf in trial.actions)
-        console.say(f"this is really done on the site: {actions} (with --dry-run it is not)")
+        console.say(f"done on the real site: {actions} (not with --dry-run)")
 
     foreground_run.carry_out(
         lambda carrier, listener: carrier.begin(

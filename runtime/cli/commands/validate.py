@@ -13,7 +13,7 @@ from nodes.values import Json
 from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
-from runtime.display.text import count, one_line
+from runtime.display.text import count, joined, one_line
 from runtime.language import hints, reader, workflow
 from runtime.language.checks import sql
 from runtime.language.diagnostics import WorkflowInvalid
@@ -27,38 +27,37 @@ def validate(
 ) -> None:
     """Check workflow files, without a browser or the network.
 
-    Prints a line for each valid file on stdout, below it the nodes that ask a model with what each may spend. On stderr it prints every
-    mistake with its place, and hints: what a valid file could say better. Exit code 2 if there is a mistake.
+    On stdout, prints a line for each valid file, and its nodes that ask a model with their budgets. On stderr, prints every mistake with its
+    place, and hints for better files. Exit code 2 if there is a mistake.
     """
-    told: list[dict[str, Json]] = []
+    checked: list[dict[str, Json]] = []
     allowed = settings.load().python_modules
     for file in files:
+        entry: dict[str, Json] = {"file": str(file), "valid": True, "problems": [], "hints": [], "models": []}
+        checked.append(entry)
         try:
             loaded = reader.load(file)
             functions.check(loaded, allowed)
             if problems := sql.check(loaded):
                 raise WorkflowInvalid(problems, str(file))
         except UsageError as error:
-            wrong = problems_of(error, file)
-            told.append({"file": str(file), "valid": False, "problems": wrong, "hints": [], "models": []})
+            entry |= {"valid": False, "problems": problems_of(error, file)}
             if not as_json:
-                said = error.render() if isinstance(error, WorkflowInvalid) else console.failure(error)
-                console.say(f"{said}\n")
-        else:
-            asking = [_asks(each) for each in selection.asking(loaded)]
-            better = [each.diagnostic for each in hints.of(loaded)]
-            shown: list[Json] = [each.as_json() for each in better]
-            told.append({"file": str(file), "valid": True, "problems": [], "hints": shown, "models": asking})
-            if not as_json:
-                console.result("\n".join([f"ok  {escapes.line(str(file))}", *_lines(asking, loaded)]))
-                for each in better:
-                    console.say(f"{each.render(colour=coloured(Talk(sys.stderr)))}\n")
-    invalid = [each for each in told if not each["valid"]]
+                console.say(f"{error.render() if isinstance(error, WorkflowInvalid) else console.failure(error)}\n")
+            continue
+        found = [each.diagnostic for each in hints.of(loaded)]
+        entry |= {"hints": [each.as_json() for each in found]}
+        entry |= {"models": [_asks(each) for each in selection.asking(loaded)]}
+        if not as_json:
+            console.result("\n".join([f"ok  {escapes.line(str(file))}", *_lines(entry["models"], loaded)]))
+            for each in found:
+                console.say(f"{each.render(colour=coloured(Talk(sys.stderr)))}\n")
+    invalid = [each for each in checked if not each["valid"]]
     if as_json:
-        console.result(console.as_json(valid=not invalid, files=told))
+        console.result(console.as_json(valid=not invalid, files=checked))
     elif invalid:
         mistakes = sum(len(each["problems"]) for each in invalid)
-        of = f" in {len(invalid)} of {len(told)} files" if len(told) > 1 else ""
+        of = f" in {len(invalid)} of {len(checked)} files" if len(checked) > 1 else ""
         console.say(f"{count(mistakes, 'mistake')}{of}")
     if invalid:
         raise typer.Exit(2)
@@ -83,17 +82,12 @@ def _asks(each: selection.ModelUse) -> dict[str, Json]:
 
 def _lines(asking: list[dict[str, Json]], loaded: workflow.Loaded) -> list[str]:
     return [
-        "  ".join(
-            filter(
-                None,
-                [
-                    f"    {each['node']}",
-                    each["type"],
-                    f"model {one_line(each['model'])}" if each["model"] is not None else "",
-                    f"budget {each['budget']}{' (default)' if each['default'] else ''}",
-                    "" if each["place"].startswith(f"{loaded.path}:") else escapes.line(each["place"]),
-                ],
-            )
+        joined(
+            f"    {each['node']}",
+            each["type"],
+            f"model {one_line(each['model'])}" if each["model"] is not None else "",
+            f"budget {each['budget']}{' (default)' if each['default'] else ''}",
+            "" if each["place"].startswith(f"{loaded.path}:") else escapes.line(each["place"]),
         )
         for each in asking
     ]

@@ -10,12 +10,14 @@ from typing import Any, Literal
 from nodes.values import Json
 from runtime.testing import scripted_model
 from runtime.testing.responses import rules, shapes
-from runtime.testing.responses.rules import ApiError, Item, Profile
-from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure
+from runtime.testing.responses.rules import ApiError, Profile
+from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure, Item
 
 
 @dataclasses.dataclass(slots=True)
 class Made:
+    """A request with its answer, and the response as it is kept."""
+
     answer: Answer | Broken | Failure
     """The script's answer."""
     asked: AskedFor
@@ -23,15 +25,6 @@ class Made:
     """The response at its beginning."""
     ended: dict[str, Any]
     """The response at its end."""
-
-
-@dataclasses.dataclass(slots=True)
-class _Kept:
-    begun: dict[str, Any]
-    ended: dict[str, Any]
-    thread: list[Item]
-    """Its input, including that of the responses before it."""
-    answer: Answer
     since: float
     """Time of creation by the server's clock."""
     state: Literal["queued", "in_progress", "cancelled", "ended"] = "ended"
@@ -43,7 +36,7 @@ class _Kept:
         return self.ended if self.state == "ended" else {**self.begun, "status": self.state}
 
     def look(self, now: float) -> None:
-        if self.state in ("cancelled", "ended"):
+        if self.state in ("cancelled", "ended") or not isinstance(self.answer, Answer):
             return
         self.polls += 1
         done = self.polls > self.answer.polls and now - self.since >= self.answer.seconds
@@ -65,7 +58,7 @@ class Api:
     def __post_init__(self) -> None:
         self.problems = list[str]()
         self._lock = threading.RLock()
-        self._kept = dict[str, _Kept]()
+        self._kept = dict[str, Made]()
         self._forgotten = set[str]()
         self._faults = dict[str, list[Failure]]()
         self._asked = 0
@@ -93,7 +86,7 @@ class Api:
     def _make(self, asked: AskedFor, answer: Answer | Broken | Failure) -> Made:
         said = (answer.before or Answer()) if isinstance(answer, Broken) else answer
         if isinstance(said, Failure):
-            return Made(answer, asked, {}, {})
+            return Made(answer, asked, {}, {}, self.clock())
         self._made += 1
         keeps = self.profile.keeps and asked.body.get("store") is not False
         begun = shapes.beginning(self._made, asked.body, keeps=keeps)
@@ -101,13 +94,13 @@ class Api:
         read = shapes.asked_text(asked.body, asked.items)
         ended = shapes.ended(begun, said, read, self.tokens, sealed=sealed)
         self._check_limit(asked, ended)
+        made = Made(answer, asked, begun, ended, self.clock())
         if keeps and isinstance(answer, Answer):
-            kept = _Kept(begun, ended, list(asked.items), answer, self.clock())
             if begun["background"]:
-                kept.state = "queued"
+                made.state = "queued"
                 self._faults[begun["id"]] = list(answer.poll_faults)
-            self._kept[begun["id"]] = kept
-        return Made(answer, asked, begun, ended)
+            self._kept[begun["id"]] = made
+        return made
 
     def _check_limit(self, asked: AskedFor, ended: dict[str, Any]) -> None:
         limit: int | None = asked.body.get("max_output_tokens")
@@ -135,7 +128,7 @@ class Api:
             )
         if kept.state != "ended":
             raise ApiError(f"Previous response '{previous}' is not completed.", param="previous_response_id")
-        return [*kept.thread, *kept.ended["output"]]
+        return [*kept.asked.items, *kept.ended["output"]]
 
     def _kept_items(self) -> set[str]:
         return {item["id"] for kept in self._kept.values() for item in kept.ended["output"]}
@@ -153,7 +146,7 @@ class Api:
             kept = self._find(name)
             if kept.state == "cancelled":
                 raise ApiError(f"Response with id '{name}' was cancelled.", violation=False)
-            return Made(kept.answer, AskedFor(0, {}, tuple(kept.thread)), kept.begun, kept.ended)
+            return kept
 
     def end(self, name: str) -> None:
         """Finish a background response, as it was streamed to its end."""
@@ -187,7 +180,7 @@ class Api:
         names = self.models if self.models is not None else ("scripted",)
         return {"object": "list", "data": [shapes.model(name, self.ending.get(name)) for name in names]}
 
-    def _find(self, name: str) -> _Kept:
+    def _find(self, name: str) -> Made:
         if name not in self._kept:
             violation = name not in self._forgotten and self.profile.keeps
             raise ApiError(f"Response with id '{name}' not found.", status=404, violation=violation)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from nodes.values import Json
 from runtime.testing.responses import schemas
+from runtime.testing.scripted_model import Item
 
 FIELDS = frozenset({
     "background", "include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "parallel_tool_calls",
@@ -49,8 +50,6 @@ REFUSING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "re
 
 LEAST_OUTPUT = 16
 """Tokens: the lowest ``max_output_tokens``."""
-
-Item = dict[str, Json]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ASKED = ("input_text", "input_image", "input_file")

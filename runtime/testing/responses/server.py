@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from nodes.values import Json
 from runtime.testing import scripted_model
-from runtime.testing.responses import events, shapes
+from runtime.testing.responses import shapes
 from runtime.testing.responses.api import Api, Made
 from runtime.testing.responses.rules import OPENAI, ApiError, Profile
 from runtime.testing.scripted_model import Broken, Failure
@@ -306,7 +306,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._wait(made.answer.gate):
             return
         self._begin_stream()
-        for event in events.of(made.begun, made.ended):
+        for event in shapes.stream_of(made.begun, made.ended):
             if event["sequence_number"] > after:
                 self._event(event)
         self.server.api.end(made.begun["id"])
@@ -315,7 +315,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _begin_stream(self) -> None:
         self._head(200, ("Content-Type", "text/event-stream; charset=utf-8"), ("Transfer-Encoding", "chunked"))
 
-    def _event(self, event: events.Event) -> None:
+    def _event(self, event: shapes.Event) -> None:
         data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
         self.received.sent += data
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
@@ -344,13 +344,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _break_stream(self, made: Made, broken: Broken) -> None:
         self._begin_stream()
-        sent = 0
-        for event in events.of(made.begun, made.ended, finished=False):
-            self._event(event)
-            sent += 1
+        events = [*shapes.stream_of(made.begun, made.ended, finished=False)]
         if broken.how == "error":
-            words = {"code": broken.code, "message": broken.message, "param": None}
-            self._event({"type": "error", "sequence_number": sent, **({"error": words} if broken.nested else words)})
+            error = {"code": broken.code, "message": broken.message, "param": None}
+            fields = {"error": error} if broken.nested else error
+            events.append({"type": "error", "sequence_number": len(events), **fields})
+        for event in events:
+            self._event(event)
         if broken.how in ("end", "error"):
             self._end_stream()
 

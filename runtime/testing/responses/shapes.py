@@ -1,15 +1,15 @@
-"""Responses, their items and usage, with every field of a client's types. Ids and times follow from numbers, so a recording repeats."""
+"""Responses, their items, usage and event streams, with every field of a client's types. Ids and times follow from numbers, so a recording repeats."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nodes.values import Json
 from runtime.messages.messages import Usage
-from runtime.testing.responses.rules import Item, form_of
-from runtime.testing.scripted_model import Answer, Call, Part, Refusal, Text, text_of
+from runtime.testing.responses.rules import form_of
+from runtime.testing.scripted_model import Answer, Item, text_of
 
 BEGINNING = 1_700_000_000
 """Approximate Unix time of the first response: each is a second after the one before."""
@@ -84,31 +84,17 @@ def ended(begun: dict[str, Any], answer: Answer, read: str, tokens: Tokens, *, s
     return response
 
 
-def _item(part: Part, number: str, status: str, sealed: bool) -> dict[str, Any]:
-    whole = "completed" if status == "completed" else "incomplete"
-    match part:
-        case Text(text):
-            content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-            return _message(number, whole, content)
-        case Refusal(text):
-            return _message(number, whole, {"type": "refusal", "refusal": text})
-        case Call(name, arguments, call_id):
-            return {
-                "type": "function_call",
-                "id": f"fc_{number}",
-                "call_id": call_id or f"call_{number}",
-                "name": name,
-                "arguments": arguments,
-                "status": whole,
-            }
-        case thought:
-            summary = [{"type": "summary_text", "text": thought.summary}]
-            item = {"type": "reasoning", "id": f"rs_{number}", "summary": summary}
-            return item | ({"encrypted_content": f"sealed_{number}"} if sealed else {})
+def _item(part: Item, number: str, status: str, sealed: bool) -> Item:
+    kind = part["type"]
+    item = {"type": kind, "id": f"{_PREFIXES[kind]}_{number}", **part}
+    if kind == "reasoning":
+        return item | ({"encrypted_content": f"sealed_{number}"} if sealed else {})
+    if kind == "function_call":
+        item.setdefault("call_id", f"call_{number}")
+    return item | {"status": "completed" if status == "completed" else "incomplete"}
 
 
-def _message(number: str, status: str, content: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": status, "content": [content]}
+_PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 
 
 def _usage(answer: Answer, read: str, output: Sequence[Item], tokens: Tokens) -> dict[str, Any] | None:
@@ -130,3 +116,61 @@ def _usage(answer: Answer, read: str, output: Sequence[Item], tokens: Tokens) ->
 
 def model(name: str, ends: str | None) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": BEGINNING, "owned_by": "runops", "shutdown_date": ends}
+
+
+PIECE = 8
+"""Characters in each piece of a text."""
+
+Event = dict[str, Any]
+
+_BEFORE: dict[str, Event] = {
+    "message": {"content": [], "status": "in_progress"},
+    "function_call": {"arguments": "", "status": "in_progress"},
+    "reasoning": {"summary": []},
+}
+"""Fields of an item before any of its output."""
+
+
+def stream_of(begun: dict[str, Any], ended: dict[str, Any], *, finished: bool = True) -> Iterator[Event]:
+    """Yield the stream of a response. One that breaks (not ``finished``) lacks its end and the end of its last item."""
+    for number, event in enumerate(_events(begun, ended, finished=finished)):
+        yield {"type": event["type"], "sequence_number": number, **event}
+
+
+def _events(begun: dict[str, Any], ended: dict[str, Any], *, finished: bool) -> Iterator[Event]:
+    queued = {**begun, "status": "queued"}
+    yield {"type": "response.created", "response": queued if begun["background"] else begun}
+    if begun["background"]:
+        yield {"type": "response.queued", "response": queued}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, item in enumerate(ended["output"]):
+        whole = finished or index + 1 < len(ended["output"])
+        yield {"type": "response.output_item.added", "output_index": index, "item": item | _BEFORE[item["type"]]}
+        yield from _output(item, {"item_id": item["id"], "output_index": index}, whole=whole)
+        if whole:
+            yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    if finished:
+        yield {"type": f"response.{ended['status']}", "response": ended}
+
+
+def _output(item: dict[str, Any], at: Event, *, whole: bool) -> Iterator[Event]:
+    more: Event = {}
+    match item["type"]:
+        case "message":
+            part, around, at = item["content"][0], "content_part", {**at, "content_index": 0}
+            field, kind = ("refusal", "refusal") if part["type"] == "refusal" else ("text", "output_text")
+            more = {"logprobs": []} if field == "text" else {}
+        case "function_call":
+            part, around, field, kind = item, None, "arguments", "function_call_arguments"
+        case _:
+            part, around, at = item["summary"][0], "reasoning_summary_part", {**at, "summary_index": 0}
+            field, kind = "text", "reasoning_summary_text"
+    text = part[field]
+    if around:
+        yield {"type": f"response.{around}.added", **at, "part": {**part, field: ""}}
+    for start in range(0, len(text), PIECE):
+        yield {"type": f"response.{kind}.delta", **at, "delta": text[start : start + PIECE], **more}
+    if whole:
+        yield {"type": f"response.{kind}.done", **at, field: text, **more}
+        if around:
+            yield {"type": f"response.{around}.done", **at, "part": part}
