@@ -60,7 +60,7 @@ async def _verdict_after_error(run: RunState, step: attempt.Step, error: RunOpsE
         then = (Then.CONFIRM, Then.ASK)
     if step.again and node.retry is not None and error.code in (node.retry.on or ()):
         return None
-    verdict = await _find_out(run, reached, then, here=True, unanswered=error.code == "timeout")
+    verdict = await _follow_row(run, reached, then, here=True, unanswered=error.code == "timeout")
     if verdict.found == "unknown":
         raise unknown(reached, verdict, error)
     if verdict.found == "skipped":
@@ -74,7 +74,7 @@ async def reconcile_before_retry(run: RunState, step: StepReached) -> None:
     Closes the call if it is open. If the outcome is unknown, raises Paused and leaves it open.
     """
     rolled_back = step.last.rolled_back
-    verdict = await _find_out(run, step, policies.row(run, step.node, step.last, step.last.state))
+    verdict = await _follow_row(run, step, policies.row(run, step.node, step.last, step.last.state))
     if verdict.found == "unknown":
         raise unknown(step, verdict)
     say_verdict(run, step.path, step.last.call, verdict)
@@ -88,7 +88,7 @@ async def reconcile_before_retry(run: RunState, step: StepReached) -> None:
 
 
 def say_verdict(run: RunState, path: str, call: entries.Call, verdict: Verdict) -> None:
-    said = {"done": "had happened", "not-done": "had not happened", "skipped": "is skipped"}[verdict.found]
+    said = {"done": "had happened", "not-done": "is done again", "skipped": "is skipped"}[verdict.found]
     run.emit(events.Said(f"{path}: the {call.action or call.node} {said} ({verdict.how})"))
 
 
@@ -211,10 +211,10 @@ async def _holds_on_surviving_page(run: RunState, step: StepReached) -> bool:
         return False
 
 
-async def _find_out(
+async def _follow_row(
     run: RunState, step: StepReached, then: Sequence[Then], *, here: bool = False, unanswered: bool = False
 ) -> Verdict:
-    """Follow a row of the table until it gives a verdict on the side effect.
+    """Follow a row of the table of `step_states` until it gives a verdict. Only *not-done* has the side effect attempted again.
 
     ``here``: this process did it, and knows what is on its way. ``unanswered``: something is, as far as is known without a check.
     """

@@ -117,14 +117,14 @@ class Attempt:
     def may_have_happened(self) -> bool:
         """True if it was a side effect that happened or may have."""
         if self.state is not step_states.State.DONE:
-            return self.acted and self.state in step_states.MAY_HAVE_ACTED
+            return self.acted and self.state in step_states.TO_RECONCILE
         known = self.verdict is not None or self.status in (None, "ok", "recovered") or self.phase == "after"
         return known and self.acted
 
     @property
     def must_be_reconciled(self) -> bool:
         """True for a side effect that may have happened and whose value does not count."""
-        return self.may_have_happened and self.state in step_states.MAY_HAVE_ACTED
+        return self.may_have_happened and self.state in step_states.TO_RECONCILE
 
     @property
     def did_nothing(self) -> bool:

@@ -108,7 +108,7 @@ TABLE: Final[dict[Row, tuple[Then, ...]]] = {
 LOST: Final = frozenset({"answer-lost", "timeout", "navigation-failed", "page-crashed", "browser-gone"})
 """Errors after which it is unknown if a side effect happened. After others the site has answered, and not as the author wants."""
 
-MAY_HAVE_ACTED: Final = frozenset({State.OPEN, State.FAILED_AFTER, State.UNDONE})
+TO_RECONCILE: Final = frozenset({State.OPEN, State.FAILED_AFTER, State.UNDONE})
 """States in which a side effect must be reconciled before it is attempted again."""
 
 
@@ -118,7 +118,7 @@ def configured(state: State, *, confirm: bool, after_crash: str | None, on_redo:
         if on_redo == "redo":
             return Configured.REDO
         return Configured.REDO_CONFIRM if confirm and on_redo != "ask" and after_crash != "ask" else Configured.REDO_ASK
-    if state not in MAY_HAVE_ACTED:
+    if state not in TO_RECONCILE:
         return Configured.NOTHING
     if after_crash == "ask":
         return Configured.ASK

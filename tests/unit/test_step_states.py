@@ -177,6 +177,6 @@ def test_only_what_is_known_not_to_have_acted_is_simply_done() -> None:
     """A side effect that may have happened is attempted again only where the author's own word says so, or the site denies it."""
     words = (Configured.RETRY, Configured.CONFIRM_RETRY, Configured.REDO)
     for (state, effect, word), then in step_states.TABLE.items():
-        if effect == "effect" and state in step_states.MAY_HAVE_ACTED and Then.ACT in then:
+        if effect == "effect" and state in step_states.TO_RECONCILE and Then.ACT in then:
             assert word in words
         assert then[-1] in (Then.TAKE, Then.ACT, Then.SKIP, Then.ASK)
