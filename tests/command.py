@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,9 @@ class Project:
             return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
     def here(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `runops` within this process: ten times as fast, where a process is not the point."""
+        """Run `runops` within this process: ten times as fast, where a process is not the point. Beside other threads it is a process all the same."""
+        if threading.current_thread() is not threading.main_thread():
+            return self.runops(*arguments)
         out, err = io.StringIO(), io.StringIO()
         with (
             contextlib.chdir(self.folder),

@@ -60,7 +60,6 @@ OTHERS = {
     "runtime/messages/tokens.py": "reads a file of this package",
     "runtime/language/reference.py": "writes the pages of this repository",
     "director/session/prompt.py": "reads a file of this package",
-    "director/proving/notes.py": "the same",
     "runtime/display/stream.py": "opens the device that swallows all",
     "runtime/browser/chromium/watcher.py": "the same, and a log that it makes itself",
     "runtime/browser/page/downloads.py": "opens a count of downloads, and no file",
