@@ -72,8 +72,8 @@ class LogWriter(Texts, Generic[Folded_co]):
         self._history = history
         self.masker = masker
         self.blobs: set[str] = set()
-        self._workflow_texts: set[str] = set()
         """Hashes of the blobs that were written."""
+        self._workflow_texts: set[str] = set()
         self.synced = 0
         """Last line that is known to be synced."""
 
