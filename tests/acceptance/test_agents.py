@@ -108,7 +108,7 @@ def as_nodes(project: Project, step: str) -> str:
     return printed.stdout
 
 
-@pytest.mark.drawn(share=0.5, of="agents")
+@pytest.mark.drawn(share=0.3, of="agents")
 def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp_path: Path) -> None:
     """Once in each shop, by the shop's own ledger; the nodes ask no model, and give the same value."""
     row: dict[str, Any] = {"role": "button", "name": "Pay", "row": "Priya Raman", "text": None}
@@ -145,7 +145,7 @@ def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp
         assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
 
 
-@pytest.mark.drawn(share=0.5, of="agents")
+@pytest.mark.drawn(share=0.3, of="agents")
 def test_every_action_of_an_agent_is_printed_as_a_node_that_does_the_same(project: Project, site: Site) -> None:
     """Fields, lists, boxes, a dialog, a tab and the way back: the site is sent the same by the agent and by its nodes."""
     model = Obedient(
@@ -204,7 +204,7 @@ nodes:
 """
 
 
-@pytest.mark.drawn(share=0.5, of="agents")
+@pytest.mark.drawn(share=0.3, of="agents")
 def test_nodes_wait_for_a_window_that_closes_itself_and_hold_for_other_inputs(project: Project) -> None:
     """A window that an action closes after a while is waited for by its node; what an input held is written as that input, so another one is sent."""
 
@@ -274,7 +274,7 @@ def test_an_agent_that_does_not_reach_its_goal_ends_by_name(project: Project, si
     assert site.arrived("/done") == []
 
 
-@pytest.mark.drawn(share=0.5, of="agents")
+@pytest.mark.drawn(share=0.3, of="agents")
 def test_a_step_that_is_no_agent_cannot_be_printed_as_nodes(project: Project, site: Site) -> None:
     """It is named, with where the steps are listed."""
     with responses.serve(Obedient(done=False), strict=True) as server:
@@ -286,7 +286,7 @@ def test_a_step_that_is_no_agent_cannot_be_printed_as_nodes(project: Project, si
     assert "not-an-agent" in refused.stderr
 
 
-@pytest.mark.drawn(share=0.5, of="agents")
+@pytest.mark.drawn(share=0.3, of="agents")
 def test_a_cassette_of_an_agent_holds_wherever_the_site_runs(project: Project) -> None:
     """Recorded at one address, played at another, where the same is sent to the site; the model goes about by addresses from `/` on."""
     model = Obedient(LOOK, ("goto", {"url": "/help"}), ("goto", {"url": "/"}), LOOK, fill("Name", "Ada"), click("Send"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests import builds_rig
 from tests.builds_rig import plan, use
 from tests.django_process import DjangoAdmin
@@ -34,6 +36,7 @@ VENDORS = """
 WANTED = "SELECT name, email FROM billing_vendor WHERE country = 'DE' ORDER BY name"
 
 
+@pytest.mark.drawn(0)
 def test_what_a_build_on_the_admin_yields_is_what_stands_in_its_database(tmp_path: Path) -> None:
     """Nodes, a head and a proof in five answers; the file then yields, without a model, what SQL finds."""
     builds = builds_rig.of(tmp_path)

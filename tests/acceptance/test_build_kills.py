@@ -61,6 +61,7 @@ def test_a_killed_build_ends_as_one_that_was_left_alone(
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
+@pytest.mark.drawn(0)
 def test_a_killed_build_puts_into_the_cart_what_its_calls_say(shop: Shop, tmp_path: Path, seed: int) -> None:
     """On the shop itself, with a real browser: the shop's own ledger has an action for a call at most once."""
     chance = random.Random(seed)

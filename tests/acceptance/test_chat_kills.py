@@ -56,7 +56,7 @@ def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed:
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(0)
 @pytest.mark.parametrize("control", talked.CONTROLS)
 def test_a_session_that_does_not_look_into_its_log_is_found_out(control: controls.Control, tmp_path: Path) -> None:
     """One that forgets an answer asks for it again, or does not do its tools; one that does not hear a delegate sends it again."""

@@ -134,6 +134,7 @@ def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(projec
     assert len(shop.ledger("payment")) == 1
 
 
+@pytest.mark.drawn(0)
 def test_a_person_may_say_what_a_slow_site_does_not_show(project: Project, shop: Shop) -> None:
     """`decide not-done` is believed where the site's *not done* is not: the payment is made, once."""
     project.write("pay.yaml", PAY_SLOWLY)

@@ -149,7 +149,7 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
     "sheet",
     [
         pytest.param(
-            page, id=name_of(page), marks=[] if page == README else [pytest.mark.drawn(share=0.06, of="pages")]
+            page, id=name_of(page), marks=[] if page == README else [pytest.mark.drawn(share=0.03, of="pages")]
         )
         for page in WITH_COMMANDS
     ],

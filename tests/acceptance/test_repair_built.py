@@ -109,6 +109,7 @@ def test_a_fix_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds,
         file.write_bytes(before)
 
 
+@pytest.mark.drawn(0)
 def test_a_model_that_finds_nothing_leaves_the_kind(failed: tuple[Builds, str]) -> None:
     """It ends with 1, with what was found without it, and with what that cost; `--no-model` asks nothing."""
     builds, run = failed

@@ -18,7 +18,7 @@ from runtime.browser.options import BrowserOptions, Geolocation, HttpCredentials
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.6, of="browser_modes")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.35, of="browser_modes")]
 
 MODES: tuple[Mode, ...] = ("own", "shared")
 

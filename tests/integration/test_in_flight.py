@@ -263,7 +263,7 @@ def world(tmp_path: Path) -> Iterator[Callable[[Case], World]]:
                     each.browser().kill()
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("chromium", ["survives", "gone"])
 @pytest.mark.parametrize("name", CASES)
 async def test_killed_in_flight(

@@ -57,6 +57,7 @@ def gone_on_with(before: Order, text: str = ORDER) -> Order:
     return order
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("then", [1, 4, 9])
 async def test_no_side_effect_is_lost_or_doubled_with_the_ends_of_logs(
     then: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -235,7 +235,7 @@ async def test_the_database_itself_is_locked(bait: Path) -> None:
     assert [each.name for each in bait.iterdir()] == ["bait.csv"]
 
 
-@pytest.mark.drawn(share=0.5)
+@pytest.mark.drawn(share=0.25)
 @pytest.mark.parametrize(
     ("statement", "limits"),
     [
