@@ -14,11 +14,8 @@ from runtime.log import attempts
 from runtime.models import requests, run_models
 from runtime.models.turns import turn
 
-SILENT = 2
-"""Answers in a row without a tool call that end the step."""
-
-CLOSING_TURNS = 5
-"""Additional turns for the value of a goal that is already reached."""
+SILENT = 2  # answers in a row without a tool call that end the step
+CLOSING_TURNS = 5  # additional turns for the value of a goal that is already reached
 
 LIMITS = window.Limits(max_messages=None, max_chars=None)
 """Limits of an agent's window: its whole work, as far as the model's limit allows."""

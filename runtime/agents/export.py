@@ -30,11 +30,8 @@ NOTHING_CHANGED = page_text.fenced(page_text.UNCHANGED)
 TEXTS = frozenset({"value", "name", "label", "text", "has_text", "title", "placeholder", "alt"})
 """Fields with words of the page, or with typed text. An input's value in them becomes a reference to the input."""
 
-SHORTEST = 4
-"""Length of an input that is searched for in them: shorter ones occur in other words by chance."""
-
-HANDED_ON = ("description", "when", "on_error")
-"""Fields of the agent that its group keeps."""
+SHORTEST = 4  # length of an input that is searched for in them: shorter ones occur in other words by chance
+HANDED_ON = ("description", "when", "on_error")  # fields of the agent that its group keeps
 
 
 def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> str:
@@ -94,8 +91,7 @@ class _Actions:
         self._ids = set(found.file.index)
         self._nodes: list[dict[str, Json]] = []
         self._shown: list[Json] = []
-        self._read: dict[str, str] = {}
-        """The node that reads a text from the page, by that text."""
+        self._read: dict[str, str] = {}  # the node that reads a text from the page, by that text
 
     def take(self, done: threads.Done) -> None:
         call, result = done.call, done.result

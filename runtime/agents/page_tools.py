@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from runtime.engine.run_state import RunState
 
 AGAIN = "call it again, fixed"
-LOOK, READ = 5_000, 10_000
-"""Characters."""
+LOOK, READ = 5_000, 10_000  # characters
 LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
 SETTLE_SECONDS = 3.0
 ENDS_THE_STEP = (

@@ -16,8 +16,7 @@ from runtime.secrets.masking import MASK, Masker
 _REFERENCE = re.compile(r"\{\{.*\bsecrets\b", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 
-DEEPEST = 3
-"""Number of times a text is unwrapped: finds text quoted twice, and limits the work on deeper quoting."""
+DEEPEST = 3  # number of times a text is unwrapped: finds text quoted twice, and limits the work on deeper quoting
 
 
 def refusal(arguments: Json, masker: Masker) -> str | None:

@@ -23,8 +23,7 @@ Answer = TypeVar("Answer")
 ELSEWHERE_SECONDS = 1.0
 """Seconds that a tab may take to answer while another tab shows a dialog: tabs of one process are blocked together."""
 
-UNLOAD = "beforeunload"
-"""Playwright's name of the question to leave the page."""
+UNLOAD = "beforeunload"  # playwright's name of the question to leave the page
 
 _WORDS = {UNLOAD: "the question whether to leave the page"}
 

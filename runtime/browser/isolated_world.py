@@ -21,8 +21,7 @@ from runtime.browser import playwright_errors
 
 Answer = TypeVar("Answer")
 
-MILLISECONDS = 30_000.0
-"""Default milliseconds that a page may take to answer."""
+MILLISECONDS = 30_000.0  # default milliseconds that a page may take to answer
 
 ANOTHER_SHAPE = "it answers in another shape than it was asked for"
 

@@ -30,24 +30,20 @@ from runtime.system.crash_points import CrashPoint, crash_point
 
 STATE = launch.STATE
 
-TELL_SECONDS = 1.0
-"""Seconds that a tab may take to report its target id."""
+TELL_SECONDS = 1.0  # seconds that a tab may take to report its target id
 
 REATTACH_SECONDS = 3.0
 """Seconds that a Chromium, and each of its tabs, may take to answer its next engine. A slower one counts as gone."""
 
-FOUND_SECONDS = 20.0
-"""Seconds for a whole reattach to a Chromium that answers: a machine may be slow."""
+FOUND_SECONDS = 20.0  # seconds for a whole reattach to a Chromium that answers: a machine may be slow
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownTabs:
     """Tabs of a browser as its engine knew them, each by its DevTools target id."""
 
-    names: dict[str, str]
-    """Target ids by name, for the tabs that have a name."""
-    current: str
-    """Target id of the current tab."""
+    names: dict[str, str]  # target ids by name, for the tabs that have a name
+    current: str  # target id of the current tab
 
 
 class _StateFile(TypedDict):
@@ -60,8 +56,7 @@ _STATE_FILE = pydantic.TypeAdapter(_StateFile)
 class Own:
     def __init__(self, chromium: launch.Chromium, driving: asyncio.Future[Playwright], private: Path) -> None:
         self._chromium = chromium
-        self._driving = driving
-        """Playwright's driver, which may still be starting."""
+        self._driving = driving  # playwright's driver, which may still be starting
         self._state = private / STATE
         self._guard: origin_guard.Guard | None = None
         self._guarded: origin_guard.GuardedTarget | None = None
@@ -69,8 +64,7 @@ class Own:
         self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
         self._remembering = asyncio.Lock()
-        self._written: KnownTabs | None = None
-        """Tabs as the file has them."""
+        self._written: KnownTabs | None = None  # tabs as the file has them
         self._ended = False
 
     async def connect(self, options: BrowserOptions, origins: Sequence[str], current: str | None = None) -> Emulation:

@@ -10,16 +10,12 @@ from playwright.async_api import BrowserContext, ConsoleMessage, Error, Page, Re
 from nodes.values import sound
 from runtime.browser import origins, playwright_errors
 
-MOST = 20
-"""Errors kept until they are taken."""
-
-LONGEST = 200
-"""Characters kept of each error."""
+MOST = 20  # errors kept until they are taken
+LONGEST = 200  # characters kept of each error
 
 _RESOURCE = "Failed to load resource: the server responded"
 
-CLIENT_ERROR = 400
-"""First HTTP status that counts as an error."""
+CLIENT_ERROR = 400  # first HTTP status that counts as an error
 
 
 class PageErrors:
@@ -29,10 +25,8 @@ class PageErrors:
         self._context = context
         self._heard: dict[str, int] = {}
         self._statuses: dict[Page, int] = {}
-        self._documents: dict[str, str] = {}
-        """Errors of documents, by address."""
-        self._resources: dict[str, str] = {}
-        """Browser messages about resources answered with an error, by address."""
+        self._documents: dict[str, str] = {}  # errors of documents, by address
+        self._resources: dict[str, str] = {}  # browser messages about resources answered with an error, by address
         self._listeners: dict[Any, Callable[[Any], None]] = {
             "console": self._said,
             "weberror": lambda error: self._note(f"script error: {sound(str(error.error))}"),

@@ -34,8 +34,7 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 )
 """Phrases that name the problem, whatever obstacle came before. The first match counts."""
 
-_LOG = "Call log:"
-"""Precedes the call log in a message."""
+_LOG = "Call log:"  # precedes the call log in a message
 
 _LINE = re.compile(r"\s*(?:\d+ × |- )?(?P<said>.*)")
 

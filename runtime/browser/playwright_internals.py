@@ -15,8 +15,7 @@ from playwright.async_api import Page, Request
 ARIA_REF = "_ariaRef"
 """Property in which the driver keeps an element's ref from its snapshot; ``runtime.browser.elements.selectors`` reads it."""
 
-DRIVER = "run-driver"
-"""Argument that identifies the command line of a driver."""
+DRIVER = "run-driver"  # argument that identifies the command line of a driver
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,8 +23,7 @@ class Document:
     """A loaded document, or the error page shown instead."""
 
     url: str
-    request: object | None
-    """Request that it answers, as returned by ``key_of``; None without one."""
+    request: object | None  # request that it answers, as returned by `key_of`; None without one
     method: str | None
 
 

@@ -15,10 +15,8 @@ from nodes.pages import Page, Tabs
 class PageFacts:
     """Facts that decide about a checkpoint, counted over all tabs of the run except those of ``fresh_page``."""
 
-    documents: int
-    """Documents loaded since the browser was opened (same-document navigations do not count)."""
-    pending_input: bool
-    """True if a tab holds input on its present document that no finished effect has consumed."""
+    documents: int  # documents loaded since the browser was opened (same-document navigations do not count)
+    pending_input: bool  # true if a tab holds input on its present document that no finished effect has consumed
     posted: bool = False
     """True if a tab shows, or may show, the answer to a form: its address alone gives another page."""
     status: int | None = None
@@ -40,8 +38,7 @@ class Shown:
 
     address: str
     title: str
-    frame: str
-    """Digest of the landmarks, tables and fields of the document."""
+    frame: str  # digest of the landmarks, tables and fields of the document
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,16 +55,14 @@ class LostTab:
     """A tab that was closed on reattach: a dialog blocked it, a script ran without end, or its first document never came."""
 
     name: str | None
-    url: str
-    """Its address without the query; empty if it had none."""
+    url: str  # its address without the query; empty if it had none
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingAnswer:
     """A request of an action without a proper answer. The site may have carried it out."""
 
-    request: str
-    """Method and address, without the query."""
+    request: str  # method and address, without the query
     how: Literal["lost", "late", "error"]
     status: int | None = None
 

@@ -19,14 +19,9 @@ from runtime.browser.port import MissingAnswer
 
 SERVER_ERROR = 500
 
-LOOK_SECONDS = 0.05
-"""Seconds between two checks for a dialog or a closed page that prevents an answer."""
-
-NETWORK_SECONDS = 1.0
-"""Seconds that Chromium's network process may take to show that it runs."""
-
-_BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"
-"""Failure of a request that the guard refused."""
+LOOK_SECONDS = 0.05  # seconds between two checks for a dialog or a closed page that prevents an answer
+NETWORK_SECONDS = 1.0  # seconds that Chromium's network process may take to show that it runs
+_BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"  # failure of a request that the guard refused
 
 _ABORTED = "net::ERR_ABORTED"
 """Failure of a request that the page or a newer navigation aborted, or that ended with Chromium's network process."""
@@ -47,19 +42,15 @@ class Answers:
     ) -> None:
         self._deadline = deadline
         self._network = network
-        self._process = asyncio.ensure_future(network())
-        """Last known network process."""
-        self._page: Page | None = None
-        """Page of the present action."""
+        self._process = asyncio.ensure_future(network())  # last known network process
+        self._page: Page | None = None  # page of the present action
         self._driver_waits = True
         self._asked: dict[Request, bool] = {}
         """Requests since the present action began; True for those without an answer."""
-        self._earlier: set[Request] = set()
-        """Requests of earlier actions without an answer."""
+        self._earlier: set[Request] = set()  # requests of earlier actions without an answer
         self._changed = asyncio.Event()
         self._lost: str | None = None
-        self._aborted: str | None = None
-        """A request aborted by the page or by the death of the network process."""
+        self._aborted: str | None = None  # A request aborted by the page or by the death of the network process
         self._refused: MissingAnswer | None = None
         self.reached = False
         """True if a navigation was answered since the present action began, even with a redirect only."""

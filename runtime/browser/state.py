@@ -21,8 +21,7 @@ from runtime.browser.port import Captured, Differs, Shown
 
 FORMAT = 1
 
-LOAD_SECONDS = 30.0
-"""Seconds that a tab may take to load its address again."""
+LOAD_SECONDS = 30.0  # seconds that a tab may take to load its address again
 
 _SESSION_STORAGE = isolated_world.Script[tuple[str, list[tuple[str, str]]]](
     """() => {

@@ -32,17 +32,13 @@ class Batch:
     here: host.Host
     as_json: bool = False
     quiet: bool = False
-    fail_fast: bool = False
-    """Begin no further run once one did not pass."""
-    plain: bool = False
-    """True if one file was named: its output is printed as it is."""
+    fail_fast: bool = False  # begin no further run once one did not pass
+    plain: bool = False  # true if one file was named: its output is printed as it is
     report: junit.Report | None = None
     key: str | None = None
     """The run's key: the run is begun, or resumed. Only for one file."""
-    allow_changed: bool = False
-    """True if a resumed run uses its current file."""
-    arguments: Sequence[str] = ()
-    """The command line, for messages that repeat it."""
+    allow_changed: bool = False  # true if a resumed run uses its current file
+    arguments: Sequence[str] = ()  # the command line, for messages that repeat it
 
     def __post_init__(self) -> None:
         self.outcomes = [results.Outcome(each.file, each.loaded) for each in self.found]
@@ -51,8 +47,7 @@ class Batch:
         self._prepared: dict[Path, language_prepare.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
-        self._current: foreground_run.Run | None = None
-        """The last run that was begun."""
+        self._current: foreground_run.Run | None = None  # the last run that was begun
 
     def _prepare(self, inputs: values.Given) -> None:
         """Check for every file that it can start."""

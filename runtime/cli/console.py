@@ -19,8 +19,7 @@ from runtime.display import escapes, facts
 from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
 from runtime.display.text import cut, width_of
 
-VERSION = 1
-"""Version of every JSON object that a command prints."""
+VERSION = 1  # version of every JSON object that a command prints
 
 
 def say(text: str) -> None:

@@ -21,8 +21,7 @@ from runtime.display.stream import put_at_once
 
 _Result = TypeVar("_Result")
 
-SAME_PRESS = 0.1
-"""Seconds within which two signals count as one: `timeout` signals both the command and its group."""
+SAME_PRESS = 0.1  # seconds within which two signals count as one: `timeout` signals both the command and its group
 
 
 class Foreground:
@@ -43,8 +42,7 @@ class Foreground:
         self._stack = contextlib.ExitStack()
         self._runner: asyncio.Runner
         self._task: asyncio.Task[Any] | None = None
-        self._number: int | None = None
-        """Number of the signal not handled yet."""
+        self._number: int | None = None  # number of the signal not handled yet
         self._at = 0.0
         self._reading = False
 

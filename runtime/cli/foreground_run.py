@@ -36,12 +36,9 @@ class Run:
         self.display = display
         self._kept = kept
         self._again = again
-        self.id: str | None = None
-        """Known once the run's log is open."""
-        self.ended: events.RunEnded | None = None
-        """The run's outcome, once it has reported one."""
-        self.signal: int | None = None
-        """The signal that interrupted it."""
+        self.id: str | None = None  # known once the run's log is open
+        self.ended: events.RunEnded | None = None  # the run's outcome, once it has reported one
+        self.signal: int | None = None  # the signal that interrupted it
 
     def listen(self, event: events.Event) -> None:
         if isinstance(event, events.RunStarted):

@@ -15,15 +15,13 @@ from nodes.values import Json, NotJson, normalise
 from runtime.language import workflow, yaml_text
 from runtime.system import regular_files
 
-LARGEST = 16 << 20
-"""Maximum bytes of a file that is given as a value."""
+LARGEST = 16 << 20  # maximum bytes of a file that is given as a value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Given:
     values: Mapping[str, Json]
-    places: Mapping[str, str]
-    """File, line and column of each value that a file gave."""
+    places: Mapping[str, str]  # file, line and column of each value that a file gave
 
     def of(self, loaded: workflow.Loaded) -> dict[str, Json]:
         return {name: value for name, value in self.values.items() if name in loaded.workflow.inputs}

@@ -23,8 +23,7 @@ SUMMED_UP = "(A summary of what was said before this.)\n"
 
 HAPPENED = "(Not said, but what happened meanwhile.)\n"
 
-PREVIEW = 80
-"""Characters of an output shown next to its pointer."""
+PREVIEW = 80  # characters of an output shown next to its pointer
 
 
 def _message(entry: log_entries.User, texts: Texts) -> WindowItem:

@@ -40,8 +40,7 @@ class Rung:
 class Section:
     name: str
     tokens: int
-    share: float | None = None
-    """Its share of the hard limit."""
+    share: float | None = None  # its share of the hard limit
     messages: int = 0
 
 
@@ -49,21 +48,17 @@ class Section:
 class Report:
     """The content of a window, and what was left out. Tokens are upper bounds, counted before anything is sent."""
 
-    limit: int
-    """Token limit of the window."""
+    limit: int  # token limit of the window
     sections: tuple[Section, ...]
     left: tuple[Left, ...]
     rungs: tuple[Rung, ...]
-    room: int = 0
-    """Token limit of the thread in it, without the user's newest message."""
+    room: int = 0  # token limit of the thread in it, without the user's newest message
     said: int = 0
     """Tokens of the whole thread without that message: its last summary and everything since, outputs whole."""
-    warn_at: int = 0
-    """Size in tokens at which a person is warned; 0 for no warning."""
+    warn_at: int = 0  # size in tokens at which a person is warned; 0 for no warning
     counted: int | None = None
     """Tokens that the server counted in the thread's last request; None where it reported none."""
-    since: int = 0
-    """Tokens added to the thread since that request."""
+    since: int = 0  # tokens added to the thread since that request
 
     @property
     def tokens(self) -> int:

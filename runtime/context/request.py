@@ -20,13 +20,11 @@ from runtime.models.turns import turn
 if TYPE_CHECKING:
     from runtime.models import run_models
 
-FULL = 85
-"""Percentage of a model's input limit at which a window is full."""
+FULL = 85  # percentage of a model's input limit at which a window is full
 
 ENDLESS = 2**62
 
-ROWS = 200
-"""Number of ledger rows searched for the thread's last request."""
+ROWS = 200  # number of ledger rows searched for the thread's last request
 
 
 class Frame(turn.Frame):

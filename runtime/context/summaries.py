@@ -26,14 +26,9 @@ from runtime.models import requests
 
 Asks = Callable[[str], requests.Exchanges]
 
-FAILURES = 3
-"""Failures in a row before the requests stop."""
-
-SHARE = 33
-"""Percentage of the conversation's share of a hard limit for a summary."""
-
-LEAST = 40
-"""Minimum tokens of a useful summary."""
+FAILURES = 3  # failures in a row before the requests stop
+SHARE = 33  # percentage of the conversation's share of a hard limit for a summary
+LEAST = 40  # minimum tokens of a useful summary
 
 SPARE = 15
 """Percentage of a model's input limit that a full window leaves free, so that a summary can be longer than other answers."""
@@ -41,8 +36,7 @@ SPARE = 15
 TAIL = 3
 """The part that is not summarized has this fraction of the thread's token budget, unless the newest messages alone need more."""
 
-MOST_NAMES = 60
-"""Maximum names added to a summary."""
+MOST_NAMES = 60  # maximum names added to a summary
 
 PROMPT = """\
 Sum up the conversation so that a reader of your summary alone can continue the work. Keep, if it was said:
@@ -74,12 +68,10 @@ _WORD = re.compile(r"\w[\w-]*")
 class _Standing:
     """State of the summaries requested since the last one was written."""
 
-    tried: int
-    """Number of all summaries requested so far."""
+    tried: int  # number of all summaries requested so far
     failures: int
     failed_at: int
-    begun: entries.User | None
-    """The question without an answer yet, or whose summary is not written."""
+    begun: entries.User | None  # the question without an answer yet, or whose summary is not written
     answer: entries.Assistant | None
 
 

@@ -28,8 +28,7 @@ Kind = Literal["user", "exchange", "error", "summary", "events", "step"]
 MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
 """Shares of a hard limit, in percent: free margin, prefix with tools, state and knowledge, thread. The thread gets unused tokens too."""
 
-STRICT = 1_500
-"""Tokens of a hard limit, if none is named."""
+STRICT = 1_500  # tokens of a hard limit, if none is named
 
 
 class Limits(BaseModel):
@@ -79,8 +78,7 @@ class WindowItem:
     what: Kind
     line: int
     large: Size
-    small: Size
-    """The size where pointers replace outputs: in nothing larger than ``large``."""
+    small: Size  # the size where pointers replace outputs: in nothing larger than `large`
     read: Callable[[bool], tuple[Item, ...]] = dataclasses.field(compare=False)
     """Returns its items in a request, with pointers or whole."""
 
@@ -128,10 +126,8 @@ class Part:
 class RequestFrame:
     prefix: tuple[Part, ...]
     """Instructions before the thread, in order. Always whole."""
-    tools: tuple[Tool, ...] = ()
-    """Tools, the most important first, should they not all fit."""
-    state: tuple[Part, ...] = ()
-    """Session state after the thread, the most important first."""
+    tools: tuple[Tool, ...] = ()  # tools, the most important first, should they not all fit
+    state: tuple[Part, ...] = ()  # session state after the thread, the most important first
     knowledge: Callable[[str], Sequence[Part]] = lambda _asked: ()
     """Returns the knowledge about a question, the best first."""
 

@@ -9,8 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from nodes.values import Json
 from runtime.display.text import count, joined
 
-Totals = Mapping[str, Json]
-"""Totals of ``runtime.log.ledger.totals``."""
+Totals = Mapping[str, Json]  # totals of `runtime.log.ledger.totals`
 
 _LARGER = re.compile(r"--budget ([^\s`]+)")
 

@@ -24,8 +24,7 @@ _MARK = f"\x1b<{secrets.token_hex(8)}>"
 
 _OURS = re.compile(rf"(?:{_MARK}([0-9;]*m|K)|\r(?=\n))")
 
-ERASED = f"{_MARK}K"
-"""Clears the cursor's line."""
+ERASED = f"{_MARK}K"  # clears the cursor's line
 
 
 def shown(text: str) -> str:

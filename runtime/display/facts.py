@@ -8,14 +8,9 @@ from nodes.values import Json
 from runtime.display import escapes
 from runtime.display.text import one_line, value_text
 
-FIRST = ("page", "url", "title", "nearest", "wanted", "seen")
-"""Evidence that is shown before other evidence."""
-
-LONGEST_LIST = 120
-"""Characters of a list on one line."""
-
-LONGEST = 300
-"""Most characters of one piece of evidence; ``--json`` and the log have the whole."""
+FIRST = ("page", "url", "title", "nearest", "wanted", "seen")  # evidence that is shown before other evidence
+LONGEST_LIST = 120  # characters of a list on one line
+LONGEST = 300  # most characters of one piece of evidence; `--json` and the log have the whole
 
 
 def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -> list[str]:

@@ -12,8 +12,7 @@ from runtime.display.progress import Progress, Step
 from runtime.display.stream import Talk
 from runtime.display.text import duration, one_line
 
-DEADLINE = 10.0
-"""Seconds between two lines about a waiting step."""
+DEADLINE = 10.0  # seconds between two lines about a waiting step
 
 
 class Plain(Display):

@@ -11,8 +11,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.display.text import one_line
 
-KEPT = 60
-"""Finished steps of a block kept by name; no screen shows more."""
+KEPT = 60  # finished steps of a block kept by name; no screen shows more
 
 
 @dataclasses.dataclass(slots=True)
@@ -21,16 +20,13 @@ class Step:
     label: str
     summary: str
     container: bool
-    since: float
-    """Its start, by the clock of the progress."""
+    since: float  # its start, by the clock of the progress
     attempt: int = 1
-    status: events.StepStatus | None = None
-    """None while it runs."""
+    status: events.StepStatus | None = None  # none while it runs
     seconds: float = 0.0
     error: dict[str, Json] | None = None
     waiting: str = ""
-    turn: events.LoopItem | None = None
-    """For a loop, its present iteration."""
+    turn: events.LoopItem | None = None  # for a loop, its present iteration
     children: list[Step] = dataclasses.field(default_factory=list["Step"])
     """Children of a running container, the newest last."""
     forgotten: Counter[events.StepStatus] = dataclasses.field(default_factory=Counter[events.StepStatus])
@@ -57,8 +53,7 @@ class Progress:
         self.workflow = ""
         self.ended: events.RunEnded | None = None
         self.root = Step("", "", "", True, self.since)
-        self.open: list[Step] = [self.root]
-        """Running steps from the root inwards."""
+        self.open: list[Step] = [self.root]  # running steps from the root inwards
 
     def __call__(self, event: events.Event) -> None:
         match event:

@@ -12,17 +12,14 @@ from runtime.display import escapes
 
 Kind = Literal["tree", "plain"]
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of a write to a full or broken disk."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of a write to a full or broken disk
 
 
 class Talk:
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        self.broken = False
-        """True if nothing can be written any more."""
-        self.full: OSError | None = None
-        """Error that broke it, if the disk was full or broken."""
+        self.broken = False  # true if nothing can be written any more
+        self.full: OSError | None = None  # error that broke it, if the disk was full or broken
 
     def write(self, text: str) -> int:
         """Write ``text``, escaped; do nothing once the stream is broken."""

@@ -30,8 +30,7 @@ MARKS: dict[events.StepStatus, tuple[str, str, str]] = {
 }
 """Mark, style and remark of a finished step."""
 
-MOST_LEFT = 30
-"""Maximum lines that stay on the screen after the run."""
+MOST_LEFT = 30  # maximum lines that stay on the screen after the run
 
 
 def live(progress: Progress, width: int, height: int) -> list[Text]:

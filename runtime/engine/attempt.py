@@ -35,15 +35,11 @@ from runtime.engine import leaf_context, rendering, scopes, skipped_steps
 from runtime.engine.run_state import RunState, Verdict
 from runtime.log import attempts, entries
 
-GRACE = 2.0
-"""Seconds by which a page method may overrun before the attempt is ended from outside."""
+GRACE = 2.0  # seconds by which a page method may overrun before the attempt is ended from outside
 
 
-STOPS = (Paused, BudgetReached, LogError)
-"""Errors that stop the run and leave the call open."""
-
-VERIFY_HELD_BEFORE = "verify-held-before"
-"""Flag of a side effect whose rules already held just before it."""
+STOPS = (Paused, BudgetReached, LogError)  # errors that stop the run and leave the call open
+VERIFY_HELD_BEFORE = "verify-held-before"  # flag of a side effect whose rules already held just before it
 
 
 class EffectWithheld(Paused):
@@ -93,8 +89,7 @@ class Step(leaf_context.LeafContext):
         self._verified = False
         self._verifying = False
         self.again = False
-        self.not_done = False
-        """True if the site said that an action of this attempt did not happen."""
+        self.not_done = False  # true if the site said that an action of this attempt did not happen
         self.continued_call: entries.Call | None = None
 
     # What the node does.

@@ -24,8 +24,7 @@ from runtime.engine import policies, rendering, scopes
 from runtime.engine.run_state import RunBlock, RunState
 from runtime.log import attempts, entries
 
-GO_ON, STOP = "go on", "stop"
-"""Decision of a loop's condition."""
+GO_ON, STOP = "go on", "stop"  # decision of a loop's condition
 
 CAUGHT: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError, ModelError)
 """Errors that a ``handle`` catches."""
@@ -47,8 +46,7 @@ class Blocks:
         self._frame = frame
         self._path = path
         self._unit = unit
-        self.lost = False
-        """True if the value of a finished item held a secret and is no longer known."""
+        self.lost = False  # true if the value of a finished item held a secret and is no longer known
         self._clock = rendering.RecordedClock(run.history.recorded(path))
         self._ran: set[int] = set()
 

@@ -20,11 +20,8 @@ from runtime.log.writer import LogWriter
 
 Answer = TypeVar("Answer")
 
-SECONDS = 3.0
-"""Time limit for all of it, in seconds."""
-
-OBSERVATION = 12_000
-"""Maximum number of characters kept of the page's text."""
+SECONDS = 3.0  # time limit for all of it, in seconds
+OBSERVATION = 12_000  # maximum number of characters kept of the page's text
 
 
 class Page(pages.Page, Protocol):
@@ -33,8 +30,7 @@ class Page(pages.Page, Protocol):
     async def signs(self) -> dict[str, Json]: ...
 
 
-MOST_TOLERATED = 20
-"""Number of tolerated failures with evidence: a loop may have thousands."""
+MOST_TOLERATED = 20  # number of tolerated failures with evidence: a loop may have thousands
 
 
 async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) -> None:

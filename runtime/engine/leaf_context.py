@@ -32,8 +32,7 @@ class LeafContext:
         self._begun = time.monotonic()
         self._matched: list[str] = []
         self._page: Page | None = None
-        self._fresh = False
-        """True if the page is a separate tab, none of the run's."""
+        self._fresh = False  # true if the page is a separate tab, none of the run's
         self.call: entries.Call | None = None
         self._flags: list[dict[str, Json]] = []
         self._load: Literal["new", "same"] | None = None

@@ -18,8 +18,7 @@ from runtime.engine.run_state import RunState, StepReached, Verdict
 from runtime.log import attempts, entries, step_states
 from runtime.log.step_states import Then
 
-ANSWER_SECONDS = 10.0
-"""Seconds to wait for answers to an agent's requests once its model reports that all is done."""
+ANSWER_SECONDS = 10.0  # seconds to wait for answers to an agent's requests once its model reports that all is done
 
 STILL_UNANSWERED = Verdict("unknown", "`confirm` shows nothing of it yet, and the site has not answered", True)
 """A *not done* that proves nothing: the request may still be on its way."""

@@ -43,8 +43,7 @@ Place = tuple[str | int, ...]
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placeholder:
     place: Place
-    named: Place
-    """Place by the names of the file: ``as`` where the model has ``as_``."""
+    named: Place  # place by the names of the file: `as` where the model has `as_`
     text: Template
     coerce: Coerce
     secret: bool

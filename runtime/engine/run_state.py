@@ -89,8 +89,7 @@ class Recorder:
     """True if steps without a value are done."""
 
     def __init__(self) -> None:
-        self.passed_steps: list[StepReached] = []
-        """Every step that has its recorded value, in order."""
+        self.passed_steps: list[StepReached] = []  # every step that has its recorded value, in order
 
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
         """Called when a container opened, decided, committed or failed."""
@@ -143,8 +142,7 @@ class StepServices(ports.Services, Protocol):
     def kept(self) -> Sequence[Json]: ...
 
 
-Services = Callable[["RunState", LeafView], StepServices]
-"""Returns the services for an attempt of a leaf."""
+Services = Callable[["RunState", LeafView], StepServices]  # returns the services for an attempt of a leaf
 
 
 class RunState:
@@ -174,13 +172,10 @@ class RunState:
         self.services = services
         self.browser: port.Browser | None = None
         self.checkpoints = checkpoints.Checkpoints(writer)
-        self.attached = False
-        """True if a resumed run has its browser as the last process left it."""
-        self.page_at = 0
-        """Last line of a call whose consequences a reattached browser has; 0 if none was reattached."""
+        self.attached = False  # true if a resumed run has its browser as the last process left it
+        self.page_at = 0  # last line of a call whose consequences a reattached browser has; 0 if none was reattached
         self.turns = tasks.Turns()
-        self.replayed_to = 0
-        """Last line of the log, of a call or of a finished scope, that the pass has reached."""
+        self.replayed_to = 0  # last line of the log, of a call or of a finished scope, that the pass has reached
         self.holds: Withholds = withholds_nothing
         """Selects steps whose action is withheld. The first one, once ready, ends the run with ``attempt.EffectWithheld``."""
         self.watch: Watch | None = None

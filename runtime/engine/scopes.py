@@ -19,15 +19,12 @@ if TYPE_CHECKING:
 class Program:
     loaded: workflow.Loaded
     run: str
-    secrets: Mapping[str, str]
-    """Secrets that the file may read."""
-    path: str = ""
-    """Step path of the group that uses it; empty for the run's own file."""
+    secrets: Mapping[str, str]  # secrets that the file may read
+    path: str = ""  # step path of the group that uses it; empty for the run's own file
     origins: Sequence[str] | None = None
     """Origins whose documents may load while it runs; None for all that the browser was opened with."""
     variables: dict[str, Json] = dataclasses.field(default_factory=dict)
-    facts: dict[str, Json] = dataclasses.field(init=False)
-    """Value of ``run`` in its references."""
+    facts: dict[str, Json] = dataclasses.field(init=False)  # value of `run` in its references
 
     def __post_init__(self) -> None:
         self.facts = {"id": self.run, "errors": {}, "taken": {}, "failures": {}}

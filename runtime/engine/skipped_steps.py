@@ -48,14 +48,11 @@ class ExpectedPage:
     """Page that must be reached before the next step may work on it."""
 
     verified: Verified
-    address: str | None = None
-    """Address that the page must have first, unless the next step loads another one."""
-    program: scopes.Program | None = None
-    """File whose origins count on the way there."""
+    address: str | None = None  # address that the page must have first, unless the next step loads another one
+    program: scopes.Program | None = None  # file whose origins count on the way there
     strict: bool = True
     """True if nothing may be read while the rules do not hold on the loaded page; False if that step was skipped by decision."""
-    lost: bool = False
-    """True if the page was loaded and the rules did not hold on it."""
+    lost: bool = False  # true if the page was loaded and the rules did not hold on it
     guessed: bool = False
     """True if the log does not have the address to which the action led: ``address`` is then the one at which it was done."""
 
@@ -111,11 +108,8 @@ class ExpectedPage:
         return [f"{at}{glob.removeprefix('**')}" for glob in globs if at is not None and _ONE_PATH.fullmatch(glob)]
 
 
-_ONE_PATH = re.compile(r"\*\*(/[\w.~%-]+)+/?")
-"""A glob that matches one path of a site."""
-
-LOAD_SECONDS = 30.0
-"""Seconds that a page may take to load for the next step."""
+_ONE_PATH = re.compile(r"\*\*(/[\w.~%-]+)+/?")  # A glob that matches one path of a site
+LOAD_SECONDS = 30.0  # seconds that a page may take to load for the next step
 
 GUESS_SECONDS = 2.0
 """Seconds that rules may take to hold on a page that was loaded anew at a guessed address, before a step that acts there."""

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml")
 
-DEEPEST = 16
-"""Longest chain of files that use one another, without the first one."""
+DEEPEST = 16  # longest chain of files that use one another, without the first one
 
 
 class Unusable(Exception):

@@ -23,8 +23,7 @@ from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import width_of
 
-WIDEST = 160
-"""Columns shown of a source line; of a longer line, the part around the mistake."""
+WIDEST = 160  # columns shown of a source line; of a longer line, the part around the mistake
 
 BOLD, RED, BLUE = 1, 31, 34
 
@@ -43,14 +42,12 @@ class Mark:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Diagnostic:
     code: str
-    message: str
-    """The mistake, in one sentence without a final stop."""
+    message: str  # the mistake, in one sentence without a final stop
     file: str
     mark: Mark | None = None
     source: str = ""
     label: str = ""
-    help: tuple[str, ...] = ()
-    """Help for the author: the nearest name, the choices, the other place."""
+    help: tuple[str, ...] = ()  # help for the author: the nearest name, the choices, the other place
     level: Literal["error", "hint"] = "error"
 
     def as_json(self) -> dict[str, Json]:

@@ -53,10 +53,8 @@ def _in_confirm(around: Sequence[Node]) -> bool:
 @dataclasses.dataclass(frozen=True, slots=True)
 class _PagedList:
     loop: Iterate
-    address: str | None
-    """Address of the page with the list, as written; None if a click leads to it."""
-    read: frozenset[str]
-    """Targets that the loop reads on each page."""
+    address: str | None  # address of the page with the list, as written; None if a click leads to it
+    read: frozenset[str]  # targets that the loop reads on each page
 
 
 def _of_lists(file: Loaded) -> Iterator[Hint]:

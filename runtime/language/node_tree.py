@@ -20,14 +20,9 @@ from nodes.values import Json
 from runtime.language.expressions.references import holds_reference
 from runtime.language.yaml_text import Path
 
-FREE_TEXT = frozenset({"name", "description"})
-"""Fields without references that may have any text."""
-
-TELLING = ("type", "action", "query")
-"""Fields that identify a node."""
-
-BLOCK = typing.get_args(Block)[1]
-"""Marker of a field that contains nodes."""
+FREE_TEXT = frozenset({"name", "description"})  # fields without references that may have any text
+TELLING = ("type", "action", "query")  # fields that identify a node
+BLOCK = typing.get_args(Block)[1]  # marker of a field that contains nodes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,19 +40,15 @@ class Shape:
 class ReferenceSite:
     path: Path
     text: str
-    ref: Ref | None
-    """Kind of references that the place takes; None if it takes none."""
-    field: str
-    """Field of the node (or of the workflow) that contains it."""
+    ref: Ref | None  # kind of references that the place takes; None if it takes none
+    field: str  # field of the node (or of the workflow) that contains it
 
 
 @dataclasses.dataclass(slots=True)
 class NodeSource:
     path: Path
-    data: dict[str, Json]
-    """Its fields, with corrected names."""
-    model: type[Node] | None
-    """Its model, or the likely one; None if unknown."""
+    data: dict[str, Json]  # its fields, with corrected names
+    model: type[Node] | None  # its model, or the likely one; None if unknown
     slots: list[ReferenceSite] = dataclasses.field(default_factory=list)
     """References in its own fields, in the order of the file; without those in its blocks and its ``confirm``."""
     blocks: list[tuple[Path, list[NodeSource]]] = dataclasses.field(default_factory=list)
@@ -85,17 +76,13 @@ class NodeSource:
 
 class Anatomy:
     def __init__(self, data: Mapping[str, Json], model: type[Part]) -> None:
-        self.slots: list[ReferenceSite] = []
-        """References of the workflow's own fields."""
+        self.slots: list[ReferenceSite] = []  # references of the workflow's own fields
         self.units: list[NodeSource] = []
-        self.parts: dict[Path, type[Part]] = {}
-        """Model of each map of the file, if known."""
-        self.misspelt: dict[Path, str] = {}
-        """Intended field of each misspelt one."""
+        self.parts: dict[Path, type[Part]] = {}  # model of each map of the file, if known
+        self.misspelt: dict[Path, str] = {}  # intended field of each misspelt one
         self.mistaken: dict[Path, tuple[str, str, str]] = {}
         """Misspelt types, actions and queries by path: the field, the word as written, the intended word."""
-        self._written: dict[Path, str] = {}
-        """Key as written, by the path of the intended field."""
+        self._written: dict[Path, str] = {}  # key as written, by the path of the intended field
         self.clean: dict[str, Json] = self._part(data, model, (), None)
         """Intended data, for the models to check: without ``x-…`` keys where field names are expected."""
 

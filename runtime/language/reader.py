@@ -68,8 +68,7 @@ class _Reading:
     """Reads a file and those that it uses, each once, and collects their mistakes."""
 
     def __init__(self, files: callees.Files) -> None:
-        self.problems: dict[str, list[Diagnostic]] = {}
-        """By path of the file; only files with mistakes."""
+        self.problems: dict[str, list[Diagnostic]] = {}  # by path of the file; only files with mistakes
         self._files = files
         self._read: dict[str, workflow.Loaded | None] = {}
         self._root: workflow.Workflow | None = None

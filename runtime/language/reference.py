@@ -46,11 +46,9 @@ WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
     name: str
-    kind: str
-    """Accepted values, in words."""
+    kind: str  # accepted values, in words
     required: bool
-    default: Json
-    """None if there is no default, or if leaving the field out has a separate meaning."""
+    default: Json  # none if there is no default, or if leaving the field out has a separate meaning
     text: str
     references: bool
     secrets: bool
@@ -76,8 +74,7 @@ class Summary:
 
     name: str
     text: str
-    kinds: tuple[str, ...] = ()
-    """Names of its kinds (actions, queries), if it has several."""
+    kinds: tuple[str, ...] = ()  # names of its kinds (actions, queries), if it has several
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,18 +82,13 @@ class Entry:
     """Reference of a node type, of one of its kinds, or of a part."""
 
     name: str
-    text: str
-    """An empty line separates paragraphs."""
-    value: str | None
-    """Sentence about its value; None if the text describes it or there is none."""
+    text: str  # an empty line separates paragraphs
+    value: str | None  # sentence about its value; None if the text describes it or there is none
     effect: str | None
-    fields: list[Field]
-    """Its own fields; for a type with several kinds, the fields of all kinds."""
-    around: str | None
-    """``step`` or ``container``: the part whose fields it also has."""
+    fields: list[Field]  # its own fields; for a type with several kinds, the fields of all kinds
+    around: str | None  # `step` or `container`: the part whose fields it also has
     kinds: list[Entry]
-    parts: list[Entry]
-    """Parts used in its fields that have no separate entry."""
+    parts: list[Entry]  # parts used in its fields that have no separate entry
 
     def as_json(self) -> dict[str, Json]:
         return dataclasses.asdict(self)

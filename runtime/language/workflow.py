@@ -65,19 +65,16 @@ class Workflow(Part):
 class Loaded:
     """A valid workflow file."""
 
-    path: pathlib.Path
-    """Its path, or a name for a text without one."""
+    path: pathlib.Path  # its path, or a name for a text without one
     text: str
     workflow: Workflow
-    templates: Mapping[str, Compiled]
-    """Every text of the file with a reference, compiled."""
+    templates: Mapping[str, Compiled]  # every text of the file with a reference, compiled
     index: Mapping[str, tuple[Node, tuple[Node, ...]]]
     """Each node by its id, with the nodes around it, outermost first; includes ``confirm`` blocks."""
     fingerprints: Mapping[str, str]
     """SHA-256 of each node by id, over all its fields except its description and the nodes in its blocks."""
     document: Document
-    places: Mapping[str, Path]
-    """Path of each node in the document."""
+    places: Mapping[str, Path]  # path of each node in the document
     callees: Mapping[str, Loaded]
     """File that each ``group`` with ``use`` runs, by the group's id. Groups that use the same file share one object."""
 
@@ -152,8 +149,7 @@ class Found:
     """A step of a run in its file."""
 
     file: Loaded
-    user: str
-    """Path of the group that uses the file; empty for the run's own file."""
+    user: str  # path of the group that uses the file; empty for the run's own file
     node: Node
     around: tuple[Workflow | Node, ...]
     """Files and nodes around it, outermost first; a used file follows the group that uses it."""

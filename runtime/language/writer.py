@@ -9,8 +9,7 @@ from typing import Any
 
 from nodes.values import Json
 
-WIDTH = 120
-"""Longest line in characters for a map or list on one line."""
+WIDTH = 120  # longest line in characters for a map or list on one line
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})

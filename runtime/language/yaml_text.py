@@ -19,17 +19,11 @@ from yaml import events
 from nodes.values import LARGEST_INTEGER, Json
 from runtime.language.diagnostics import Diagnostic, Mark, Source
 
-LARGEST_FILE = 1 << 20
-"""Bytes."""
-DEEPEST = 64
-"""Levels of lists and maps."""
-MOST_NODES = 100_000
-"""Lists, maps and scalars; an alias counts as all nodes that it repeats."""
-LONGEST_SCALAR = 256 << 10
-"""Characters of one text."""
-
-Path = tuple[str | int, ...]
-"""Path of a value: ``("nodes", 0, "target", "css")``."""
+LARGEST_FILE = 1 << 20  # bytes
+DEEPEST = 64  # levels of lists and maps
+MOST_NODES = 100_000  # lists, maps and scalars; an alias counts as all nodes that it repeats
+LONGEST_SCALAR = 256 << 10  # characters of one text
+Path = tuple[str | int, ...]  # path of a value: `("nodes", 0, "target", "css")`
 
 NULL = frozenset({"", "~", "null", "Null", "NULL"})
 BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -47,13 +41,10 @@ class Document:
 
     source: Source
     data: Json = None
-    values: dict[Path, Mark] = dataclasses.field(default_factory=dict)
-    """Place of each value."""
-    keys: dict[Path, Mark] = dataclasses.field(default_factory=dict)
-    """Place of the key of each value."""
+    values: dict[Path, Mark] = dataclasses.field(default_factory=dict)  # place of each value
+    keys: dict[Path, Mark] = dataclasses.field(default_factory=dict)  # place of the key of each value
     problems: list[Diagnostic] = dataclasses.field(default_factory=list)
-    readable: bool = True
-    """True if ``data`` is the whole text: no mistake made the rest unreadable."""
+    readable: bool = True  # true if `data` is the whole text: no mistake made the rest unreadable
 
     def mark(self, path: Path, *, key: bool = False) -> Mark | None:
         """Return the place of a value (or its key), or else of the nearest thing around it."""
@@ -150,8 +141,7 @@ class _Builder:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._source = document.source
-        self._anchors: dict[str | None, _Anchored | None] = {}
-        """None while the anchored value is being read."""
+        self._anchors: dict[str | None, _Anchored | None] = {}  # none while the anchored value is being read
         self._nodes = 0
         self._events = self._parsed()
 

@@ -12,8 +12,7 @@ from runtime.log import entries, step_states
 
 Verdict = Literal["done", "not-done", "skipped"]
 
-AGENT = "agent"
-"""Node type whose model does actions itself, in its thread."""
+AGENT = "agent"  # node type whose model does actions itself, in its thread
 
 YIELDED = ("ok", "recovered", "skipped")
 
@@ -22,18 +21,13 @@ YIELDED = ("ok", "recovered", "skipped")
 class Attempt:
     call: entries.Call
     result: entries.Result | None = None
-    verdict: Verdict | None = None
-    """Verdict on an action, reached after its call was closed."""
-    reconciled_value: Json = None
-    """Value of the step, if the verdict has one."""
-    rolled_back: bool = False
-    """True if the last restore undid it, so that it no longer counts."""
-    since: int = 0
-    """Line since which it counts: that of its result, or of the verdict that made it count again."""
+    verdict: Verdict | None = None  # verdict on an action, reached after its call was closed
+    reconciled_value: Json = None  # value of the step, if the verdict has one
+    rolled_back: bool = False  # true if the last restore undid it, so that it no longer counts
+    since: int = 0  # line since which it counts: that of its result, or of the verdict that made it count again
     invalidated: bool = False
     """True if the run since took another file in which the step does something else: its value does not count."""
-    edited: bool = False
-    """True if the node was changed since: its call does not show what the node would do now."""
+    edited: bool = False  # true if the node was changed since: its call does not show what the node would do now
     asked: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Evidence shown to a person who was asked about it; empty if nobody was."""
     actions: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
@@ -175,8 +169,7 @@ class ScopeState:
     node: str = ""
     opened: int = 0
     decided: entries.Scope | None = None
-    stale: entries.Scope | None = None
-    """List of a loop that the last restore undid."""
+    stale: entries.Scope | None = None  # list of a loop that the last restore undid
     committed: entries.Scope | None = None
     failed: entries.Scope | None = None
 

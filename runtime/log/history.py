@@ -28,8 +28,7 @@ class History(threads.Fold):
         self.header: log_entries.RunHeader | None = None
         self.attempts: dict[str, list[log_attempts.Attempt]] = {}
         self.scopes: dict[str, log_attempts.ScopeState] = {}
-        self.order: list[str] = []
-        """Step and scope paths of the thread ``run``, in order of first appearance."""
+        self.order: list[str] = []  # step and scope paths of the thread `run`, in order of first appearance
         self.checkpoint: log_entries.Checkpoint | None = None
         self.checkpoint_before: log_entries.Checkpoint | None = None
         """Checkpoint before the last one; its file is kept too."""
@@ -38,21 +37,18 @@ class History(threads.Fold):
         self.restoring = False
         """True if the last process died while it restored a checkpoint: the state of the browser that it left is undefined."""
         self.page: log_entries.PageState | None = None
-        self.failed_at = 0
-        """Line at which the run last ended as failed."""
+        self.failed_at = 0  # line at which the run last ended as failed
         self.ending: log_attempts.Ending | None = None
         self.question: log_entries.Note | None = None
         self.answer: log_entries.Note | None = None
-        self.answers: dict[str, dict[str, Json]] = {}
-        """A person's answers to the questions of a step, by its path."""
+        self.answers: dict[str, dict[str, Json]] = {}  # A person's answers to the questions of a step, by its path
         self.decisions: dict[str, str] = {}
         """A person's decision about a step that may repeat an earlier action, by its path: ``done``, ``not-done``, ``skip``."""
         self.evidence: list[dict[str, Json]] = []
         """Evidence of failed steps, in order, as ``runtime.engine.evidence`` kept it; each has the ``path`` of its step."""
         self._by_call: dict[str, log_attempts.Attempt] = {}
         self._setters: list[log_attempts.Attempt] = []
-        self._acting: list[log_attempts.Attempt] = []
-        """Attempts that do more than read, in the order of their calls."""
+        self._acting: list[log_attempts.Attempt] = []  # attempts that do more than read, in the order of their calls
         self._steps: list[log_attempts.Attempt] = []
         """Attempts of steps of the run's own thread, in the order of their calls."""
         self._in_blocks: dict[tuple[str, int], dict[str, list[log_attempts.Attempt]]] = {}
@@ -62,8 +58,7 @@ class History(threads.Fold):
         """
         self._seen_not_done: list[log_attempts.Attempt] = []
         """Side effects that the site, asked by the present process, did not show."""
-        self._begun: set[str] = set()
-        """Paths at which an attempt counts, and all paths around them."""
+        self._begun: set[str] = set()  # paths at which an attempt counts, and all paths around them
         self._named: dict[str, set[str]] = {}
         """File names in lower case, each with the paths of the steps that kept one."""
         with integrity.uncollected():

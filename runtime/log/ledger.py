@@ -11,36 +11,29 @@ from typing import Any, TypeVar
 from nodes.values import Json
 from runtime.log import entries, step_paths
 
-MONEY = ("dollars", "known_dollars")
-"""Parts of totals that are sums of money, as texts."""
+MONEY = ("dollars", "known_dollars")  # parts of totals that are sums of money, as texts
 
 
 @dataclasses.dataclass(slots=True)
 class Spent:
-    line: int
-    """Line of the log that announced it; for an answer from a cassette the line of the answer."""
+    line: int  # line of the log that announced it; for an answer from a cassette the line of the answer
     at: str
     path: str
     thread: str
-    model: str
-    """Model as requested; as the server names it once it has answered."""
-    estimate: int
-    """Input tokens, as estimated before it was sent."""
+    model: str  # model as requested; as the server names it once it has answered
+    estimate: int  # input tokens, as estimated before it was sent
     limit: int
-    status: str = "open"
-    """``ok``; ``error``; ``open`` while it has no outcome, also if its process died."""
+    status: str = "open"  # `ok`; `error`; `open` while it has no outcome, also if its process died
     source: entries.Source = "model"
     usage: entries.Usage | None = None
     dollars: decimal.Decimal | None = None
     seconds: float = 0.0
-    free: bool = False
-    """True if the server did not work on it."""
+    free: bool = False  # true if the server did not work on it
     error: str | None = None
     response: str | None = None
     key: str = ""
     asked: str = ""
-    raw: int = 0
-    """Input tokens by the token list alone, without what was learnt about the model."""
+    raw: int = 0  # input tokens by the token list alone, without what was learnt about the model
     waited: float = 0.0
     """Seconds for which an earlier process waited for the same response in the background; part of ``seconds``."""
     allowed: float = 0.0
@@ -90,8 +83,7 @@ class Ledger:
         """Sums by the path of each step, including all work done for it; the sum of all is under None."""
         self._answers: dict[str, dict[str, entries.Assistant]] = {}
         self._waiting: dict[str, dict[str, str]] = {}
-        self.exchanges = 0
-        """Number of answers from models and from the cassette; one that was used again counts once."""
+        self.exchanges = 0  # number of answers from models and from the cassette; one that was used again counts once
         self.answered = False
         self.runs: list[tuple[str, entries.Ran]] = []
         """Spending of runs that a session followed, in order; their requests are not in ``rows``."""

@@ -24,8 +24,7 @@ class Question:
     free: bool
     place: str
     answer: str | None = None
-    lapsed: bool = False
-    """True if the person has since sent another message: the answer is no longer awaited."""
+    lapsed: bool = False  # true if the person has since sent another message: the answer is no longer awaited
 
 
 class Session(threads.Fold):
@@ -40,8 +39,7 @@ class Session(threads.Fold):
         """Such notes by the id of each run, in the order in which the runs began."""
         self.runs_of: dict[str, list[str]] = {}
         """Runs that a tool began, by the id of its call, in order; also those whose end is known."""
-        self.questions: list[Question] = []
-        """Questions to the person, in order; each once."""
+        self.questions: list[Question] = []  # questions to the person, in order; each once
         self.messages = 0
         """Number of the person's messages and the model's answers, without those of delegates and summaries."""
         self.actions: dict[str, SideEffect] = {}

@@ -20,8 +20,7 @@ class Done:
 @dataclasses.dataclass(slots=True)
 class Exchange:
     answer: entries.Assistant
-    done: dict[str, Done]
-    """Outcomes by the id of each call that it asks for, in order."""
+    done: dict[str, Done]  # outcomes by the id of each call that it asks for, in order
 
 
 @dataclasses.dataclass(slots=True)
@@ -40,8 +39,7 @@ class Thread:
     said: list[Saying] = dataclasses.field(default_factory=list["Saying"])
     """Messages to the model and its answers, oldest first. Of failed requests only the last try."""
     summary: entries.Summary | None = None
-    newest_word: int | None = None
-    """Position in ``said`` of the last message to the model."""
+    newest_word: int | None = None  # position in `said` of the last message to the model
     _ends: list[int] = dataclasses.field(default_factory=list[int])
     _asked: dict[str, tuple[int, Done]] = dataclasses.field(default_factory=dict[str, tuple[int, Done]])
     """Calls by id, each with the position of its exchange."""
@@ -118,8 +116,7 @@ class Fold(abc.ABC):
         self.last_at = ""
         self.last_seq = 0
         self.epoch = 0
-        self.budget: str | None = None
-        """Budget for models, as last set."""
+        self.budget: str | None = None  # budget for models, as last set
         self.ledger = ledger.Ledger()
         self._threads: dict[str, Thread] = {}
 

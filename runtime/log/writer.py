@@ -23,11 +23,8 @@ from runtime.secrets import masking
 from runtime.system import regular_files
 from runtime.system.crash_points import CrashPoint, crash_point
 
-LARGE = 4096
-"""Maximum bytes of JSON of a value in the log; a larger one is stored in a blob."""
-
-NOTHING = "(nothing)"
-"""Replacement for an empty text in a request: servers accept no empty message."""
+LARGE = 4096  # maximum bytes of JSON of a value in the log; a larger one is stored in a blob
+NOTHING = "(nothing)"  # replacement for an empty text in a request: servers accept no empty message
 
 
 _NAMES = {"node", "thread", "kind", "event", "name", "workflow", "file", "secrets", "callees", "versions"}
@@ -71,11 +68,9 @@ class LogWriter(Texts, Generic[Folded_co]):
         self.conversation = conversation
         self._history = history
         self.masker = masker
-        self.blobs: set[str] = set()
-        """Hashes of the blobs that were written."""
+        self.blobs: set[str] = set()  # hashes of the blobs that were written
         self._workflow_texts: set[str] = set()
-        self.synced = 0
-        """Last line that is known to be synced."""
+        self.synced = 0  # last line that is known to be synced
 
     @override
     def _text(self, text: str | None, blob: entries.Blob | None) -> str:

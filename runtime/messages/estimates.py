@@ -11,17 +11,10 @@ from collections.abc import Sequence
 from runtime.messages import tokens as text_tokens
 from runtime.messages.messages import Item, Message, Request, Tool, ToolCall
 
-A_MESSAGE = 4
-"""Tokens around each message: its beginning, its role, the beginning and the end of its text."""
-
-AN_ANSWER = 3
-"""Tokens that open the answer."""
-
-A_SCHEMA = 40
-"""Tokens around a schema: each server explains it to the model in its own words."""
-
-A_TOOL = 20
-"""Tokens around each tool: each server describes it to the model in its own form."""
+A_MESSAGE = 4  # tokens around each message: its beginning, its role, the beginning and the end of its text
+AN_ANSWER = 3  # tokens that open the answer
+A_SCHEMA = 40  # tokens around a schema: each server explains it to the model in its own words
+A_TOOL = 20  # tokens around each tool: each server describes it to the model in its own form
 
 TELLING = 200
 """Minimum tokens of a request whose ratio reflects the tokenizer; a smaller one's reflects the server's additions."""

@@ -18,11 +18,9 @@ class Message:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ToolCall:
-    id: str
-    """Identifies the call within its thread; the output refers to it."""
+    id: str  # identifies the call within its thread; the output refers to it
     name: str
-    arguments: str
-    """The model's text, usually JSON."""
+    arguments: str  # the model's text, usually JSON
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,12 +52,10 @@ class Request:
     instructions: str
     items: tuple[Item, ...]
     """The thread, oldest first. Every call in it has its output; the last item is a message of the user, or an output."""
-    schema: dict[str, Json] | None
-    """JSON Schema that the answer's text must fit; None for free text."""
+    schema: dict[str, Json] | None  # JSON Schema that the answer's text must fit; None for free text
     max_output: int
     """Tokens that the answer may have, reasoning included. Always sent."""
-    strict: bool = True
-    """True if the schema is in the strict form, which a server can enforce."""
+    strict: bool = True  # true if the schema is in the strict form, which a server can enforce
     tools: tuple[Tool, ...] = ()
     """Tools that the model may call; several calls in one answer are done one after another."""
     brief: str = ""
@@ -81,22 +77,16 @@ _TRANSIENT = frozenset({"brief", "state"})
 @dataclasses.dataclass(frozen=True, slots=True)
 class Usage:
     input: int
-    cached: int
-    """Part of the input that was read from the server's cache."""
+    cached: int  # part of the input that was read from the server's cache
     output: int
-    reasoning: int
-    """Part of the output that is reasoning."""
+    reasoning: int  # part of the output that is reasoning
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
     text: str
-    usage: Usage | None
-    """None where the server reported none."""
-    model: str
-    """The server's name for it."""
-    id: str = ""
-    """The response's id; empty where there is none."""
-    reasoning: tuple[str, ...] = ()
-    """Summaries of the model's reasoning, where it sends them."""
+    usage: Usage | None  # none where the server reported none
+    model: str  # the server's name for it
+    id: str = ""  # the response's id; empty where there is none
+    reasoning: tuple[str, ...] = ()  # summaries of the model's reasoning, where it sends them
     calls: tuple[ToolCall, ...] = ()

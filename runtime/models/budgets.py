@@ -27,16 +27,14 @@ class Requester:
     path: str
     budget: Budget | None
     """Limit for all its attempts, and for everything that works for it; None where it has no own budget."""
-    within: Requester | None = None
-    """The requester it works for, whose budget applies as well."""
+    within: Requester | None = None  # the requester it works for, whose budget applies as well
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Amount:
     calls: int = 0
     tokens: int = 0
-    dollars: Decimal | None = Decimal(0)
-    """None where a price is unknown."""
+    dollars: Decimal | None = Decimal(0)  # none where a price is unknown
     seconds: float = 0.0
 
     def __add__(self, other: Amount) -> Amount:
@@ -57,8 +55,7 @@ class Amount:
 class Account:
     budget: Budget
     spent: Amount
-    path: str | None = None
-    """The step that has the budget; None for that of the run."""
+    path: str | None = None  # the step that has the budget; None for that of the run
     session: str | None = None
     """The session with the budget, by the name that commands use, also for a delegate's budget; None for that of a run or a step."""
     command: str = "chat"
@@ -204,8 +201,7 @@ class Allowance:
 
     session: str
     budget: Budget
-    spent: Amount
-    """The amount spent so far, without the run's costs before the session followed it."""
+    spent: Amount  # the amount spent so far, without the run's costs before the session followed it
     command: str = "chat"
 
 

@@ -15,8 +15,7 @@ from runtime.models import requests, run_models
 if TYPE_CHECKING:
     from nodes.budgets import Budget
 
-REPAIRS = 2
-"""Number of corrections that a model may try."""
+REPAIRS = 2  # number of corrections that a model may try
 
 
 class StepModel:

@@ -33,17 +33,13 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-TRIES = 5
-"""Number of times one request is sent if its error may be temporary."""
+TRIES = 5  # number of times one request is sent if its error may be temporary
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds before a request is sent again, unless the server names them: the limit doubles each time, the wait is random below it."""
 
-AT_ONCE = 20_000
-"""Characters of a request or an answer that may be processed on the event loop."""
-
-TOLD_EVERY = 200
-"""Characters of an answer between two progress reports."""
+AT_ONCE = 20_000  # characters of a request or an answer that may be processed on the event loop
+TOLD_EVERY = 200  # characters of an answer between two progress reports
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,10 +51,8 @@ class RequestScope:
     thread: str
     role: selection.Role
     left: Callable[[], float]
-    tell: Callable[[str], None]
-    """Reports the reason of a wait."""
-    brief: Callable[[], str] = lambda: ""
-    """Returns the brief about the run's state; called for each request."""
+    tell: Callable[[str], None]  # reports the reason of a wait
+    brief: Callable[[], str] = lambda: ""  # returns the brief about the run's state; called for each request
     hear: Callable[[str], None] = lambda _piece: None
     """Called with each piece of an answer's text as it arrives, secrets masked; once where it arrives whole. A resent request starts over."""
 
@@ -85,14 +79,10 @@ class Exchanges:
         self._requester = requester
         self._path = requester.path
         self._thread = requester.thread
-        self._previous: str | None = None
-        """The id of the response that the last request continued."""
-        self._lost: str | None = None
-        """The id of a response that the server no longer has."""
-        self._begun: float | None = None
-        """Time when an unanswered request was sent, or the wait for its answer began."""
-        self._come: list[str] = []
-        """Pieces received of the current or the last answer."""
+        self._previous: str | None = None  # the id of the response that the last request continued
+        self._lost: str | None = None  # the id of a response that the server no longer has
+        self._begun: float | None = None  # time when an unanswered request was sent, or the wait for its answer began
+        self._come: list[str] = []  # pieces received of the current or the last answer
 
     def model(self) -> str:
         """Return the model to ask next. Raises SetupError ``model-unset``."""

@@ -58,8 +58,7 @@ class RunModels:
         self._provider = server.profile.name if server is not None else ""
         self._client: model_client.Client | None = None
         self._estimator = estimates.Calibrated()
-        self._learnt = 0
-        """Number of ledger rows that the estimator has learnt."""
+        self._learnt = 0  # number of ledger rows that the estimator has learnt
 
     @property
     def background(self) -> bool:

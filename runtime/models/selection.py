@@ -24,14 +24,12 @@ KEYS = (KEY, "OPENAI_API_KEY")
 """Names of the key in the environment, else in a ``.env`` file. It is never read from a shared file."""
 
 
-MASKED_KEY = 16
-"""Minimum length of a key to be masked everywhere: a shorter one may be an ordinary word."""
+MASKED_KEY = 16  # minimum length of a key to be masked everywhere: a shorter one may be an ordinary word
 
 HEADER = re.compile(r"[!-~]+")
 """Characters allowed in a key. The client would show any other in its error."""
 
-NO_KEY = "none"
-"""The key sent to a server on this machine, which needs none."""
+NO_KEY = "none"  # the key sent to a server on this machine, which needs none
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ import re
 
 from runtime.observation.tree import FIELDS, ROWS, Node, folded, inner
 
-CAPTION_MOST = 80
-"""Most characters of a caption: a longer text is not one."""
+CAPTION_MOST = 80  # most characters of a caption: a longer text is not one
 
 _BOXES = frozenset({"checkbox", "radio", "switch"})
 _TEXTS = frozenset({"text", "generic", "paragraph", "strong", "emphasis", "term", "cell", "rowheader", "gridcell", "legend", "code"})  # fmt: skip

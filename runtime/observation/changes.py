@@ -10,8 +10,7 @@ from runtime.observation.lines import NAME_MOST, TEXT_MOST, chosen, is_noise, la
 from runtime.observation.tree import FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
-ROW_HOLDS = 300
-"""Characters shown of elements to act on in a new row; for more, a new observation is needed."""
+ROW_HOLDS = 300  # characters shown of elements to act on in a new row; for more, a new observation is needed
 _REF = re.compile(r' \[ref=\w+\](?: to "(?:[^"\\]|\\.)*")?')
 """Distinguishes a line from others with the same text: its ref, and the address of a link."""
 
@@ -60,10 +59,8 @@ class _Told:
 
     def __init__(self, root: Node) -> None:
         self.refs: dict[str, Node] = {}
-        self.counts: Counter[str] = Counter()
-        """Count of each line, without refs."""
-        self.lines: dict[str, str] = {}
-        """The last such line, with its ref and row."""
+        self.counts: Counter[str] = Counter()  # count of each line, without refs
+        self.lines: dict[str, str] = {}  # the last such line, with its ref and row
         self.rows: list[tuple[str, Node]] = []
         self._labels = labels(root)
         for node in root.walk():

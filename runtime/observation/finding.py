@@ -22,15 +22,12 @@ class Element:
     ref: str
     role: str
     name: str
-    value: str
-    """Value of a field; dots for a password."""
+    value: str  # value of a field; dots for a password
     states: tuple[str, ...]
     row: str
     """Text of its row, list item or card. Outside of those, an element without name or caption has the text around it."""
-    region: str
-    """Role and name of the part of the page around it."""
-    caption: str = ""
-    """Text beside it that names it, if it has no name."""
+    region: str  # role and name of the part of the page around it
+    caption: str = ""  # text beside it that names it, if it has no name
 
 
 def plain(text: str) -> str:

@@ -16,10 +16,8 @@ TEXT_MOST = 300
 OPTIONS_MOST = 12
 """Most options of a select on its line, without the chosen one; of more, the first three and the last."""
 ADDRESS_MOST = 60
-ROWS_SHOWN = 7
-"""Most rows of the same kind that are all shown; of more, the first three and the last."""
-ELEMENTS_SHOWN = 12
-"""Most similar sibling elements that are all shown; of more, the first three and the last."""
+ROWS_SHOWN = 7  # most rows of the same kind that are all shown; of more, the first three and the last
+ELEMENTS_SHOWN = 12  # most similar sibling elements that are all shown; of more, the first three and the last
 
 _PLAIN = frozenset({
     "generic", "paragraph", "strong", "emphasis", "rowgroup", "caption", "code", "none", "presentation", "time", "term", "definition",
@@ -27,8 +25,7 @@ _PLAIN = frozenset({
     "list", "toolbar", "legend", "text", "fragment",
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
-UNNAMED = "(unnamed)"
-"""Text for an element without a name, but with a caption beside it."""
+UNNAMED = "(unnamed)"  # text for an element without a name, but with a caption beside it
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PUNCTUATION = re.compile(
@@ -44,10 +41,8 @@ class Item:
     children: list[Item] = dataclasses.field(default_factory=list)
     parent: Item | None = None
     depth: int = 0
-    alike: str = ""
-    """Kind that it shares with similar siblings; empty if it is like none."""
-    run: int = 0
-    """Number of the run of similar items whose middle contains it; 0 for none."""
+    alike: str = ""  # kind that it shares with similar siblings; empty if it is like none
+    run: int = 0  # number of the run of similar items whose middle contains it; 0 for none
 
     @property
     def size(self) -> int:

@@ -19,11 +19,8 @@ _BLANK = "[\\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 _FENCE = re.compile("\\[#*(?:e#*n#*d#+o#*f#+)?p#*a#*g#*e#*\\]".replace("#", _BLANK), re.IGNORECASE)
 """Matches anything readable as a fence line, even with invisible characters between its letters."""
 
-CHANGED = 800
-"""Most characters of the changes since the last observation."""
-
-UNCHANGED = "nothing changed"
-"""Text of an observation without changes."""
+CHANGED = 800  # most characters of the changes since the last observation
+UNCHANGED = "nothing changed"  # text of an observation without changes
 
 OPENED = "a tab opened, called "
 

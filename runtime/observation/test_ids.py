@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from runtime.observation.tree import FIELDS, ROWS, Node, inner
 
-MOST = 3
-"""Most marks shown for parts of one text."""
-
-LONGEST = 60
-"""Most characters of a test id; a longer one is useless as a target."""
+MOST = 3  # most marks shown for parts of one text
+LONGEST = 60  # most characters of a test id; a longer one is useless as a target
 
 _PLAIN = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|y|n)$)[A-Za-z_][\w-]*")
 """Texts that YAML reads without quotation marks."""
@@ -23,11 +20,9 @@ _SHOWN = frozenset({"definition", "table", "grid", "treegrid", "form", "dialog",
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    refs: tuple[str | None, ...]
-    """Its own ref, if any, then those of its ancestors, the nearest first."""
+    refs: tuple[str | None, ...]  # its own ref, if any, then those of its ancestors, the nearest first
     test_id: str
-    said: str
-    """Its text; empty if it is too long to show."""
+    said: str  # its text; empty if it is too long to show
 
 
 def add(marks: Sequence[Mark], refs: Mapping[str, Node]) -> None:

@@ -6,18 +6,15 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-MOST_DEEP = 150
-"""Most levels of the tree; deeper nodes are put on the last one."""
+MOST_DEEP = 150  # most levels of the tree; deeper nodes are put on the last one
 
 FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox", "listbox"})
 ACTING = FIELDS | {
     "link", "button", "checkbox", "radio", "switch", "menuitem", "menuitemcheckbox", "menuitemradio", "tab", "option", "treeitem",
 }  # fmt: skip
 LANDMARKS = frozenset({"banner", "navigation", "main", "contentinfo", "complementary", "search", "form", "region"})
-ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})
-"""Roles of items in rows."""
-URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})
-"""Roles of a page's messages to its user."""
+ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})  # roles of items in rows
+URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})  # roles of a page's messages to its user
 _NAMED_BY_CONTENT = frozenset({
     "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
 })  # fmt: skip
@@ -33,25 +30,18 @@ class Node:
     role: str
     """Role for assistive programs. ``text``: a text outside elements; ``clickable``, ``editable``: an element without a role."""
     name: str = ""
-    text: str = ""
-    """Value of a field; for other elements their text."""
+    text: str = ""  # value of a field; for other elements their text
     states: tuple[str, ...] = ()
     ref: str | None = None
-    acting: bool = False
-    """True if one can act on it."""
-    error: str = ""
-    """Error of the field according to the page."""
+    acting: bool = False  # true if one can act on it
+    error: str = ""  # error of the field according to the page
     placeholder: str = ""
-    address: str = ""
-    """Address of a link, as written."""
-    apart: bool = False
-    """True if only its address distinguishes it from other links."""
-    caption: str = ""
-    """Caption beside a field without a name, or the term before a value."""
+    address: str = ""  # address of a link, as written
+    apart: bool = False  # true if only its address distinguishes it from other links
+    caption: str = ""  # caption beside a field without a name, or the term before a value
     mark: str = ""
     """Target by its test id, as in a file; followed by the text of the marked part if that is only a part of the node."""
-    told: bool = False
-    """True if it is shown as the caption of its neighbour."""
+    told: bool = False  # true if it is shown as the caption of its neighbour
     children: list[Node] = dataclasses.field(default_factory=list)
     parent: Node | None = None
 
@@ -74,22 +64,16 @@ class Node:
 class Fact:
     """Fact that the snapshot may lack about an element with an action or an error."""
 
-    ref: str | None
-    """Its ref, if the snapshot ever gave it one."""
-    own: str
-    """A separate ref, for an element that the snapshot lacks or gives no ref."""
-    within: str | None = None
-    """Ref of its nearest ancestor with one."""
-    role: str | None = None
-    """``clickable`` or ``editable`` for an element to act on without such a role."""
+    ref: str | None  # its ref, if the snapshot ever gave it one
+    own: str  # A separate ref, for an element that the snapshot lacks or gives no ref
+    within: str | None = None  # ref of its nearest ancestor with one
+    role: str | None = None  # `clickable` or `editable` for an element to act on without such a role
     name: str = ""
-    password: bool = False
-    """True if its value must not be shown."""
+    password: bool = False  # true if its value must not be shown
     error: str = ""
     shown: bool = True
     framed: bool = False
-    ghost: str = ""
-    """A hidden text in it that the snapshot contains."""
+    ghost: str = ""  # A hidden text in it that the snapshot contains
 
 
 _LINE = re.compile(r"( *)- (.*)")

@@ -29,17 +29,10 @@ from runtime.workspace import session_index
 if TYPE_CHECKING:
     import duckdb
 
-MEGABYTES = 512
-"""Memory limit of the tables and the statement, in MB."""
-
-SECONDS = 60.0
-"""Default time limit of a query."""
-
-BATCH = 2000
-"""Calls inserted at once."""
-
-GRACE = 2.0
-"""Seconds for DuckDB to stop an interrupted statement; inside one function call it does not react."""
+MEGABYTES = 512  # memory limit of the tables and the statement, in MB
+SECONDS = 60.0  # default time limit of a query
+BATCH = 2000  # calls inserted at once
+GRACE = 2.0  # seconds for DuckDB to stop an interrupted statement; inside one function call it does not react
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,8 +40,7 @@ class Answer:
     """The result of a query."""
 
     result: results.Result
-    left_out: list[LogError]
-    """The logs that could not be read, each with its problem."""
+    left_out: list[LogError]  # the logs that could not be read, each with its problem
 
 
 def ask(
@@ -161,8 +153,7 @@ class _Clock:
     def __init__(self, database: duckdb.DuckDBPyConnection, seconds: float, stuck: Callable[[], None] | None) -> None:
         """``stuck`` is called, in another thread, if the database continues after the interrupt."""
         self.seconds = seconds
-        self.over = False
-        """True if the time is used up."""
+        self.over = False  # true if the time is used up
         self._database = database
         self._stuck = stuck
         self._left = seconds
@@ -214,8 +205,7 @@ class _Reader:
         self._verdicts: dict[str, str] = {}
         self._ending: dict[str, Json] | None = None
         self._ledger = ledger.Ledger()
-        self._asked: dict[int, dict[str, Json]] = {}
-        """Facts of a request that the ledger does not keep, by its line."""
+        self._asked: dict[int, dict[str, Json]] = {}  # facts of a request that the ledger does not keep, by its line
 
     def read(self) -> None:
         """Load the log. Raises LogError for a damaged log, or one of a later version."""

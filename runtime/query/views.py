@@ -31,8 +31,7 @@ RUN = ("run", "VARCHAR", "id of the run")
 REQUESTER = ("run", "VARCHAR", "id of the run, or of the session")
 CONVERSATION = ("conversation", "VARCHAR", "id of the session")
 
-DOLLARS = "DECIMAL(30, 15)"
-"""Exact: a price of a million tokens has fewer than nine places."""
+DOLLARS = "DECIMAL(30, 15)"  # exact: a price of a million tokens has fewer than nine places
 
 
 def _versions(value: str) -> tuple[Column, ...]:

@@ -25,8 +25,7 @@ from runtime.recovery.replay_order import ReplayStep, steps
 JUDGED = frozenset({"description", "confirm", "verify", "timeout", "retry", "after_crash", "on_error", "on_redo"})
 """Fields for watching and reconciling a step, not for its action."""
 
-FOUND = JUDGED | {"target"}
-"""Those, and the target: a finished action no longer needs its element."""
+FOUND = JUDGED | {"target"}  # those, and the target: a finished action no longer needs its element
 
 AT_THE_END = frozenset({"value", "collect", "max", "secrets", "branches", "each_error"})
 """Fields of a container that are evaluated later than at its beginning."""

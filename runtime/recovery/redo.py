@@ -28,8 +28,7 @@ from runtime.recovery.replay_order import ReplayStep, steps
 @dataclasses.dataclass(frozen=True, slots=True)
 class Redo:
     kept: tuple[str, ...]
-    anew: tuple[str, ...]
-    """Nodes, branches and loop items whose conditions are decided again."""
+    anew: tuple[str, ...]  # nodes, branches and loop items whose conditions are decided again
     again: tuple[str, ...]
 
 

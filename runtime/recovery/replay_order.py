@@ -19,13 +19,11 @@ PARTS = frozenset({"try", "catch", "finally"})
 class ReplayStep:
     path: str
     file: workflow.Loaded
-    user: str
-    """Path of the group that uses the file; empty for the run's own file."""
+    user: str  # path of the group that uses the file; empty for the run's own file
     node: Node
     over: str | None
     """The scope around it that is over and is not entered again: a finished item, a used file, a block that ended with an error."""
-    above: tuple[ReplayStep, ...]
-    """Containers around it, outermost first."""
+    above: tuple[ReplayStep, ...]  # containers around it, outermost first
 
 
 def steps(loaded: workflow.Loaded, past: history.History) -> dict[str, ReplayStep]:

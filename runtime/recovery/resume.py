@@ -125,8 +125,7 @@ class Rebuilt:
     again: Sequence[str] = ()
     done: StepReached | None = None
     """Side effect that is known to have happened: the steps before it are not done again."""
-    left_out: Sequence[str] = ()
-    """Steps on the page that led to it, in order."""
+    left_out: Sequence[str] = ()  # steps on the page that led to it, in order
 
 
 async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_step: str | None) -> Rebuilt:

@@ -34,8 +34,7 @@ class WorkflowSource:
         self._stored, self._present, self._header = stored, present, header
         self._take = take and self.changed
         self._change = compatibility.Change()
-        self.word: str | None = None
-        """Message about the change, once ``check`` has accepted it."""
+        self.word: str | None = None  # message about the change, once `check` has accepted it
         if self._take:
             assert present is not None
             prepared = prepare.prepare(present, _inputs_for(present, header), secrets)

@@ -19,11 +19,9 @@ SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    file: Path
-    """The path as it was named; for a file of a folder, that folder's name and the relative path."""
+    file: Path  # the path as it was named; for a file of a folder, that folder's name and the relative path
     loaded: workflow.Loaded | None
-    error: RunOpsError | None = None
-    """The reason why it cannot be used; then ``loaded`` is None."""
+    error: RunOpsError | None = None  # the reason why it cannot be used; then `loaded` is None
 
 
 def collect(paths: Sequence[Path]) -> list[Found]:

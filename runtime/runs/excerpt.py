@@ -20,15 +20,13 @@ from runtime.engine import engine as engines
 from runtime.language import workflow
 from runtime.system import regular_files
 
-RESTORE_SECONDS = 30.0
-"""Time that the pages of a state may take to load."""
+RESTORE_SECONDS = 30.0  # time that the pages of a state may take to load
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Segment:
     node: Node
-    path: str
-    """Its step path, with the items of the loops around it."""
+    path: str  # its step path, with the items of the loops around it
     bound: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Names that only this node sees: the item of a loop, and outputs of earlier nodes in the same iteration."""
 
@@ -46,8 +44,7 @@ class Excerpt:
     """The nodes to run and their inputs. Implements ``runtime.runs.start.Part``."""
 
     segments: Sequence[Segment | Placed]
-    names: Sequence[str]
-    """Names of the segments in reports of the run."""
+    names: Sequence[str]  # names of the segments in reports of the run
     values: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Values by name, as earlier nodes would have given them."""
     variables: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])

@@ -20,8 +20,7 @@ from runtime.language.diagnostics import WorkflowInvalid
 from runtime.runs.results import Outcome
 from runtime.secrets import masking
 
-LONGEST = 2000
-"""Characters of a run's output in the report; the log has all of it."""
+LONGEST = 2000  # characters of a run's output in the report; the log has all of it
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

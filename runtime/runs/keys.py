@@ -17,8 +17,7 @@ from runtime.runs import start
 from runtime.secrets import masking
 from runtime.workspace import host, run_index
 
-LONGEST = 200
-"""Maximum length of a key, in characters."""
+LONGEST = 200  # maximum length of a key, in characters
 
 
 async def begin_or_resume(

@@ -22,11 +22,9 @@ class Plan:
     chosen: settings.Settings
     asks: bool
     budget: node_budgets.Budget | None
-    server: selection.Server | None
-    """None where no model is asked, or only a cassette."""
+    server: selection.Server | None  # none where no model is asked, or only a cassette
     file: Path
-    allowance: budgets.Allowance | None = None
-    """The parent session's allowance for this run."""
+    allowance: budgets.Allowance | None = None  # the parent session's allowance for this run
 
     @property
     def budget_text(self) -> str | None:

@@ -27,18 +27,15 @@ def worst(codes: Iterable[int]) -> int:
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    file: Path
-    """The path as it was named, or found."""
+    file: Path  # the path as it was named, or found
     loaded: workflow.Loaded | None = None
     state: State = "not-begun"
     run: str | None = None
     ended: events.RunEnded | None = None
     error: RunOpsError | None = None
-    exit: int | None = None
-    """The exit code of this run alone; None where it was not begun."""
+    exit: int | None = None  # the exit code of this run alone; None where it was not begun
     seconds: float = 0.0
-    started: str = ""
-    """Start time of the run, ISO 8601 UTC; empty before."""
+    started: str = ""  # start time of the run, ISO 8601 UTC; empty before
 
     @property
     def name(self) -> str:

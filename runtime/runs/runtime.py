@@ -25,8 +25,7 @@ from runtime.settings import settings
 from runtime.system import tasks
 from runtime.workspace import host, run_index
 
-LOOK_SECONDS = 0.2
-"""Seconds between two reads of a run's log."""
+LOOK_SECONDS = 0.2  # seconds between two reads of a run's log
 
 Entries = AsyncGenerator[entries.AnyEntry]
 

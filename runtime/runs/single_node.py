@@ -27,26 +27,19 @@ from runtime.services import signed_in
 
 INCOMING_SECONDS = 30.0
 
-FACTS = frozenset({"errors", "taken", "failures"})
-"""Fields of ``run`` that can be pinned, each by the id of a node."""
-
-ARRIVALS = frozenset({"goto", "open_tab", "load_session"})
-"""Actions that need no open page."""
+FACTS = frozenset({"errors", "taken", "failures"})  # fields of `run` that can be pinned, each by the id of a node
+ARRIVALS = frozenset({"goto", "open_tab", "load_session"})  # actions that need no open page
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
     loaded: workflow.Loaded
     node: Node
-    pins: Mapping[str, Json]
-    """Values by name: ids of other nodes, items, ``loop``, ``vars``, ``run``."""
+    pins: Mapping[str, Json]  # values by name: ids of other nodes, items, `loop`, `vars`, `run`
     url: str | None = None
-    session: str | None = None
-    """Name of a signed-in state to load before the page."""
-    hidden: Sequence[str] = ()
-    """Names of further secrets to mask, as a page may show them."""
-    hold: bool = False
-    """Withhold the action: of a leaf anything but a read, of a container its first side effect."""
+    session: str | None = None  # name of a signed-in state to load before the page
+    hidden: Sequence[str] = ()  # names of further secrets to mask, as a page may show them
+    hold: bool = False  # withhold the action: of a leaf anything but a read, of a container its first side effect
 
     @property
     def actions(self) -> list[Leaf]:
@@ -216,8 +209,7 @@ class Reading:
         """Every name that a pin may have."""
         self.inputs: list[str] = []
         self.secrets: list[str] = []
-        self.names: list[Chain] = []
-        """Names that must be pinned, in the order of reading."""
+        self.names: list[Chain] = []  # names that must be pinned, in the order of reading
         self._loaded = loaded
         unit = next(each for each in everything if each.id == node.id)
         below = list(_below(unit))

@@ -76,12 +76,9 @@ class Options:
     """Options given by the parent of a run; a run without a parent has the defaults."""
 
     part: Part | None = None
-    parent: str | None = None
-    """Conversation that starts it."""
-    allowance: budgets.Allowance | None = None
-    """The parent's allowance for models."""
-    browsers: run.Browsers | None = None
-    """Browsers in place of the run's own."""
+    parent: str | None = None  # conversation that starts it
+    allowance: budgets.Allowance | None = None  # the parent's allowance for models
+    browsers: run.Browsers | None = None  # browsers in place of the run's own
     holds: run_state.Withholds = run_state.withholds_nothing
     """Selects side effects to withhold. The first one ends the run as paused (``held``)."""
     watch: run_state.Watch | None = None
@@ -297,8 +294,7 @@ class _OverMeanwhile(Exception):
         self.ended = ended
 
 
-FIXED_BY_FILE = ("paused", "out-of-budget")
-"""Statuses of ended runs that a changed file lets continue."""
+FIXED_BY_FILE = ("paused", "out-of-budget")  # statuses of ended runs that a changed file lets continue
 
 
 def _already_over(

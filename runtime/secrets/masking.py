@@ -17,24 +17,17 @@ from runtime.secrets import spellings
 from runtime.system import regular_files
 
 MASK = "[hidden]"
-SHORTEST = 6
-"""Minimum length of a secret: a shorter one would be found, and masked, in innocent text."""
+SHORTEST = 6  # minimum length of a secret: a shorter one would be found, and masked, in innocent text
 
 
-CUT = "…"
-"""Marks the place where a text was cut short."""
-
-SHORTEST_BEGINNING = 4
-"""Characters of a secret that are masked if the text was cut in the middle of it."""
+CUT = "…"  # marks the place where a text was cut short
+SHORTEST_BEGINNING = 4  # characters of a secret that are masked if the text was cut in the middle of it
 
 WINDOW = 1 << 16
 """Bytes searched for a secret without a pause, which takes a millisecond or two; more for a long secret."""
 
-PAUSE = 0.0001
-"""Seconds of pause for other tasks: without it, a waiting task is late when the next window begins."""
-
-LONGEST_WORD = 15
-"""Maximum number of letters of a single word."""
+PAUSE = 0.0001  # seconds of pause for other tasks: without it, a waiting task is late when the next window begins
+LONGEST_WORD = 15  # maximum number of letters of a single word
 
 
 def is_word(secret: str) -> bool:
@@ -79,8 +72,7 @@ class Masker:
         longest = max(map(len, self._values), default=0)
         self._tail = 2 * spellings.WIDE * longest + 400
         """Characters at the end of a text that may hold the beginning of an incomplete secret."""
-        self._widest = spellings.WIDEST * longest
-        """Maximum number of bytes of a secret, in any spelling."""
+        self._widest = spellings.WIDEST * longest  # maximum number of bytes of a secret, in any spelling
 
     def _writings(self, *, cased: bool) -> set[spellings.Writing]:
         return {writing for value in self._values for writing in found_in(value, cased=cased)}

@@ -30,8 +30,7 @@ class Environment(SecretSource):
     """The variables of this process, else ``.env`` in the workflow's folder, else in the current one."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, str] = {}
-        """Values found so far: no output of the process may contain them."""
+        self.seen: dict[str, str] = {}  # values found so far: no output of the process may contain them
 
     @override
     def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:

@@ -10,17 +10,13 @@ from typing import NamedTuple
 
 SIGMA, FINAL_SIGMA = "\u03c3", "\u03c2"
 
-NESTED = 40
-"""Characters of a text that are compared if it is cut short; what follows them counts as part of it."""
+NESTED = 40  # characters of a text that are compared if it is cut short; what follows them counts as part of it
 
 EACH = 100
 """Characters of a text that are searched in every spelling. The rest must follow as it is, or is everything up to a space or a quote."""
 
-WIDE = 12
-"""Maximum length of an escaped character that is only counted."""
-
-WIDEST = 800
-"""Maximum number of bytes of a character: four of UTF-8, each escaped repeatedly, or six of base64."""
+WIDE = 12  # maximum length of an escaped character that is only counted
+WIDEST = 800  # maximum number of bytes of a character: four of UTF-8, each escaped repeatedly, or six of base64
 
 _LEADS = "\\%&"
 # Between the sign that begins an escape and its content: further signs, zeros, and signs that are escaped themselves.

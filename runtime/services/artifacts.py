@@ -54,8 +54,7 @@ class Artifacts(ports.Artifacts):
         self._own = writer.artifacts
         self._folder = folder
         self._step = step
-        self.kept: list[Json] = []
-        """Files that this attempt has kept, for its result."""
+        self.kept: list[Json] = []  # files that this attempt has kept, for its result
 
     @override
     async def keep(self, name: str, data: bytes | Path) -> Json:

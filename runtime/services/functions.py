@@ -109,8 +109,7 @@ class Functions(ports.Python):
         return value
 
 
-_CALLED: list[masking.Masker] = []
-"""Maskers of the runs that are calling a function, one for each call."""
+_CALLED: list[masking.Masker] = []  # maskers of the runs that are calling a function, one for each call
 
 
 def is_calling() -> bool:

@@ -7,11 +7,8 @@ from typing import Any
 
 from nodes.errors import Paused
 
-REASON = "question"
-"""The reason of a pause that waits for answers; other pauses wait for a decision."""
-
-Question = Mapping[str, Any]
-"""A question as data: ``question``, ``type``, and optional ``choices`` and ``default``."""
+REASON = "question"  # the reason of a pause that waits for answers; other pauses wait for a decision
+Question = Mapping[str, Any]  # A question as data: `question`, `type`, and optional `choices` and `default`
 
 
 def pause(path: str, questions: Mapping[str, Question]) -> Paused:

@@ -18,14 +18,9 @@ from nodes.errors import AuthorError, RunOpsError, SetupError
 from nodes.template import kind_of
 from nodes.values import Json
 
-MEGABYTES = 256
-"""Default memory limit of a statement."""
-
-MOST_ROWS = 100_000
-"""Default limit of rows of a result."""
-
-HIDDEN = frozenset({"inputs", "secrets", "vars", "run", "loop", "error"})
-"""Names that are no values themselves."""
+MEGABYTES = 256  # default memory limit of a statement
+MOST_ROWS = 100_000  # default limit of rows of a result
+HIDDEN = frozenset({"inputs", "secrets", "vars", "run", "loop", "error"})  # names that are no values themselves
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -35,8 +35,7 @@ class Refused(Exception):
 class Table:
     """A table as the statement names it."""
 
-    name: tuple[str, ...]
-    """``("orders",)`` or ``("inputs", "prices")``."""
+    name: tuple[str, ...]  # `("orders",)` or `("inputs", "prices")`
     alias: str
 
 
@@ -45,15 +44,12 @@ class Statement:
     """One SELECT."""
 
     text: str
-    plain: str
-    """Statement as DuckDB writes it: without comments and a final ``;``."""
+    plain: str  # statement as DuckDB writes it: without comments and a final `;`
     tables: list[Table]
-    own: frozenset[str]
-    """Names, folded, that the statement defines for its own tables (``WITH``)."""
+    own: frozenset[str]  # names, folded, that the statement defines for its own tables (`WITH`)
     columns: list[tuple[str, ...]]
     """Every column named, after its table's name if written; an empty table name if several tables must have the column."""
-    params: frozenset[str]
-    """Names of its ``$name`` parameters."""
+    params: frozenset[str]  # names of its `$name` parameters
 
 
 def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:

@@ -14,16 +14,12 @@ from runtime.sql.statement import Refused, Statement
 if TYPE_CHECKING:
     import duckdb
 
-CHUNK = 5000
-"""Rows per insert."""
-
-MOST_FIELDS = 200
-"""Most fields of a nested map that becomes a STRUCT; a larger one becomes JSON."""
+CHUNK = 5000  # rows per insert
+MOST_FIELDS = 200  # most fields of a nested map that becomes a STRUCT; a larger one becomes JSON
 
 MOST_COLUMNS = 1000
 
-Type = Any
-"""DuckDB's name of a type, ``[type]`` for a list, ``{name: type}`` for a map, or None if all values are null."""
+Type = Any  # duckDB's name of a type, `[type]` for a list, `{name: type}` for a map, or None if all values are null
 
 
 def columns_of(rows: Sequence[dict[str, Json]]) -> dict[str, Type]:

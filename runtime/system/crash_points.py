@@ -73,8 +73,7 @@ class CrashPoint(enum.StrEnum):
     ENDED = "ended"
 
 
-hook: Callable[[CrashPoint], None] | None = None
-"""Called at each point; None except in tests."""
+hook: Callable[[CrashPoint], None] | None = None  # called at each point; None except in tests
 
 
 def crash_point(name: CrashPoint) -> None:

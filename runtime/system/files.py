@@ -14,8 +14,7 @@ from runtime.system import regular_files
 
 CHUNK = 1 << 20
 
-_known: set[tuple[int, int]] = set()
-"""Folders whose names are known to be synced, by device and inode."""
+_known: set[tuple[int, int]] = set()  # folders whose names are known to be synced, by device and inode
 
 
 def not_written(what: str, path: Path, error: OSError, code: str = "log-write-failed") -> LogError:

@@ -16,16 +16,14 @@ from runtime.log import entries, history, session
 from runtime.log.store import store
 from runtime.workspace import run_index, session_index
 
-State = Literal[run_index.RunState, "gone"]
-"""``gone``: a browser exists without the log of its run."""
+State = Literal[run_index.RunState, "gone"]  # `gone`: a browser exists without the log of its run
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holder:
     pid: int
     host: str
-    since: str
-    """When it claimed the run, ISO 8601 UTC."""
+    since: str  # when it claimed the run, ISO 8601 UTC
 
     @property
     def elsewhere(self) -> bool:
@@ -38,8 +36,7 @@ class Browser:
 
     chromium: int
     watcher: int
-    holders: int | None
-    """Number of engines connected to it; None if its watcher does not answer."""
+    holders: int | None  # number of engines connected to it; None if its watcher does not answer
     left: float | None
     """Seconds until its watcher ends it; None while an engine is connected, and if the watcher does not answer."""
 
@@ -50,10 +47,8 @@ class Active:
 
     run: str
     state: State
-    workflow: str | None
-    """The workflow's name, or the session's title; None if the log does not show it."""
-    holder: Holder | None
-    """None if no process owns the run, or the log names none."""
+    workflow: str | None  # the workflow's name, or the session's title; None if the log does not show it
+    holder: Holder | None  # none if no process owns the run, or the log names none
     browser: Browser | None
     next: str
     kind: session_index.Kind = "run"

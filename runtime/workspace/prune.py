@@ -31,8 +31,7 @@ Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "v
 AGE = 3600.0
 """Seconds for which a key without a run, an untouched session and an unfinished file in a shared folder are kept."""
 
-_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
-"""Names of files during writing (``runtime.system.files``)."""
+_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")  # names of files during writing (`runtime.system.files`)
 
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
@@ -40,17 +39,13 @@ _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deleted:
     kind: Kind
-    run: str | None
-    """The run that it belongs to, or belonged to."""
-    path: str
-    """Path below the home; of a run its log, of a browser the file that locates it."""
+    run: str | None  # the run that it belongs to, or belonged to
+    path: str  # path below the home; of a run its log, of a browser the file that locates it
     bytes: int
-    state: str | None = None
-    """State of a whole run or session; so are the next two."""
+    state: str | None = None  # state of a whole run or session; so are the next two
     workflow: str | None = None
     ended: str | None = None
-    process: int | None = None
-    """Process of a browser."""
+    process: int | None = None  # process of a browser
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,8 +54,7 @@ class Left:
 
     run: str | None
     why: str
-    failed: bool = False
-    """True if it should have been deleted."""
+    failed: bool = False  # true if it should have been deleted
 
 
 @dataclasses.dataclass(slots=True)

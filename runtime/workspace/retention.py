@@ -21,12 +21,9 @@ _SPAN = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    older_than: float | None = None
-    """Seconds since the last entry."""
-    keep_last: int | None = None
-    """Number of youngest ones to keep."""
-    states: tuple[Ended, ...] = ()
-    """Outcomes; ``passed`` if only other fields are set."""
+    older_than: float | None = None  # seconds since the last entry
+    keep_last: int | None = None  # number of youngest ones to keep
+    states: tuple[Ended, ...] = ()  # outcomes; `passed` if only other fields are set
     sessions: bool = False
     """Select sessions instead of runs. Any session can be continued, so they are deleted only on request."""
 
@@ -66,15 +63,11 @@ class KnownConversation:
     """A run or a session that has begun, and that no process owns."""
 
     run: str
-    state: run_index.RunState | Literal["idle"]
-    """``idle`` of a session."""
+    state: run_index.RunState | Literal["idle"]  # `idle` of a session
     trial: bool
-    workflow: str
-    """The workflow's name, or the session's title."""
-    ended: float
-    """Time of the last entry, in seconds since 1970."""
-    untouched: bool = False
-    """True for a session without any message, action or kept value."""
+    workflow: str  # the workflow's name, or the session's title
+    ended: float  # time of the last entry, in seconds since 1970
+    untouched: bool = False  # true for a session without any message, action or kept value
 
     @property
     def kind(self) -> session_index.Kind:

@@ -33,17 +33,13 @@ class RunSummary:
     state: RunState
     started: str
     ended: str
-    steps: int
-    """Leaf steps that have their value."""
-    problem: str | None = None
-    """The problem of a damaged log, with file and line."""
+    steps: int  # leaf steps that have their value
+    problem: str | None = None  # the problem of a damaged log, with file and line
     key: str | None = None
-    parent: str | None = None
-    """The session that started it."""
+    parent: str | None = None  # the session that started it
 
 
-PAGE = 200
-"""Size of the first page; each further page is twice as large, as a store may read all names for each page."""
+PAGE = 200  # size of the first page; each further page is twice as large, as a store may read all names for each page
 
 
 @integrity.uncollected()
@@ -179,8 +175,7 @@ def _folded(
     return past
 
 
-HELD = "held"
-"""Reason of a pause without a question: a proof stopped before an action that it withholds."""
+HELD = "held"  # reason of a pause without a question: a proof stopped before an action that it withholds
 
 ABOUT_PAGE = frozenset({"page-differs", "page-lost"})
 """Reasons of pauses that a person answers by choosing the step to continue from."""

@@ -16,8 +16,7 @@ Kind = Literal["run", "session"]
 SessionState = Literal["running", "idle", "damaged"]
 """``running``: a process owns it. ``idle``: none does, and it can be continued."""
 
-BEGINNING = 60
-"""Characters shown of a session's first message."""
+BEGINNING = 60  # characters shown of a session's first message
 
 
 def kind(kept: store.Kept, conversation: str) -> Kind | None:
@@ -79,16 +78,14 @@ class SessionSummary:
     id: str
     purpose: str
     state: SessionState
-    about: str | None
-    """The run that it is about now, or the workflow file; None: neither."""
+    about: str | None  # the run that it is about now, or the workflow file; None: neither
     parent: str | None
     forked: str | None
     mode: str
     started: str
     last: str
     messages: int
-    costs: dict[str, Json] | None
-    """The cost of its models, as in ``runops show``; None if none was asked."""
+    costs: dict[str, Json] | None  # the cost of its models, as in `runops show`; None if none was asked
     begins: str
     problem: str | None = None
 

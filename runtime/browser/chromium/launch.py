@@ -22,17 +22,10 @@ from nodes.errors import SetupError
 from runtime.browser.chromium import find, watcher
 from runtime.system import files, processes, regular_files
 
-START_SECONDS = 30.0
-"""Seconds that Chromium may take to start: a cold disk is slow."""
-
-STATE = "browser.json"
-"""File in a run's private folder about its Chromium: an ``Alive`` and the names of its tabs."""
-
-PROFILE, TEMPORARY = "profile-", "runops-"
-"""Prefixes of the folders that are made for a Chromium."""
-
-WATCHER_SECONDS = 10.0
-"""Seconds that the watcher may take to end Chromium and to answer."""
+START_SECONDS = 30.0  # seconds that Chromium may take to start: a cold disk is slow
+STATE = "browser.json"  # file in a run's private folder about its Chromium: an `Alive` and the names of its tabs
+PROFILE, TEMPORARY = "profile-", "runops-"  # prefixes of the folders that are made for a Chromium
+WATCHER_SECONDS = 10.0  # seconds that the watcher may take to end Chromium and to answer
 
 _DISABLED_FEATURES = (
     # Playwright disables these too, so pages behave the same.
@@ -138,8 +131,7 @@ def _merged(further: Sequence[str]) -> list[str]:
 class Alive:
     """A Chromium that we started, described so that a later process can check it."""
 
-    address: str
-    """Its DevTools address: a WebSocket on loopback."""
+    address: str  # its DevTools address: a WebSocket on loopback
     folders: list[str]
     """Folders to remove after its end: its profile, or the folder with it, and its temporary folder."""
     chromium: int
@@ -147,8 +139,7 @@ class Alive:
     watcher: int
     watcher_started: str
     watcher_port: int
-    token: str
-    """Token that the watcher accepts."""
+    token: str  # token that the watcher accepts
     boot: str
 
     def remove_folders(self) -> None:

@@ -18,19 +18,14 @@ from typing import Any
 from runtime.browser.chromium import launch, watcher
 from runtime.system import processes, regular_files
 
-LOOK_SECONDS = 3.0
-"""Seconds that a watcher may take to report."""
-
-END_SECONDS = launch.WATCHER_SECONDS
-"""Seconds that it may take to end Chromium and confirm that."""
+LOOK_SECONDS = 3.0  # seconds that a watcher may take to report
+END_SECONDS = launch.WATCHER_SECONDS  # seconds that it may take to end Chromium and confirm that
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SurvivorCheck:
-    holders: int
-    """Engines that hold it."""
-    left: float | None
-    """Seconds until it is ended; None while an engine holds it."""
+    holders: int  # engines that hold it
+    left: float | None  # seconds until it is ended; None while an engine holds it
 
 
 def find(private: Path) -> launch.Alive | None:

@@ -42,8 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FIRST_CONNECTION_SECONDS = 15.0
-"""Seconds that the engine that started us may take to connect."""
+FIRST_CONNECTION_SECONDS = 15.0  # seconds that the engine that started us may take to connect
 
 LONGEST_LINE = 4096
 

@@ -35,8 +35,7 @@ class Connection:
         self._outbox: asyncio.Queue[str] = asyncio.Queue()
         self._reader = asyncio.create_task(self._read())
         self._writer = asyncio.create_task(self._write())
-        self.on_gone: Callable[[], None] | None = None
-        """Called once if the connection is lost without ``close``."""
+        self.on_gone: Callable[[], None] | None = None  # called once if the connection is lost without `close`
 
     @classmethod
     async def open(cls, address: str, seconds: float) -> Connection:

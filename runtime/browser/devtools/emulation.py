@@ -24,8 +24,7 @@ from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.options import BrowserOptions
 from runtime.browser.port import LostTab
 
-DEADLINE_SECONDS = 5.0
-"""Seconds that a browser's tabs may take to be set up or closed."""
+DEADLINE_SECONDS = 5.0  # seconds that a browser's tabs may take to be set up or closed
 
 FREED_SECONDS = 1.0
 """Seconds that a tab may take to answer once stuck tabs are closed: a dialog stops every page of its process."""

@@ -102,8 +102,7 @@ class Guard:
         self._allowed: dict[str, GuardedTarget] = {}
         self._everywhere: GuardedTarget | None = None
         self._targets: dict[str, Params] = {}
-        self._contexts: dict[str, str] = {}
-        """Browser context of frames that are not targets themselves."""
+        self._contexts: dict[str, str] = {}  # browser context of frames that are not targets themselves
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost = False
         self._on_lost = on_lost

@@ -22,16 +22,12 @@ from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
 
-ENDING_SECONDS = 0.2
-"""Seconds that a browser may take to end after it closed a tab for that."""
+ENDING_SECONDS = 0.2  # seconds that a browser may take to end after it closed a tab for that
 
 _BUSY = (408, 429)
 
-EVIDENCE_SECONDS = 1.0
-"""Seconds for gathering evidence after an action failed."""
-
-CANDIDATES_SECONDS = 3.0
-"""Seconds for finding a target for each of several elements."""
+EVIDENCE_SECONDS = 1.0  # seconds for gathering evidence after an action failed
+CANDIDATES_SECONDS = 3.0  # seconds for finding a target for each of several elements
 
 
 _SIGNS = isolated_world.Script[dict[str, Json]](

@@ -16,8 +16,7 @@ from runtime.browser import isolated_world
 from runtime.browser.elements import locators, pointed, targets
 from runtime.browser.playwright_errors import short
 
-MOST, MOST_UNLIKE = 5, 3
-"""Most elements to list, and most of those that only share the place."""
+MOST, MOST_UNLIKE = 5, 3  # most elements to list, and most of those that only share the place
 
 # A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`, in quotes if it contains a colon. A name may
 # also be a `/pattern/`, which is left out.
@@ -25,8 +24,7 @@ _LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\
 
 _ROLE = re.compile(r"\s*-\s+'?([a-z]+)")
 
-ALIKE = 0.4
-"""Least similarity of a name's spelling, from 0 to 1."""
+ALIKE = 0.4  # least similarity of a name's spelling, from 0 to 1
 
 _TEST_IDS = isolated_world.Script[list[str]](
     "(root) => Array.from(root.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))",

@@ -178,8 +178,7 @@ IDENTITY = (
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
     role: str
-    texts: tuple[str, ...]
-    """Short texts in it, in the order of the page."""
+    texts: tuple[str, ...]  # short texts in it, in the order of the page
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -203,14 +202,10 @@ class Area:
 
     tag: str
     role: str = ""
-    name: str = ""
-    """Name of the part with that role."""
-    css: tuple[str, ...] = ()
-    """Selectors of it, by classes that a person gave it."""
-    heading: Caption | None = None
-    """Heading above it, with the CSS from the heading to the part."""
-    texts: tuple[str, ...] = ()
-    """Short texts in it, if it is one of several cards."""
+    name: str = ""  # name of the part with that role
+    css: tuple[str, ...] = ()  # selectors of it, by classes that a person gave it
+    heading: Caption | None = None  # heading above it, with the CSS from the heading to the part
+    texts: tuple[str, ...] = ()  # short texts in it, if it is one of several cards
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -218,8 +213,7 @@ class Facts:
     """Facts that the document states about an element; a text is empty if it states none."""
 
     tag: str = ""
-    type: str = ""
-    """Type of a field: ``text``, ``checkbox``, ``select-one`` …"""
+    type: str = ""  # type of a field: `text`, `checkbox`, `select-one` …
     test_id: str = ""
     id: str = ""
     name: str = ""
@@ -229,16 +223,10 @@ class Facts:
     labels: tuple[str, ...] = ()
     text: str = ""
     checked: bool | None = None
-    classes: tuple[str, ...] = ()
-    """Selectors of it, by classes that a person gave it."""
-    data: tuple[str, ...] = ()
-    """Selectors of it, by ``data-`` attributes that a person gave it as a name."""
-    link: str = ""
-    """Address of a link, as written."""
-    rows: tuple[Row, ...] = ()
-    """Rows, items and articles around it, the nearest first."""
-    areas: tuple[Area, ...] = ()
-    """Other parts of the page around it, the nearest first."""
+    classes: tuple[str, ...] = ()  # selectors of it, by classes that a person gave it
+    data: tuple[str, ...] = ()  # selectors of it, by `data-` attributes that a person gave it as a name
+    link: str = ""  # address of a link, as written
+    rows: tuple[Row, ...] = ()  # rows, items and articles around it, the nearest first
+    areas: tuple[Area, ...] = ()  # other parts of the page around it, the nearest first
     beside: tuple[Caption, ...] = ()
-    frames: tuple[str, ...] = ()
-    """Frames that lead to it, outermost first, each as a target names it."""
+    frames: tuple[str, ...] = ()  # frames that lead to it, outermost first, each as a target names it

@@ -73,8 +73,7 @@ class Pointed:
         self.facts = facts
         self._page = page
         self._handle = handle
-        self._held: str | None = None
-        """Name of the element in the world of our scripts."""
+        self._held: str | None = None  # name of the element in the world of our scripts
 
     async def places(self, target: Target) -> tuple[int, int]:
         """Return the number of elements that match the target now and the index of this one, from 0; -1 if it is none of them."""

@@ -18,10 +18,8 @@ from runtime.browser.playwright_errors import short
 class RuleCheck:
     holds: bool
     wanted: Json
-    seen: Json
-    """Value on the page; None if the element is missing."""
-    matches: int = 1
-    """Number of elements that match the rule's target."""
+    seen: Json  # value on the page; None if the element is missing
+    matches: int = 1  # number of elements that match the rule's target
 
 
 STATES = """

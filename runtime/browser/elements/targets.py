@@ -35,11 +35,8 @@ READ = (SAID_BY_TEXT - {"clickable", "editable"}) | {
 }
 """Roles of content to be read: its text changes, so it is no way to find it."""
 
-MOST_ROW_TEXTS = 6
-"""Number of texts of a row that are tried as its distinction."""
-
-PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")
-"""An id that a person wrote: generated ones contain digits."""
+MOST_ROW_TEXTS = 6  # number of texts of a row that are tried as its distinction
+PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")  # an id that a person wrote: generated ones contain digits
 
 FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
 """Name that a field is submitted under. The server reads it, so its digits are stable, as in `lines-0-quantity`."""
@@ -47,8 +44,7 @@ FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
 ADDRESS = re.compile(r"[/?.][\w/?.=&%+~,:@-]{1,80}")
 """Address of a link on the same site, as written, that may identify it."""
 
-LONGEST = 80
-"""Most characters of a text that identifies an element."""
+LONGEST = 80  # most characters of a text that identifies an element
 
 _COUNTED = re.compile(
     r"(no|none|nothing|empty|[\W\d_]*\d+[\W\d_]*)\b( .*)?"
@@ -61,11 +57,8 @@ _COUNTED = re.compile(
 _CODE = re.compile(r"(?=(?:\D*\d){3})[\w-]+")
 """Number that identifies things, as `1001` and `INV-204`. It has at least three digits, because fewer may be a count."""
 
-_BADGE = re.compile(r"\s*[(\[]\d[\d.,]*\+?[)\]]$")
-"""Count after a name, as in `Load (3)`."""
-
-POOR_ANCHOR = 0.6
-"""Factor for the worth of a way whose text is a count, because a count changes."""
+_BADGE = re.compile(r"\s*[(\[]\d[\d.,]*\+?[)\]]$")  # count after a name, as in `Load (3)`
+POOR_ANCHOR = 0.6  # factor for the worth of a way whose text is a count, because a count changes
 
 
 class Pointed(Protocol):
@@ -81,22 +74,17 @@ class Pointed(Protocol):
 class Way:
     """A way to find an element, not proved yet."""
 
-    fields: dict[str, Any]
-    """Fields of a target."""
-    worth: int
-    """Score of up to 100: how well it expresses the purpose, and how likely it still matches tomorrow."""
-    why: str
-    """Property that finds the element, in words."""
+    fields: dict[str, Any]  # fields of a target
+    worth: int  # score of up to 100: how well it expresses the purpose, and how likely it still matches tomorrow
+    why: str  # property that finds the element, in words
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Match:
     way: Way
     target: Target
-    count: int
-    """Number of elements that match."""
-    index: int
-    """Index of the element among these, from 0."""
+    count: int  # number of elements that match
+    index: int  # index of the element among these, from 0
 
     @property
     def alone(self) -> bool:

@@ -18,8 +18,7 @@ from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
 
-PAUSES = (0.01, 0.02, 0.05)
-"""Seconds between readings; the last one repeats."""
+PAUSES = (0.01, 0.02, 0.05)  # seconds between readings; the last one repeats
 
 _TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
 
@@ -30,10 +29,8 @@ class ElementAccess:
     def __init__(self, page: Page, run: RunPages) -> None:
         self._run = run
         self._deadline = run.deadline
-        self.documents: int = 0
-        """Documents loaded into the tab, except its first blank one."""
-        self.pending_input = False
-        """True if the present document holds input that no finished effect has consumed."""
+        self.documents: int = 0  # documents loaded into the tab, except its first blank one
+        self.pending_input = False  # true if the present document holds input that no finished effect has consumed
         self.dialogs = dialogs.Dialogs(run.dialogs)
         self._secret_documents = frozenset({0})
         """Numbers of the documents that a secret was typed into. It is unknown for the document that was open before us."""

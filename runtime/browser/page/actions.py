@@ -15,8 +15,7 @@ from nodes.values import Json
 from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.page.downloads import Downloads
 
-DRAG_STEPS = 8
-"""Number of mouse moves of a drag: pages that follow the mouse miss a single jump."""
+DRAG_STEPS = 8  # number of mouse moves of a drag: pages that follow the mouse miss a single jump
 
 _SCROLL = isolated_world.Script[dict[str, Json]](
     """async (element, {to, by}) => {

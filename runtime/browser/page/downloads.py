@@ -21,8 +21,7 @@ from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.devtools import downloads, origin_guard
 from runtime.browser.page.filled import Filled
 
-LOOK_SECONDS = 0.02
-"""Seconds between two checks for a file."""
+LOOK_SECONDS = 0.02  # seconds between two checks for a file
 
 
 class Downloads(Filled):

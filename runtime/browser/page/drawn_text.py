@@ -17,11 +17,8 @@ MARK = "data-runops-hidden"
 TOGETHER = 1_000
 """Most characters of the texts within one element that are joined to find a secret across several of them."""
 
-TIMES = 3
-"""Attempts to mark a page that changes meanwhile."""
-
-ROUNDED = 1.0
-"""Pixels by which the box of a text may exceed the one that covers it."""
+TIMES = 3  # attempts to mark a page that changes meanwhile
+ROUNDED = 1.0  # pixels by which the box of a text may exceed the one that covers it
 
 _STYLES = ["background-image", "content", "list-style-image"]
 

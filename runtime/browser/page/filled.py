@@ -20,8 +20,7 @@ from runtime.browser import isolated_world
 from runtime.browser.elements import locators
 from runtime.browser.page.access import ElementAccess
 
-PAUSES = (0.1, 0.3, 0.8, 1.5)
-"""Seconds between filling a field again and checking it again."""
+PAUSES = (0.1, 0.3, 0.8, 1.5)  # seconds between filling a field again and checking it again
 
 _HELD = isolated_world.Script[list[tuple[str, bool]]](
     """(fields) => fields.map((field) => {
@@ -39,8 +38,7 @@ class FilledText:
     target: Target
     text: str
     secret: bool
-    document: int
-    """Number of documents that the tab had loaded by then."""
+    document: int  # number of documents that the tab had loaded by then
 
 
 class Filled(ElementAccess):

@@ -13,8 +13,7 @@ from nodes.errors import SiteError
 from runtime.browser import isolated_world
 from runtime.browser.port import Differs, Shown
 
-SECONDS = 5.0
-"""Seconds that a reloaded page may take to show the same again: its scripts build it."""
+SECONDS = 5.0  # seconds that a reloaded page may take to show the same again: its scripts build it
 
 PAUSE = 0.05
 

@@ -26,8 +26,7 @@ from runtime.observation.observation import Observation
 from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
 
-TRIES = 5
-"""Attempts when frames disappear during an observation, before it counts as an error."""
+TRIES = 5  # attempts when frames disappear during an observation, before it counts as an error
 
 DEEPEST = 50
 """Levels of a frame to observe: Playwright fails a few levels deeper. Elements to act on below them are listed without their place."""
@@ -43,8 +42,7 @@ _FrameFacts = tuple[str, int, list[_RawFact], list[tuple[str, str]], list[tuple[
 _FRAME_FACTS: pydantic.TypeAdapter[_FrameFacts | None] = pydantic.TypeAdapter(_FrameFacts | None)
 
 
-QUIET_SECONDS = 0.1
-"""Seconds without any request until the effects of an action count as over."""
+QUIET_SECONDS = 0.1  # seconds without any request until the effects of an action count as over
 
 
 class Looking(ElementAccess):

@@ -16,11 +16,8 @@ from runtime.browser.page.access import ElementAccess
 
 MASK_COLOUR = "#000000"
 
-UNMARK_MILLISECONDS = 500.0
-"""Milliseconds that a frame may take to remove the marks of a picture."""
-
-TOGETHER = 1_000
-"""Most characters of an element's text that are searched for a secret across several elements."""
+UNMARK_MILLISECONDS = 500.0  # milliseconds that a frame may take to remove the marks of a picture
+TOGETHER = 1_000  # most characters of an element's text that are searched for a secret across several elements
 
 # Texts that elements show themselves: their own text nodes, value or placeholder of a field, alternative text of an image.
 # Includes open shadow roots.

@@ -39,25 +39,17 @@ _PUT_IN_ADDRESS = isolated_world.Script[bool](
 ANSWER_SECONDS = 3.0
 """Seconds that a page may take to answer before it is left. One that computes without end does not answer."""
 
-BUSY_SECONDS = 2.0
-"""Seconds that the old document may stay once the site has answered for the next one."""
-
-LOOK_SECONDS = 0.02
-"""Seconds between two checks for an opening tab."""
-
-CLOSE_SECONDS = 5.0
-"""Seconds that a tab may take to close."""
+BUSY_SECONDS = 2.0  # seconds that the old document may stay once the site has answered for the next one
+LOOK_SECONDS = 0.02  # seconds between two checks for an opening tab
+CLOSE_SECONDS = 5.0  # seconds that a tab may take to close
 
 
 class Tab(actions.Actions, reads.Reads):
     def __init__(self, page: Page, run: RunPages, tabs: Tabs) -> None:
         self._tabs = tabs
-        self.replaced = False
-        """True if the last ``goto`` replaced a tab that did not answer."""
-        self.silent = -1
-        """Number of documents loaded when the tab did not answer; -1 if it answered."""
-        self.posted = False
-        """True if the present document answers a request that a reload would send again."""
+        self.replaced = False  # true if the last `goto` replaced a tab that did not answer
+        self.silent = -1  # number of documents loaded when the tab did not answer; -1 if it answered
+        self.posted = False  # true if the present document answers a request that a reload would send again
         self.status: int | None = None
         """Error status of the present document; None if there was no error, or it is unknown."""
         super().__init__(page, run)
@@ -302,15 +294,12 @@ class Tabs:
         self.changed: Callable[[], Awaitable[bool]] | None = None
         """Awaited when a name or the current tab changes; returns False if some tab could not be recorded."""
         self._recorded = True
-        self.unsaved: LogError | None = None
-        """Error that prevented a change from being saved outside a step."""
-        self.closed_documents = 0
-        """Documents loaded into tabs that are closed by now."""
+        self.unsaved: LogError | None = None  # error that prevented a change from being saved outside a step
+        self.closed_documents = 0  # documents loaded into tabs that are closed by now
         self._context = context
         self._run = run
         self._tabs: dict[Page, Tab] = {}
-        self._fresh: dict[Page, Tab] = {}
-        """Tabs that do not belong to the run: ``confirm`` uses them."""
+        self._fresh: dict[Page, Tab] = {}  # tabs that do not belong to the run: `confirm` uses them
         self._names: dict[str, Page] = {}
         self._openers: dict[Page, Page] = {}
         self._arrivals: list[list[Page]] = []

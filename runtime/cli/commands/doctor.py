@@ -25,11 +25,8 @@ from runtime.models.client.errors import Failed
 from runtime.settings import settings
 from runtime.workspace import host
 
-MISSING = 3
-"""The exit code if something is missing."""
-
-MOST_LISTED = 40
-"""Models of a server that are listed for people; ``--json`` has all."""
+MISSING = 3  # the exit code if something is missing
+MOST_LISTED = 40  # models of a server that are listed for people; `--json` has all
 
 COLOURS: dict[environment_checks.State, tuple[int, ...]] = {
     "ok": (32,),

@@ -145,8 +145,7 @@ def misspelt(environ: Mapping[str, str]) -> list[Check]:
     ]
 
 
-OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")
-"""Variables that are read and are no settings."""
+OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")  # variables that are read and are no settings
 
 
 ROLES: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")

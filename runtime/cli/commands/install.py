@@ -13,11 +13,8 @@ from runtime.browser.chromium import find
 from runtime.cli import console
 from runtime.settings import settings
 
-APT = ("apt-get", "install", "-y", "chromium")
-"""The command that installs Debian's own Chromium."""
-
-START_SECONDS = 30.0
-"""Time limit for a browser to print its version."""
+APT = ("apt-get", "install", "-y", "chromium")  # the command that installs Debian's own Chromium
+START_SECONDS = 30.0  # time limit for a browser to print its version
 
 
 def install() -> None:

@@ -9,8 +9,7 @@ from nodes.errors import UsageError
 from runtime.cli import console, flags
 from runtime.language import reference
 
-WIDEST = 100
-"""Columns of a paragraph without a terminal's own width."""
+WIDEST = 100  # columns of a paragraph without a terminal's own width
 
 
 def nodes(

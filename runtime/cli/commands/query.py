@@ -19,8 +19,7 @@ from runtime.display.text import count, one_line
 from runtime.query import query as over_runs
 from runtime.workspace import host
 
-MOST_SHOWN = 1000
-"""Maximum rows of a table for people."""
+MOST_SHOWN = 1000  # maximum rows of a table for people
 
 
 def query(

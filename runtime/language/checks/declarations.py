@@ -17,11 +17,8 @@ from runtime.language.expressions.sandbox import RESERVED
 from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.yaml_text import Document, Path
 
-ALWAYS = ("inputs", "secrets", "vars", "run")
-"""Names defined everywhere."""
-
-TAKEN = frozenset({*ALWAYS, "loop", "error"}) | RESERVED
-"""Names that no node and no item may have."""
+ALWAYS = ("inputs", "secrets", "vars", "run")  # names defined everywhere
+TAKEN = frozenset({*ALWAYS, "loop", "error"}) | RESERVED  # names that no node and no item may have
 
 
 WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -46,11 +43,9 @@ class Declared:
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
         self.units: dict[str, NodeSource] = {}
-        self.inputs = names_in(anatomy.clean.get("inputs", {}))
-        """None if the file's declaration cannot be read."""
+        self.inputs = names_in(anatomy.clean.get("inputs", {}))  # none if the file's declaration cannot be read
         self.secrets = names_in(anatomy.clean.get("secrets", []))
-        self.setters: dict[str, list[NodeSource]] = {}
-        """Nodes that set each variable, in the order of the file."""
+        self.setters: dict[str, list[NodeSource]] = {}  # nodes that set each variable, in the order of the file
         self._loops: list[NodeSource] = []
         self._anatomy = anatomy
         self._document = document

@@ -29,8 +29,7 @@ RUN_KEYS = ("id", "errors", "taken", "failures")
 COLLECTED = frozenset({"value", "collect"})
 """Fields of a container that are computed after its block and see its names."""
 
-MOST_NEAR = 100
-"""Most mistakes with a search for a similar name, which is slow."""
+MOST_NEAR = 100  # most mistakes with a search for a similar name, which is slow
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -38,12 +37,10 @@ class Need:
     """Reason for a node not to run: its own condition, or one around it. Compared by identity."""
 
     why: str
-    implied_by: tuple[frozenset[Fact], ...] = ()
-    """Sets of facts; each set implies that the node ran."""
+    implied_by: tuple[frozenset[Fact], ...] = ()  # sets of facts; each set implies that the node ran
 
 
-Scope = dict[str, tuple[Need, ...]]
-"""Readable nodes and items, each with the conditions under which it has a value."""
+Scope = dict[str, tuple[Need, ...]]  # readable nodes and items, each with the conditions under which it has a value
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -57,20 +54,14 @@ class Breaking:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Here:
-    facts: frozenset[Fact] = NOTHING
-    """Facts that hold because this place was reached."""
-    met: frozenset[Need] = frozenset()
-    """Conditions of this place: it is reached only if they are met."""
-    needs: tuple[Need, ...] = ()
-    """All conditions of nodes here, in order."""
-    loops: tuple[NodeSource, ...] = ()
-    """Loops around it, outermost first."""
+    facts: frozenset[Fact] = NOTHING  # facts that hold because this place was reached
+    met: frozenset[Need] = frozenset()  # conditions of this place: it is reached only if they are met
+    needs: tuple[Need, ...] = ()  # all conditions of nodes here, in order
+    loops: tuple[NodeSource, ...] = ()  # loops around it, outermost first
     open: tuple[NodeSource, ...] = ()
     """Nodes around it, outermost first, and the node itself: none of them has a value yet."""
-    breaking: Breaking | None = None
-    """Possible early end of the block around it while the run continues."""
-    error: bool = False
-    """True if ``error`` is known: inside a ``catch``."""
+    breaking: Breaking | None = None  # possible early end of the block around it while the run continues
+    error: bool = False  # true if `error` is known: inside a `catch`
 
     def within(self, *needs: Need, facts: frozenset[Fact] = NOTHING, **changes: Any) -> Here:
         met, facts = self.met | set(needs), self.facts | facts
@@ -116,8 +107,7 @@ class _Walk:
         self._declared = declared
         self._set: dict[str, list[tuple[Need, ...]]] = {}
         """Variables set so far, with the conditions of each assignment."""
-        self._gone: dict[str, str] = {}
-        """Reasons why names have left the scope."""
+        self._gone: dict[str, str] = {}  # reasons why names have left the scope
 
     def file(self) -> None:
         scope: Scope = {}

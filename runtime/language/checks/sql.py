@@ -19,8 +19,7 @@ from runtime.sql import lockdown, statement
 if TYPE_CHECKING:
     import duckdb
 
-MEGABYTES = 64
-"""Memory of the parser."""
+MEGABYTES = 64  # memory of the parser
 
 
 def check(loaded: Loaded) -> list[Diagnostic]:

@@ -45,8 +45,7 @@ INSTEAD = {
 }
 """Advice for Jinja's filters that are missing here."""
 
-CONCATENATE = "~"
-"""Filter that implements the operator `~`; no file can write this name."""
+CONCATENATE = "~"  # filter that implements the operator `~`; no file can write this name
 
 
 def concatenate(pieces: list[Json]) -> str:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 Filter = Callable[..., Any]
 
-OWN: dict[str, Filter] = {}
-"""Every filter of this module, by name."""
+OWN: dict[str, Filter] = {}  # every filter of this module, by name
 
 
 def own(function: Filter) -> Filter:

@@ -9,14 +9,10 @@ from typing import Any
 from nodes.template import kind_of
 from nodes.values import DEEPEST, Json, NotJson, normalise
 
-LARGEST_TEXT = 1 << 20
-"""Characters."""
-LARGEST_LIST = 100_000
-"""Items of a list or map."""
-LARGEST_NUMBER = 1024
-"""Bits of a whole number."""
-HEAVIEST = 8 << 20
-"""Characters and items of a value in total."""
+LARGEST_TEXT = 1 << 20  # characters
+LARGEST_LIST = 100_000  # items of a list or map
+LARGEST_NUMBER = 1024  # bits of a whole number
+HEAVIEST = 8 << 20  # characters and items of a value in total
 
 
 class Unusable(ValueError):

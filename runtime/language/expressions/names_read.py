@@ -22,10 +22,8 @@ NOTHING: frozenset[Fact] = frozenset()
 class Use:
     chain: Chain
     offsets: tuple[int, ...]
-    tolerant: bool
-    """True if a missing value is no error: directly under ``default``, ``is defined`` or ``is undefined``."""
-    facts: frozenset[Fact]
-    """Facts that the expression itself establishes before it is read."""
+    tolerant: bool  # true if a missing value is no error: directly under `default`, `is defined` or `is undefined`
+    facts: frozenset[Fact]  # facts that the expression itself establishes before it is read
 
     @property
     def root(self) -> str:

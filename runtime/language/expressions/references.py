@@ -25,8 +25,7 @@ from runtime.language.expressions.sandbox import ReferenceInvalid
 OPENING, CLOSING = "{{", "}}"
 STATEMENT = "{%"
 
-PLAIN = frozenset({str, int, bool, type(None)})
-"""Types of value that need no deep check."""
+PLAIN = frozenset({str, int, bool, type(None)})  # types of value that need no deep check
 
 
 class Clock(Protocol):
@@ -45,8 +44,7 @@ class Compiled:
     def __init__(self, text: str, pieces: list[str | int], trees: list[nodes.Expr], starts: list[int]) -> None:
         self.text = text
         self.trees = trees
-        self.exact = pieces == [0]
-        """True if the text is exactly one expression."""
+        self.exact = pieces == [0]  # true if the text is exactly one expression
         self.names: list[Use] = [
             use for tree, start in zip(trees, starts, strict=True) for use in names_read.uses(tree, start)
         ]

@@ -19,21 +19,15 @@ from jinja2.utils import missing
 from nodes import errors
 from runtime.language.expressions import builtins, limits
 
-DEEPEST = 40
-"""Deepest nesting of an expression: Python's own compiler fails at about 100 parentheses."""
-
-LONGEST = 10_000
-"""Most characters of an expression."""
-
-CALLS = ("now", "uuid")
-"""Functions; there are no others."""
+DEEPEST = 40  # deepest nesting of an expression: Python's own compiler fails at about 100 parentheses
+LONGEST = 10_000  # most characters of an expression
+CALLS = ("now", "uuid")  # functions; there are no others
 
 WORDS = frozenset(
     ("and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "null", "or", "true", "True")
 )
 
-RESERVED = WORDS | frozenset(CALLS) | {"self"}
-"""Names that no node, loop or variable may have."""
+RESERVED = WORDS | frozenset(CALLS) | {"self"}  # names that no node, loop or variable may have
 
 KNOWN = (
     *(nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair),

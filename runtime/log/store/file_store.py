@@ -294,8 +294,7 @@ class OpenFile(store.Conversation):
         self._kept: set[str] = set()
         self._thread: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
-        self._waiting = 0
-        """Number of items that the thread has yet to write."""
+        self._waiting = 0  # number of items that the thread has yet to write
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:

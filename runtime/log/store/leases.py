@@ -9,8 +9,7 @@ from collections.abc import AsyncGenerator
 from nodes.errors import RunOpsError
 from runtime.log.store import store
 
-PER_LEASE = 3
-"""Number of renewals per lease, so that one late renewal loses nothing."""
+PER_LEASE = 3  # number of renewals per lease, so that one late renewal loses nothing
 
 
 @contextlib.asynccontextmanager

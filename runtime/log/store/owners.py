@@ -15,14 +15,9 @@ from nodes.values import Json
 from runtime.log import entries as log_entries
 from runtime.system import locks, processes
 
-LOOK_SECONDS = 5.0
-"""Seconds that an owner may take from its lock to the entry that identifies it."""
-
-SAY_SECONDS = 1.0
-"""Seconds that it may take if only an error message depends on it."""
-
-END_SECONDS = 10.0
-"""Seconds that the kernel may take to end a process and to release its lock."""
+LOOK_SECONDS = 5.0  # seconds that an owner may take from its lock to the entry that identifies it
+SAY_SECONDS = 1.0  # seconds that it may take if only an error message depends on it
+END_SECONDS = 10.0  # seconds that the kernel may take to end a process and to release its lock
 
 Entries = Sequence[log_entries.AnyEntry]
 

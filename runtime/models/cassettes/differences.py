@@ -11,8 +11,7 @@ from nodes.values import Json
 from runtime.models.cassettes import normal_form
 
 MOST_LINES = 12
-WIDTH = 160
-"""Characters of a line; a longer one is cut around the difference."""
+WIDTH = 160  # characters of a line; a longer one is cut around the difference
 
 ABSENT = object()
 

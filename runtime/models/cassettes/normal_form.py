@@ -32,8 +32,7 @@ HEX = r"(?=[0-9]*[a-fA-F])(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40}|[0-9a-fA-F]{32})"
 
 OF_REFS = r"""\[ref=|\(ref=|\bno element |"ref"\s*:\s*\""""
 """Text before an element's ref in observations, refusals and tool calls. Elsewhere the same letters are data."""
-REF = r"(?:f\d+)?[ex]\d+"
-"""A ref counts loaded documents and seen elements, and frames come in any order."""
+REF = r"(?:f\d+)?[ex]\d+"  # A ref counts loaded documents and seen elements, and frames come in any order
 
 OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|ref \d+|origin \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
 """A placeholder. One with ``_`` before its word is original text that looked like a placeholder, with one ``_`` added."""
@@ -53,10 +52,8 @@ ORIGIN = "origin "
 @dataclasses.dataclass(frozen=True, slots=True)
 class Normal:
     request: dict[str, Json]
-    texts: Mapping[str, str]
-    """The original text of each placeholder, except secrets."""
-    calls: Mapping[str, str]
-    """The name of each call by its id: ``call 1``, ``call 2``, as they appear."""
+    texts: Mapping[str, str]  # the original text of each placeholder, except secrets
+    calls: Mapping[str, str]  # the name of each call by its id: `call 1`, `call 2`, as they appear
 
     def apply(self, text: str) -> str:
         """Return an answer's text with the request's placeholders for texts that the request contains too."""

@@ -28,17 +28,10 @@ from runtime.models.client.errors import Failed, retry_after
 from runtime.secrets.masking import SHORTEST, Masker
 from runtime.settings import addresses
 
-Progress = Callable[[str], None]
-"""Called with each piece of the answer's text, as it arrives."""
-
-STALL_SECONDS = 60.0
-"""Maximum pause within a streamed answer."""
-
-END_SECONDS = 1.0
-"""Time for a stream to close after its last event."""
-
-CANCEL_SECONDS = 5.0
-"""Time for cancelling a background response."""
+Progress = Callable[[str], None]  # called with each piece of the answer's text, as it arrives
+STALL_SECONDS = 60.0  # maximum pause within a streamed answer
+END_SECONDS = 1.0  # time for a stream to close after its last event
+CANCEL_SECONDS = 5.0  # time for cancelling a background response
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,8 +39,7 @@ class ClientOptions:
     store: bool = False
     """Ask the server to keep the response. Always sent, because the defaults of servers differ."""
     previous: str | None = None
-    known: int = 0
-    """Number of the request's items that the stored response contains; only the others are sent."""
+    known: int = 0  # number of the request's items that the stored response contains; only the others are sent
 
 
 def trusted() -> ssl.SSLContext:

@@ -22,19 +22,15 @@ TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_stor
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"})
 """Codes of a 429 that waiting does not fix."""
 
-MOST_TOKENS = 2**53
-"""Larger counts are invalid; programs that read a log represent integers below it exactly."""
-
-LONGEST_NAME = 64
-"""Maximum characters of a tool's name, and of the id of a call, in the API."""
+MOST_TOKENS = 2**53  # larger counts are invalid; programs that read a log represent integers below it exactly
+LONGEST_NAME = 64  # maximum characters of a tool's name, and of the id of a call, in the API
 
 NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 NAMELESS = "unnamed"
 """Name for a call that the model left unnamed. No tool has it, and the model is shown that."""
 
-LONGEST = 200
-"""Maximum characters shown of a code, or of a Python error."""
+LONGEST = 200  # maximum characters shown of a code, or of a Python error
 
 
 def answer(response: Any, heard: str = "") -> Answer:

@@ -13,8 +13,7 @@ from runtime.models.client.errors import Failed
 if TYPE_CHECKING:
     from runtime.models.client import client as model_client
 
-POLL_SECONDS, SLOWEST_POLL = 0.5, 5.0
-"""Seconds between polls, at first and at most; each wait is half as long again."""
+POLL_SECONDS, SLOWEST_POLL = 0.5, 5.0  # seconds between polls, at first and at most; each wait is half as long again
 
 
 async def polled(

@@ -45,17 +45,10 @@ LEVELS: dict[Name, tuple[str, ...]] = {
 BUDGET = Budget(calls=24, tokens=24_000)
 """Limit for one probing. Without failures it takes seven requests of some hundred tokens."""
 
-MAX_OUTPUT = 512
-"""Tokens of an answer: a reasoning model needs some hundred before its first word."""
-
-TRIES = 3
-"""Number of times a request is sent if its error may be temporary."""
-
-LONGEST_WAIT = 20.0
-"""Maximum seconds before a retry, whatever the server asks for."""
-
-PLAIN = profiles.Profile("plain", False, False, False, "none")
-"""A question and its answer, without any capability."""
+MAX_OUTPUT = 512  # tokens of an answer: a reasoning model needs some hundred before its first word
+TRIES = 3  # number of times a request is sent if its error may be temporary
+LONGEST_WAIT = 20.0  # maximum seconds before a retry, whatever the server asks for
+PLAIN = profiles.Profile("plain", False, False, False, "none")  # A question and its answer, without any capability
 
 STREAMED = dataclasses.replace(PLAIN, name="streamed", streaming=True)
 WITH_SCHEMA = dataclasses.replace(PLAIN, name="with-schema", schemas="strict")
@@ -82,8 +75,7 @@ class Found:
     """The detected level of one capability."""
 
     name: Name
-    level: str | None
-    """One of ``LEVELS``; None where it could not be detected."""
+    level: str | None  # one of `LEVELS`; None where it could not be detected
     why: str
 
     @property
@@ -124,8 +116,7 @@ class Prober:
         self._clients: dict[str, model_client.Client] = {}
         self._seconds = seconds
         self._price = price
-        self.spent: list[ledger.Spent] = []
-        """Every request to a model."""
+        self.spent: list[ledger.Spent] = []  # every request to a model
 
     async def close(self) -> None:
         for client in self._clients.values():

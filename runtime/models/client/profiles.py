@@ -17,15 +17,11 @@ class Profile:
     """A provider's capabilities."""
 
     name: str
-    chaining: bool
-    """True if it stores responses, and continues one by ``previous_response_id``."""
-    background: bool
-    """True if it works on a request in the background, and the answer can be fetched later."""
-    streaming: bool
-    """True if it streams answers, with the events of the Responses API."""
+    chaining: bool  # true if it stores responses, and continues one by `previous_response_id`
+    background: bool  # true if it works on a request in the background, and the answer can be fetched later
+    streaming: bool  # true if it streams answers, with the events of the Responses API
     schemas: Schemas
-    hosts: tuple[str, ...] = ()
-    """Host names, or their endings with a leading dot, that identify it."""
+    hosts: tuple[str, ...] = ()  # host names, or their endings with a leading dot, that identify it
     ports: tuple[int, ...] = ()
 
 

@@ -13,13 +13,11 @@ from nodes.errors import ModelError
 from nodes.values import Json, normalise
 from runtime.messages.messages import Tool, ToolCall
 
-MOST_PROBLEMS = 5
-"""Maximum problems of one call's arguments that the model is shown."""
+MOST_PROBLEMS = 5  # maximum problems of one call's arguments that the model is shown
 
 OVER = "tool-not-done"
 
-OURS = frozenset({"tool-unknown", "tool-arguments", "secret-refused", OVER})
-"""Codes of refusals by a turn itself."""
+OURS = frozenset({"tool-unknown", "tool-arguments", "secret-refused", OVER})  # codes of refusals by a turn itself
 
 
 def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> ModelError | None:
@@ -89,8 +87,7 @@ def _problems(tool: Tool, given: Json) -> Iterator[str]:
         yield f"{where[1:] or 'arguments'}: {error.message}"[:300]
 
 
-EQUAL_FAILURES = 3
-"""Number of times one call may fail before the conversation is given up."""
+EQUAL_FAILURES = 3  # number of times one call may fail before the conversation is given up
 
 
 class Failures:

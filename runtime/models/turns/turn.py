@@ -19,11 +19,8 @@ from runtime.messages.messages import Answer, Request, Tool, ToolCall, is_models
 from runtime.models import requests
 from runtime.models.turns import call_checks
 
-_HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)
-"""Entries that decide the next speaker."""
-
-_FAILED = "failed"
-"""Reason to skip the actions of an answer after one that failed."""
+_HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)  # entries that decide the next speaker
+_FAILED = "failed"  # reason to skip the actions of an answer after one that failed
 
 INTERRUPTED = "This was interrupted: it may have happened, and it is not done again. Look first, then continue from what you find."
 """Shown to the model for an action known only to have begun."""
@@ -34,11 +31,9 @@ NOT_DONE = "This waited for a person, and was not done."
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TurnOptions:
-    path: str
-    """Path of the step, or of a delegate of a session; empty for the session itself."""
+    path: str  # path of the step, or of a delegate of a session; empty for the session itself
     thread: str
-    node: str
-    """Node type of the calls that a turn writes itself."""
+    node: str  # node type of the calls that a turn writes itself
     fingerprint: str = ""
 
 
@@ -63,10 +58,8 @@ class Outcome:
     told: str
     """The text that the model is shown. The caller masks secrets."""
     value: Json = None
-    error: dict[str, Json] | None = None
-    """The error, as ``RunOpsError.as_json``; None after a success."""
-    written: bool = False
-    """True if the call and its result are in the log already."""
+    error: dict[str, Json] | None = None  # the error, as `RunOpsError.as_json`; None after a success
+    written: bool = False  # true if the call and its result are in the log already
 
 
 class Tools(Protocol):
@@ -146,17 +139,12 @@ class Turns:
         self._say = ""
         self._mode: entries.Mode | None = None
         self._failures = call_checks.Failures()
-        self._calls = 0
-        """Number of calls in all answers before the current one."""
-        self._last: threads.Exchange | None = None
-        """The last answer, unless the caller has received it."""
-        self._doing: set[str] = set()
-        """The ids of the calls that were begun in this process."""
+        self._calls = 0  # number of calls in all answers before the current one
+        self._last: threads.Exchange | None = None  # the last answer, unless the caller has received it
+        self._doing: set[str] = set()  # the ids of the calls that were begun in this process
         self._talks, self._find_out, self._refused = talks, find_out, refused
-        self.count = 0
-        """Number of turns: answers that ``turn`` has returned, those before a crash included."""
-        self.since_word = 0
-        """Number of turns since the last message of a person."""
+        self.count = 0  # number of turns: answers that `turn` has returned, those before a crash included
+        self.since_word = 0  # number of turns since the last message of a person
         self._load()
 
     @property
@@ -265,8 +253,7 @@ class Turns:
         hidden = {each.id for each in exchange.answer.calls or () if each.masked}
         done: list[Done] = []
         given_up: Done | None = None
-        why = ""
-        """Reason to skip the remaining calls: the model asked for them counting on the earlier ones."""
+        why = ""  # reason to skip the remaining calls: the model asked for them counting on the earlier ones
         begun = await self._side_by_side(answer, exchange, hidden)
         for number, asked in enumerate(answer.calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
