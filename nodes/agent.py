@@ -26,11 +26,8 @@ ToolName = Literal["look", "find", "read", "click", "fill", "select", "press", "
 
 EVERY_TOOL: tuple[ToolName, ...] = ("look", "find", "read", "click", "fill", "select", "press", "goto", "dialog", "tab")
 
-LOOKING: frozenset[ToolName] = frozenset({"look", "find", "read", "tab"})
-"""Tools that leave the site as it is."""
-
-AGENT_SECONDS = 600.0
-"""Default time limit of one attempt of an agent, in seconds; ``timeout`` overrides it."""
+LOOKING: frozenset[ToolName] = frozenset({"look", "find", "read", "tab"})  # tools that leave the site as it is
+AGENT_SECONDS = 600.0  # default time limit of one attempt of an agent, in seconds; `timeout` overrides it
 
 BUDGET = Budget(calls=100, tokens=500_000, time=Decimal(1200))
 """Default budget of an agent. Each turn sends all earlier ones, so twenty turns of observing are some 200,000 tokens."""

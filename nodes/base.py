@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from nodes.ports import BlockContext, LeafContext
 
 
-LEAF_SECONDS = 10.0
-"""Default time limit of one attempt of a leaf, in seconds; ``timeout`` overrides it."""
-
-MODEL_SECONDS = 120.0
-"""The same for a leaf that asks a model."""
+LEAF_SECONDS = 10.0  # default time limit of one attempt of a leaf, in seconds; `timeout` overrides it
+MODEL_SECONDS = 120.0  # the same for a leaf that asks a model
 
 
 class Retry(Part):

@@ -17,8 +17,7 @@ from nodes.part import Part
 
 BudgetPart = Literal["money", "tokens", "calls", "time"]
 
-GRAMMAR = "money=0.50usd,tokens=200k,calls=40,time=5m"
-"""The whole grammar by example."""
+GRAMMAR = "money=0.50usd,tokens=200k,calls=40,time=5m"  # the whole grammar by example
 
 FIX = f"write it as `{GRAMMAR}`: any of these four, each once"
 

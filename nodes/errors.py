@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from nodes.values import Json, sound, sound_json
 
-Phase = Literal["before", "after"]
-"""Position of an error relative to the action that may have changed the site."""
+Phase = Literal["before", "after"]  # position of an error relative to the action that may have changed the site
 
 
 class RunOpsError(Exception):
@@ -38,8 +37,7 @@ class RunOpsError(Exception):
         self.fix = fix
         self.phase: Phase = phase
         self.evidence: dict[str, Json] = sound_json(evidence or {})
-        self.path: str | None = None
-        """Path of the step that failed, once known."""
+        self.path: str | None = None  # path of the step that failed, once known
 
     def replaced(self, **changes: Any) -> Self:
         """Return a copy with other attributes, such as ``phase``, ``message`` or ``evidence``. The error itself does not change."""

@@ -249,8 +249,7 @@ class View(Protocol):
 class Delivery:
     """A file that the site gave."""
 
-    name: str
-    """The site's name for it."""
+    name: str  # the site's name for it
     path: Path
 
 
@@ -258,10 +257,8 @@ class Delivery:
 class Grid:
     """The cells of a table, each repeated over the columns and rows that it spans."""
 
-    head: list[str]
-    """Header of each column, from one or several header rows; empty if there is none."""
-    rows: list[list[str | None]]
-    """Visible rows of the body, all as wide as the table; None if a row lacks the cell."""
+    head: list[str]  # header of each column, from one or several header rows; empty if there is none
+    rows: list[list[str | None]]  # visible rows of the body, all as wide as the table; None if a row lacks the cell
 
 
 class FieldSource(Protocol):

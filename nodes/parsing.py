@@ -9,8 +9,7 @@ from typing import Literal
 from nodes.errors import SiteError
 from nodes.values import Json, decimal_to_json
 
-Kind = Literal["text", "number", "integer"]
-"""Type of a value read from a text."""
+Kind = Literal["text", "number", "integer"]  # type of a value read from a text
 
 BLANKS = "\\s'’"
 r"""Group separators besides the mark that is not the decimal one; ``\s`` covers the narrow and unbreakable blanks too."""

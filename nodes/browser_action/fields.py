@@ -107,8 +107,7 @@ MODIFIERS = frozenset({"Control", "Shift", "Alt", "Meta", "ControlOrMeta"})
 
 _CHARACTER = re.compile(r"[!-~]")
 
-_BREAKS = frozenset("\r\n")
-"""Characters that act as the key Enter when typed."""
+_BREAKS = frozenset("\r\n")  # characters that act as the key Enter when typed
 
 
 class Type(OnElement):

@@ -16,19 +16,13 @@ from nodes.values import Json
 
 Path = tuple[str | int, ...]
 
-VALUE, REF = "value", "ref"
-"""The fields of a value that is requested with its ref."""
-
-SINGLE = frozenset({"string", "number", "integer", "boolean", "null"})
-"""The types of values without parts."""
-
-OF_SINGLE = NARROWING | NOTES | {"type", "enum"}
-"""Keywords for a single value."""
+VALUE, REF = "value", "ref"  # the fields of a value that is requested with its ref
+SINGLE = frozenset({"string", "number", "integer", "boolean", "null"})  # the types of values without parts
+OF_SINGLE = NARROWING | NOTES | {"type", "enum"}  # keywords for a single value
 
 INSIDE = ("properties", "patternProperties", "$defs")
 BELOW = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems")
-LISTED = ("anyOf", "prefixItems")
-"""Keywords that hold schemas: in a map, alone, in a list."""
+LISTED = ("anyOf", "prefixItems")  # keywords that hold schemas: in a map, alone, in a list
 
 WORDS = OF_SINGLE.union(INSIDE, BELOW, LISTED, ("$ref", "$schema", "required"))
 """Keywords of schemas whose values are all known beforehand."""
@@ -42,8 +36,7 @@ class NoRefs(ValueError):
 class Value:
     """A single value in an answer."""
 
-    path: Path
-    """Its path in the ``output``."""
+    path: Path  # its path in the `output`
     value: Json
     ref: str | None = None
 

@@ -39,22 +39,14 @@ What the page does not say is null. Never guess, never work out, never fill in f
 REFS = """\
 Beside each value give its `ref`: of the element in which it stands or the nearest one around it, as the page has it in `[ref=…]`; null where there is none."""
 
-MARK = "="
-"""Character of the lines around the page."""
+MARK = "="  # character of the lines around the page
 
 SHORTEST_FENCE = 12
 
-FEWEST_CHARS = 200
-"""Least number of characters of an observation."""
-
-FOLDED = "…"
-"""Prefix of a line for folded content."""
-
-NAMED = 3
-"""Limit of the values named in one sentence."""
-
-LISTED = 50
-"""Limit of the values listed with it."""
+FEWEST_CHARS = 200  # least number of characters of an observation
+FOLDED = "…"  # prefix of a line for folded content
+NAMED = 3  # limit of the values named in one sentence
+LISTED = 50  # limit of the values listed with it
 
 
 class AiExtract(BrowserQuery):

@@ -22,16 +22,14 @@ GROUPED = re.compile(r"\d{1,3}(?P<mark>[.,'’])(?:\d{2,3}(?P=mark))*\d{3}")
 THREES = re.compile(r"\d{3}(?:[.,]\d+)?")
 """Continuation of a number after a blank: three digits, and after the last three a fraction."""
 
-DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)\S*)?")
-"""A day in ISO 8601, with or without a time."""
+DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)\S*)?")  # A day in ISO 8601, with or without a time
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
     *("december",),
 )
 
-NAMED_HOURS = {0: (r"\bmidnight\b",), 12: (r"\bnoon\b",)}
-"""Patterns of the named hours."""
+NAMED_HOURS = {0: (r"\bmidnight\b",), 12: (r"\bnoon\b",)}  # patterns of the named hours
 
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
 """Invisible characters: permitted and forbidden line breaks."""
@@ -45,11 +43,8 @@ ALIKE = str.maketrans(
 
 WORD = re.compile(r"\w+")
 
-CUT = "..."
-"""End of a shortened text in comparisons; the page has the whole text, or these dots."""
-
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-"""A number as programs write it."""
+CUT = "..."  # end of a shortened text in comparisons; the page has the whole text, or these dots
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")  # A number as programs write it
 
 ONE = re.compile(r"(?P<whole>.*?)(?:(?P<mark>[.,])(?P<fraction>\d*))?", re.DOTALL)
 """Digits, and those after the last mark among them."""

@@ -24,8 +24,7 @@ LONGEST = 2_000
 MOST = 500
 """Maximum steps in the table of a run, and items of other lists, as CI servers limit the length of a summary."""
 
-CELL = 80
-"""Maximum characters of a table cell."""
+CELL = 80  # maximum characters of a table cell
 
 _TICKS = re.compile("`+")
 _OURS = re.compile(
@@ -40,8 +39,7 @@ _PAGE = re.compile(rf"{re.escape(page_text.BEGIN)}\n(.*?)(?:\n{re.escape(page_te
 _LIVE = re.compile(r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=@)(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
 """Text that Markdown or a CI server would interpret: a mark, a mention, an address."""
 
-JOINER = "\u2060"
-"""Invisible; it splits a mention or an address so that it is not interpreted."""
+JOINER = "\u2060"  # invisible; it splits a mention or an address so that it is not interpreted
 
 
 def code(text: str) -> str:

@@ -21,14 +21,9 @@ from runtime.report.parts import Costs
 from runtime.runs import answers
 from runtime.workspace import run_index
 
-FOLDED = 5
-"""Finished iterations of a loop that a brief report shows one by one; more of them are counted."""
-
-BLOCKS = ("try", "catch", "finally")
-"""Scope names of the blocks of a `handle`."""
-
-PREVIEW = 60
-"""Characters of a value's preview."""
+FOLDED = 5  # finished iterations of a loop that a brief report shows one by one; more of them are counted
+BLOCKS = ("try", "catch", "finally")  # scope names of the blocks of a `handle`
+PREVIEW = 60  # characters of a value's preview
 
 LATER = "open here: a later attempt of the step waited for the answer"
 
@@ -248,10 +243,8 @@ class _Content(Texts):
         super().__init__(kept)
         self._said: dict[str, list[log_entries.AnyEntry]] = {}
         self._closed_later = {row.line for row in past.ledger.rows if row.status != "open"}
-        self._results: dict[str, log_entries.Result] = {}
-        """The outcomes of calls made by models."""
-        self._continued: dict[str, list[int]] = {}
-        """The lines at which a later attempt continued a thread."""
+        self._results: dict[str, log_entries.Result] = {}  # the outcomes of calls made by models
+        self._continued: dict[str, list[int]] = {}  # the lines at which a later attempt continued a thread
         for entry in entries:
             match entry:
                 case log_entries.Result():

@@ -16,8 +16,7 @@ from runtime.report.models import AskedReport, BuildReport, SessionReport, Versi
 from runtime.report.parts import Costs
 from runtime.workspace import session_index
 
-FINISH = "finish"
-"""The tool that ends a build."""
+FINISH = "finish"  # the tool that ends a build
 
 
 def session_report(

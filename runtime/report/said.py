@@ -11,8 +11,7 @@ from runtime.log import entries
 from runtime.report.parts import ErrorReport, FileReport, FlagReport, Model, absent
 
 Effect = Literal["read", "idempotent", "effect"]
-OPEN = "open, no outcome recorded"
-"""Text shown in place of a missing outcome."""
+OPEN = "open, no outcome recorded"  # text shown in place of a missing outcome
 
 Outcome = Literal["ok", "error", "recovered", "interrupted", "skipped"]
 
@@ -226,14 +225,9 @@ class NoteLine(Line):
     data: dict[str, Json]
 
 
-Text = UserLine | ReasoningLine | AssistantLine | ToldLine | ModelErrorLine
-"""Lines of both."""
-
-OfRun = Text | RequestedLine | SubmittedLine | DoneLine | OpenLine
-"""Lines of an attempt of a run."""
-
-OfSession = Text | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine
-"""Lines of a session."""
+Text = UserLine | ReasoningLine | AssistantLine | ToldLine | ModelErrorLine  # lines of both
+OfRun = Text | RequestedLine | SubmittedLine | DoneLine | OpenLine  # lines of an attempt of a run
+OfSession = Text | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine  # lines of a session
 
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:

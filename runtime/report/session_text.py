@@ -16,17 +16,13 @@ from runtime.report import said
 from runtime.report.models import BuildReport, SessionReport, VersionReport
 from runtime.report.text import Style, brief, fully, spent
 
-BESIDE = 80
-"""Characters of arguments shown next to their tool."""
-
-ITSELF = "itself"
-"""Name of the session's own requests among those of its subagents."""
+BESIDE = 80  # characters of arguments shown next to their tool
+ITSELF = "itself"  # name of the session's own requests among those of its subagents
 
 BENCH = "bench"
 """Values of a build's nodes that were run alone. The call that ran them reports them."""
 
-WHO = 7
-"""Columns for the kind of a line."""
+WHO = 7  # columns for the kind of a line
 
 
 def whole(report: SessionReport, style: Style) -> list[str]:

@@ -14,19 +14,16 @@ from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, StepReport
 from runtime.report.parts import Costs, ErrorReport, FlagReport
 
-BESIDE = 60
-"""Characters of a step's description next to its name."""
+BESIDE = 60  # characters of a step's description next to its name
 
 SOURCES = {"model": "", "cassette": "from the cassette", "log": "from the log, where an earlier attempt left it"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Style:
-    width: int | None = None
-    """Its columns; None if lines are not cut."""
+    width: int | None = None  # its columns; None if lines are not cut
     bold: Callable[[str], str] = str
-    marks: bool = True
-    """True if it can show the marks of a list of tasks."""
+    marks: bool = True  # true if it can show the marks of a list of tasks
 
 
 def whole(report: RunReport, style: Style) -> list[str]:

@@ -6,8 +6,7 @@ import ipaddress
 import re
 import urllib.parse
 
-LONGEST = 2000
-"""Maximum number of characters of an address."""
+LONGEST = 2000  # maximum number of characters of an address
 
 LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 NUMBERS = re.compile(r"[0-9.]+")

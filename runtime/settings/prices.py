@@ -18,17 +18,14 @@ from runtime.messages.messages import Usage
 
 A_MILLION = Decimal(1_000_000)
 
-PRICED = frozenset({"openai", "azure", "openrouter"})
-"""Profiles whose prices genai-prices has, under the same names."""
+PRICED = frozenset({"openai", "azure", "openrouter"})  # profiles whose prices genai-prices has, under the same names
 
 FORM = "{input = 0.25, cached = 0.025, output = 2.0}"
 
-DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")
-"""End of the name of one edition of a model."""
+DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # end of the name of one edition of a model
 
 
-Amount = Annotated[Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)]
-"""A price; a higher one is a mistake."""
+Amount = Annotated[Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)]  # A price; a higher one is a mistake
 
 
 class Price(BaseModel):
@@ -41,8 +38,7 @@ class Price(BaseModel):
     """Price of output, reasoning included."""
 
 
-Table = Mapping[str, Price]
-"""Prices by the name of the model: ``[tool.runops.prices]``."""
+Table = Mapping[str, Price]  # prices by the name of the model: `[tool.runops.prices]`
 
 
 def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | None:

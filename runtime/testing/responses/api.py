@@ -18,18 +18,13 @@ from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure, It
 class Made:
     """A request with its answer, and the response as it is kept."""
 
-    answer: Answer | Broken | Failure
-    """The script's answer."""
+    answer: Answer | Broken | Failure  # the script's answer
     asked: AskedFor
-    begun: dict[str, Any]
-    """The response at its beginning."""
-    ended: dict[str, Any]
-    """The response at its end."""
-    since: float
-    """Time of creation by the server's clock."""
+    begun: dict[str, Any]  # the response at its beginning
+    ended: dict[str, Any]  # the response at its end
+    since: float  # time of creation by the server's clock
     state: Literal["queued", "in_progress", "cancelled", "ended"] = "ended"
-    polls: int = 0
-    """Number of polls so far."""
+    polls: int = 0  # number of polls so far
 
     @property
     def now(self) -> dict[str, Any]:
@@ -48,10 +43,8 @@ class Made:
 class Api:
     model: scripted_model.Model
     profile: Profile
-    models: tuple[str, ...] | None
-    """The names that it has; None for any."""
-    ending: Mapping[str, str]
-    """Shutdown dates of some models."""
+    models: tuple[str, ...] | None  # the names that it has; None for any
+    ending: Mapping[str, str]  # shutdown dates of some models
     tokens: shapes.Tokens
     clock: Callable[[], float]
 

@@ -27,8 +27,7 @@ class Profile:
 
     fields: frozenset[str] = FIELDS
     """The known fields. ``previous_response_id`` is needed for chaining, ``store`` for keeping, ``background`` for background work."""
-    unknown: Literal["refuse", "ignore"] = "refuse"
-    """Reaction to an unknown field: 400, or it is ignored."""
+    unknown: Literal["refuse", "ignore"] = "refuse"  # reaction to an unknown field: 400, or it is ignored
     schemas: Literal["strict", "any", "none"] = "strict"
     """``strict``: a strict schema must follow the API's rules; ``any``: every schema is accepted; ``none``: a schema for JSON is a 400."""
     unknown_model: Literal[400, 404] = 404
@@ -39,8 +38,7 @@ class Profile:
         return "store" in self.fields
 
 
-OPENAI = Profile()
-"""All abilities; unknown fields are refused."""
+OPENAI = Profile()  # all abilities; unknown fields are refused
 
 IGNORING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "ignore", "any")
 """Accepts every field without keeping state: a request that continues another one is answered as if there were none before."""
@@ -48,8 +46,7 @@ IGNORING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "ig
 REFUSING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "refuse", "none")
 """A server without state and schemas, which refuses both."""
 
-LEAST_OUTPUT = 16
-"""Tokens: the lowest ``max_output_tokens``."""
+LEAST_OUTPUT = 16  # tokens: the lowest `max_output_tokens`
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ASKED = ("input_text", "input_image", "input_file")

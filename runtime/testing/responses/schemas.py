@@ -7,10 +7,8 @@ from typing import Any
 from nodes.values import Json
 
 MOST_PROPERTIES = 5000
-DEEPEST = 10
-"""Levels of objects and lists."""
-MOST_CHOICES = 1000
-"""Values in all ``enum`` of a schema."""
+DEEPEST = 10  # levels of objects and lists
+MOST_CHOICES = 1000  # values in all `enum` of a schema
 
 _WORDS = frozenset({
     "$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "definitions", "description", "enum", "exclusiveMaximum",

@@ -31,38 +31,26 @@ from runtime.testing.scripted_model import Broken, Failure
 
 HOST = "127.0.0.1"
 
-KEY = "key-of-the-fake-server"
-"""The key that it accepts by default."""
-
-_DEADLINE = 0.02
-"""Seconds between two checks of an answer's gate, and of the server's end."""
+KEY = "key-of-the-fake-server"  # the key that it accepts by default
+_DEADLINE = 0.02  # seconds between two checks of an answer's gate, and of the server's end
 
 
 @dataclasses.dataclass(slots=True)
 class Received:
     """A request, and its answer."""
 
-    number: int
-    """Counted from 1."""
+    number: int  # counted from 1
     method: str
-    path: str
-    """With its query."""
-    headers: dict[str, str]
-    """By name in lower case."""
-    raw: bytes
-    """The whole request, byte for byte."""
-    body: Json = None
-    """None where there is none, or it is no JSON."""
+    path: str  # with its query
+    headers: dict[str, str]  # by name in lower case
+    raw: bytes  # the whole request, byte for byte
+    body: Json = None  # none where there is none, or it is no JSON
     items: tuple[dict[str, Json], ...] = ()
     """The whole input of a request to the model, including that of the responses it continues."""
-    status: int | None = None
-    """Status of the answer; None: there was none."""
-    sent: bytes = b""
-    """The body of the answer, as far as it was sent."""
-    complete: bool = False
-    """True if all of the answer was sent."""
-    decided: bool = False
-    """True once its answer is chosen: the script's next answer is for the next request."""
+    status: int | None = None  # status of the answer; None: there was none
+    sent: bytes = b""  # the body of the answer, as far as it was sent
+    complete: bool = False  # true if all of the answer was sent
+    decided: bool = False  # true once its answer is chosen: the script's next answer is for the next request
     gone: threading.Event = dataclasses.field(default_factory=threading.Event)
     """Set once the client has closed the connection before the answer was complete."""
 
@@ -95,14 +83,12 @@ class Server(ThreadingHTTPServer):
         self.api = Api(model, profile, models, ending or {}, tokens, clock)
         self.problems = self.api.problems
         """Violations by clients, and requests that the script could not answer, in order."""
-        self.requests = list[Received]()
-        """Every request, in the order of arrival."""
+        self.requests = list[Received]()  # every request, in the order of arrival
         self.closing = threading.Event()
         self._changed = threading.Condition()
         self._live = weakref.WeakSet[socket.socket]()
         super().__init__((HOST, port), _Handler)
-        self.url = f"http://{HOST}:{self.server_address[1]}/v1"
-        """The base URL for a client."""
+        self.url = f"http://{HOST}:{self.server_address[1]}/v1"  # the base URL for a client
         self._thread = threading.Thread(target=self.serve_forever, args=(_DEADLINE,), name="fake-responses")
         self._thread.start()
 

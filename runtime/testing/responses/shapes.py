@@ -11,11 +11,8 @@ from runtime.messages.messages import Usage
 from runtime.testing.responses.rules import form_of
 from runtime.testing.scripted_model import Answer, Item, text_of
 
-BEGINNING = 1_700_000_000
-"""Approximate Unix time of the first response: each is a second after the one before."""
-
-Tokens = Callable[[str], int]
-"""Returns the number of tokens of a text."""
+BEGINNING = 1_700_000_000  # approximate Unix time of the first response: each is a second after the one before
+Tokens = Callable[[str], int]  # returns the number of tokens of a text
 
 
 def four_bytes(text: str) -> int:
@@ -118,8 +115,7 @@ def model(name: str, ends: str | None) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": BEGINNING, "owned_by": "runops", "shutdown_date": ends}
 
 
-PIECE = 8
-"""Characters in each piece of a text."""
+PIECE = 8  # characters in each piece of a text
 
 Event = dict[str, Any]
 
