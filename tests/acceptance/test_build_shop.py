@@ -16,6 +16,9 @@ from tests.paying import execute, finish
 from tests.shop_process import Shop
 
 
+pytestmark = pytest.mark.drawn(4, of="build_shop")
+
+
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """One shop of which builds only read."""

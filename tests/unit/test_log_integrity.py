@@ -310,8 +310,9 @@ def test_reading_leaves_the_garbage_collector_as_the_program_has_it(collects: bo
         before = gc.get_freeze_count()
         with integrity.uncollected():
             assert not gc.isenabled()
-        assert (gc.isenabled(), gc.get_freeze_count()) == (collects, before)
-        assert (before > 0) == frozen
+        assert gc.isenabled() == collects
+        # What is frozen may still be freed.
+        assert (before > 0, gc.get_freeze_count() > 0) == (frozen, frozen)
     finally:
         gc.unfreeze()
         (gc.enable if was else gc.disable)()
