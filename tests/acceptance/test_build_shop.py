@@ -15,7 +15,6 @@ from tests.builds_rig import Builds, use
 from tests.paying import execute, finish
 from tests.shop_process import Shop
 
-
 pytestmark = pytest.mark.drawn(4, of="build_shop")
 
 
