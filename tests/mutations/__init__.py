@@ -105,7 +105,7 @@ def faults() -> list[Fault]:
 
 def copy(folder: Path) -> Path:
     """A copy of what the tests need."""
-    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "cli")
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     for name in COPIED:
         there = folder / name
         there.parent.mkdir(parents=True, exist_ok=True)
