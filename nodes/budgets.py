@@ -182,7 +182,7 @@ def time(seconds: Decimal | float) -> str:
 
 
 def _largest_unit(part: BudgetPart, number: Decimal) -> tuple[str, int]:
-    """Return the largest unit of which the number is a multiple, else the smallest."""
+    """Return the largest unit that divides the number, else the smallest."""
     return next(each for each in reversed(UNITS[part].items()) if each[1] == 1 or (number and not number % each[1]))
 
 

@@ -66,7 +66,7 @@ class Project:
             cwd=self.folder,
             env=self.environment,
             encoding="utf-8",
-            preexec_fn=prepare or heed_signals,  # noqa: PLW1509 — tests start no threads
+            preexec_fn=prepare or heed_signals,  # noqa: PLW1509 — it only sets signals, which no other thread does
         )
 
     def runops(
