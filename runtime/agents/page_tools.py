@@ -37,6 +37,7 @@ AGAIN = "call it again, fixed"
 LOOK, READ = 5_000, 10_000  # characters
 LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
 SETTLE_SECONDS = 3.0
+LOOKS = 3  # at a page, until it is not an error page of Chromium
 ENDS_THE_STEP = (
     *(node_errors.Paused, node_errors.BudgetReached, node_errors.LogError, node_errors.Replaced, node_errors.Cancelled),
     node_errors.InternalError,
@@ -143,8 +144,13 @@ class PageTools:
 
     async def _view(self) -> Observation:
         page = self._page
-        page.calm()
-        seen = await page.look()
+        looks, seen = 0, None
+        # Chromium may show its error page only some time after a document was refused.
+        while seen is None or (_is_error_page(page) and looks < LOOKS):
+            await self._bring_back(page)
+            page.calm()
+            seen = await page.look()
+            looks += 1
         here = origins.origin(page.url) or ""
         view = seen.masked(self._masker.text, lambda address: self._masker.text(page_text.from_here(address, here)))
         self._seen = (page, view)
@@ -269,7 +275,6 @@ class PageTools:
         if (refused := run.browser.refusal()) is not None:
             ours.append(page_text.refused_words(refused))
         page = self._page
-        await self._bring_back(page)
         if self._seen is not None and self._seen[0] is not page and self._seen[0] not in self._tabs.all():
             ours.append(page_text.CLOSED)
         ours += [f"{page_text.OPENED}{name}; `tab` goes there" for name in self._tabs.name_new()]
@@ -280,9 +285,8 @@ class PageTools:
         try:
             view = await self._view()
             while (refused := run.browser.refusal()) is not None:
-                # The page left for a refused address during the observation, which shows Chromium's error page.
+                # The page left for a refused address during the observation.
                 ours.append(page_text.refused_words(refused))
-                await self._bring_back(page)
                 view = await self._view()
         except (SiteError, AuthorError) as error:
             ours.append(f"the page cannot be looked at now ({error.code})")
@@ -293,7 +297,7 @@ class PageTools:
 
     async def _bring_back(self, page: Tab) -> None:
         """Return to the last page where Chromium shows its error page after a refused document."""
-        if page.url.startswith("chrome-error:") and page.dialog is None:
+        if _is_error_page(page) and page.dialog is None:
             try:
                 await page.back()
             except (SiteError, AuthorError):
@@ -372,3 +376,7 @@ class PageTools:
             return None
         fix = "look at the page, and do the work, or call `finish` with `done` false"
         return self._refused("goal-denied", "the work is not done: the site does not have it", fix)
+
+
+def _is_error_page(page: Tab) -> bool:
+    return page.url.startswith("chrome-error:")
