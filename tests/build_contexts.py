@@ -73,7 +73,7 @@ def opened(
         listener=heard,
         goal=Goal(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
-        runs=session_runs.Runs(writer, here.kept, heard, lambda _usage, _model: None),
+        runs=session_runs.Runs(writer, here.reader, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )
     open_build.furnish(build)

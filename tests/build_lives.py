@@ -60,18 +60,18 @@ class Life:
     build: BuildContext = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        self.kept = file_store.Files(self.folder / ".runops")
+        self.store = file_store.Files(self.folder / ".runops")
         if self.session is None:
             goal = Goal(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
             header = entries.SessionHeader(
                 purpose="build", versions=version.versions(), budget=self.budget, build=goal.as_logged()
             )
-            self.writer = now(open_session.begin(file_store.FileStore(self.kept), header, masking.Masker({})))
+            self.writer = now(open_session.begin(file_store.FileStore(self.store), header, masking.Masker({})))
             self.session = self.writer.conversation.id
         else:
             self.writer = now(
                 open_session.reopen(
-                    file_store.FileStore(self.kept), self.session, masking.Masker({}), budget=self.budget
+                    file_store.FileStore(self.store), self.session, masking.Masker({}), budget=self.budget
                 )
             )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")

@@ -7,7 +7,8 @@ from pathlib import Path
 from nodes.values import Json
 from runtime.language import reader
 from runtime.log import entries, history
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
@@ -30,9 +31,9 @@ class SessionLog:
 
     def __init__(self, home: Path) -> None:
         """The run has begun, and nobody was asked yet."""
-        kept = file_store.Files(home)
-        self.run = store.new_id()
-        self.writer = LogWriter(kept.create(self.run), history.History(), masking.Masker({}), kept)
+        store = file_store.Files(home)
+        self.run = log_store.new_id()
+        self.writer = LogWriter(store.create(self.run), history.History(), masking.Masker({}), store)
         run.write_header(self.writer, reader.parse(WORKFLOW, "sort.yaml"), {})
         now(self.writer.barrier())
 

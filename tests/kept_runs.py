@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from runtime.language import reader
 from runtime.log import history
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
@@ -17,18 +18,20 @@ nodes: [{id: one, type: transform, expr: 1}]
 """
 
 
-def begun(kept: file_store.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None) -> LogWriter:
+def begun(
+    store: file_store.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
+) -> LogWriter:
     """A run that this process has begun, and holds."""
-    writer = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
+    writer = LogWriter(store.create(log_store.new_id()), history.History(), masking.Masker({}), store)
     tried = {"node": "one"} if trial else None
     run.write_header(writer, reader.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
     now(writer.barrier())
     return writer
 
 
-def ended(kept: file_store.Files, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
+def ended(store: file_store.Files, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
     """The id of a run that nobody holds; None: it died."""
-    writer = begun(kept, text, trial=trial)
+    writer = begun(store, text, trial=trial)
     if status is not None:
         writer.note("ended", status=status, exit=0)
     let_go(writer.conversation)

@@ -7,7 +7,8 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 
 Found = TypeVar("Found")
 
@@ -18,11 +19,11 @@ def now(work: Coroutine[Any, Any, Found]) -> Found:
         return pool.submit(asyncio.run, work).result()
 
 
-def let_go(conversation: store.Conversation) -> None:
+def let_go(conversation: log_store.Conversation) -> None:
     """Give the log up, as its owner does at its end."""
     now(conversation.aclose())
 
 
-def keeper(kept: file_store.Files | store.Store) -> store.Store:
+def keeper(store: file_store.Files | log_store.Store) -> log_store.Store:
     """The store of what is kept, for who writes into it."""
-    return file_store.FileStore(kept) if isinstance(kept, file_store.Files) else kept
+    return file_store.FileStore(store) if isinstance(store, file_store.Files) else store

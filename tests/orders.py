@@ -62,7 +62,7 @@ class Order(Rig):
     @property
     def begun(self) -> bool:
         """Whether its first line is there."""
-        return self.kept.has(self.id) and self.kept.first(self.id) is not None
+        return self.reader.has(self.id) and self.reader.first(self.id) is not None
 
 
 def as_was(order: Order) -> str:

@@ -11,7 +11,8 @@ from runtime import events, testing
 from runtime.browser import port
 from runtime.language import callees, reader
 from runtime.log import history
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.models import run_models
 from runtime.recovery import workflow_source
@@ -44,7 +45,7 @@ class Rig:
     """The browser that the run opened last."""
     survivor: FakeBrowser | None = None
     """The browser that the next resume finds alive."""
-    elsewhere: store.Store | None = None
+    elsewhere: log_store.Store | None = None
     """Where the log is kept, if not in files."""
     keep_browser: bool = False
     """Whether the browser stays open when the run ends."""
@@ -55,7 +56,7 @@ class Rig:
     file: str = "test.yaml"
     """Where the workflow stands: beside it stand its files."""
     told: list[events.Event] = dataclasses.field(default_factory=list)
-    id: str = dataclasses.field(default_factory=store.new_id)
+    id: str = dataclasses.field(default_factory=log_store.new_id)
 
     def __post_init__(self) -> None:
         """Parse the workflow."""
@@ -66,12 +67,12 @@ class Rig:
         self.open_run: run.Run | None = None
 
     @property
-    def kept(self) -> store.Kept:
+    def reader(self) -> log_store.StoreReader:
         """What is kept."""
-        return self.elsewhere.kept if self.elsewhere is not None else self.store
+        return self.elsewhere.reader if self.elsewhere is not None else self.store
 
     @property
-    def keeper(self) -> store.Store:
+    def keeper(self) -> log_store.Store:
         """Where it is kept."""
         return self.elsewhere or file_store.FileStore(self.store)
 
@@ -89,7 +90,7 @@ class Rig:
 
     async def newly_begun(self) -> LogWriter:
         """The log of the run, in which nothing stands."""
-        return LogWriter(await self.keeper.create(self.id), history.History(), self.masker, self.kept)
+        return LogWriter(await self.keeper.create(self.id), history.History(), self.masker, self.reader)
 
     async def start(self) -> events.RunEnded:
         """Begin the run."""
@@ -138,7 +139,7 @@ class Rig:
             writer,
             inputs=self.inputs,
             known=self.secrets,
-            private=self.kept.private(self.id),
+            private=self.reader.private(self.id),
             browsers=self,
             keep_browser=self.keep_browser,
             listener=self.told.append,
@@ -150,7 +151,7 @@ class Rig:
     def _models(self, writer: LogWriter) -> run_models.RunModels | None:
         if self.chosen is not None:
             plan = model_plan.plan(self.loaded, host.of_command(self.chosen), writer.history.budget)
-            self.models = plan.supply(self.kept.private(self.id), self.secrets)
+            self.models = plan.supply(self.reader.private(self.id), self.secrets)
         return self.models
 
     def die(self, *, browser_survives: bool = False) -> None:
@@ -169,7 +170,7 @@ class Rig:
     @property
     def history(self) -> history.History:
         """What the log says now."""
-        return history.History(self.kept.read(self.id).entries)
+        return history.History(self.reader.read(self.id).entries)
 
     def calls(self, path: str) -> list[str]:
         """The outcomes of the step's attempts: a result's status, or ``open``; with the verdict where one was found."""

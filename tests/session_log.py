@@ -11,7 +11,8 @@ from hypothesis import strategies as draw
 from director.session import open as open_session
 from nodes.values import Json
 from runtime.log import entries, session
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.messages.messages import ToolCall
 from runtime.secrets import masking
@@ -42,10 +43,10 @@ def header(**more: Json) -> entries.SessionHeader:
 class Hand:
     """Writes a session."""
 
-    def __init__(self, kept: file_store.Files | store.Store, **more: Json) -> None:
+    def __init__(self, store: file_store.Files | log_store.Store, **more: Json) -> None:
         """It has begun; ``more`` stands in its header."""
-        self.kept = kept
-        self.writer = now(open_session.begin(keeper(kept), header(**more), masking.Masker({})))
+        self.store = store
+        self.writer = now(open_session.begin(keeper(store), header(**more), masking.Masker({})))
         self.id = self.writer.conversation.id
         self._calls = 0
 
@@ -220,9 +221,9 @@ ABOUT = "01JD0000000000000000000004"
 """A run that there is not."""
 
 
-def everything(kept: file_store.Files | store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
+def everything(store: file_store.Files | log_store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
     """A session in which everything happened that can, whose last call came so far, and which is about ``run`` in the end; its id. Nobody holds it."""
-    hand = Hand(kept, **more)
+    hand = Hand(store, **more)
     hand.keeps("mode", "", "agent")
     hand.keeps("plan", "", PLAN)
     hand.keeps("description", "", "Pay what is open.")
@@ -282,6 +283,6 @@ STEPS = draw.lists(
 """What may happen in a session."""
 
 
-def reopened(kept: file_store.Files | store.Store, conversation: str) -> LogWriter[session.Session]:
+def reopened(store: file_store.Files | log_store.Store, conversation: str) -> LogWriter[session.Session]:
     """The session, owned anew."""
-    return now(open_session.reopen(keeper(kept), conversation, masking.Masker({})))
+    return now(open_session.reopen(keeper(store), conversation, masking.Masker({})))

@@ -8,7 +8,7 @@ from pathlib import Path
 from director.session import open as open_session
 from director.session.state import SessionState
 from runtime.log import entries, session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.testing import memory_store
@@ -53,10 +53,10 @@ nodes:
 
 
 def begun(
-    folder: Path, known: Mapping[str, str] | None = None, kept: store.Store | None = None
+    folder: Path, known: Mapping[str, str] | None = None, store: log_store.Store | None = None
 ) -> LogWriter[session.Session]:
     """A new session that knows these secrets."""
-    return now(open_session.begin(kept or memory_store.MemoryStore(folder), HEADER, masking.Masker(known or {})))
+    return now(open_session.begin(store or memory_store.MemoryStore(folder), HEADER, masking.Masker(known or {})))
 
 
 def state_of(folder: Path, known: Mapping[str, str] | None = None) -> SessionState:

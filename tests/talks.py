@@ -186,12 +186,14 @@ class Life:
 
     def __post_init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            self._kept = memory_store.MemoryStore(Path(folder))
+            self._store = memory_store.MemoryStore(Path(folder))
         for data in self.blobs.values():
-            self._kept.memory.blobs[hashlib.sha256(data).hexdigest()] = data
-        conversation = now(self._kept.create("s"))
+            self._store.memory.blobs[hashlib.sha256(data).hexdigest()] = data
+        conversation = now(self._store.create("s"))
         before = [conversation.append(each) for each in self.entries]
-        self.writer = LogWriter(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
+        self.writer = LogWriter(
+            conversation, session.Session(before), masking.Masker({"S": SECRET}), self._store.reader
+        )
         if not before:
             self.writer.scope("", "opened", "session", session=log_entries.SessionHeader(purpose="chat", versions={}))
         self.state = SessionState(self.writer)
@@ -222,12 +224,12 @@ class Life:
     @property
     def now(self) -> list[log_entries.AnyEntry]:
         """What the log holds."""
-        return self._kept.kept.read("s").entries
+        return self._store.reader.read("s").entries
 
     @property
     def all_blobs(self) -> dict[str, bytes]:
         """What stands outside the log."""
-        return dict(self._kept.memory.blobs)
+        return dict(self._store.memory.blobs)
 
     def cut(self, lines: int, **changed: Any) -> Life:
         """The session as the next process finds it, had this one died behind that line."""

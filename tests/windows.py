@@ -11,7 +11,7 @@ from runtime import testing
 from runtime.context import items, window
 from runtime.log import entries as log_entries
 from runtime.log import session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.messages.messages import Request, Tool, ToolCall
 from runtime.secrets import masking
@@ -39,13 +39,13 @@ class Asked:
 class Talk:
     """A session that is written by hand."""
 
-    def __init__(self, kept: store.Store | None = None, masker: masking.Masker | None = None) -> None:
+    def __init__(self, store: log_store.Store | None = None, masker: masking.Masker | None = None) -> None:
         """It has begun, and nothing was said."""
-        self.kept = kept or testing.MemoryStore(Path(tempfile.gettempdir()) / "unused")
+        self.store = store or testing.MemoryStore(Path(tempfile.gettempdir()) / "unused")
         self.masker = masker or masking.Masker({})
         self.thread = log_entries.SESSION_THREAD
-        owned = now(self.kept.create(store.new_id()))
-        self.writer = LogWriter(owned, session.Session(), self.masker, self.kept.kept)
+        owned = now(self.store.create(log_store.new_id()))
+        self.writer = LogWriter(owned, session.Session(), self.masker, self.store.reader)
         header = log_entries.SessionHeader(purpose="chat", versions={})
         self.writer.scope("", "opened", "session", session=header)
         self._calls = 0
@@ -54,9 +54,9 @@ class Talk:
     def read(cls, other: Talk) -> Talk:
         """The same session, folded anew from what its store holds."""
         self = cls.__new__(cls)
-        self.kept, self.masker, self.thread, self._calls = other.kept, other.masker, other.thread, other._calls
-        entries = other.kept.kept.read(other.writer.conversation.id).entries
-        self.writer = LogWriter(other.writer.conversation, session.Session(entries), self.masker, self.kept.kept)
+        self.store, self.masker, self.thread, self._calls = other.store, other.masker, other.thread, other._calls
+        entries = other.store.reader.read(other.writer.conversation.id).entries
+        self.writer = LogWriter(other.writer.conversation, session.Session(entries), self.masker, self.store.reader)
         return self
 
     def says(self, text: str) -> None:

@@ -20,7 +20,7 @@ from nodes.errors import InternalError, RunOpsError
 from runtime.browser import port
 from runtime.engine import checkpoints, engine, run_state, scopes
 from runtime.engine.run_state import RunState
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.recovery import workflow_source
 from runtime.workspace import run_index
@@ -59,19 +59,19 @@ class Restore(watcher.Watcher):
 async def take(build: BuildContext, results: Results, run: str) -> None:
     """Restore the results of the run if the file still is the same for it; otherwise nothing."""
     with contextlib.suppress(RunOpsError):
-        past, _reading = await asyncio.to_thread(run_index.load_history, build.here.kept, run)
+        past, _reading = await asyncio.to_thread(run_index.load_history, build.here.reader, run)
         loaded = draft_runs.as_saved(build)
         fit = draft_runs.prepared(build, loaded, results.given(loaded))
         if past.header is None or workflow_source.text_for(run, past.header, build.here, loaded).changed:
             return
         state = RunState(
             loaded,
-            LogWriter(store.Unwritten(run), past, build.writer.masker, build.here.kept),
+            LogWriter(log_store.Unwritten(run), past, build.writer.masker, build.here.reader),
             inputs=fit.inputs,
             secrets=fit.secrets,
             open_browser=_none,
             services=_no_services,
-            private=build.here.kept.private(run),
+            private=build.here.reader.private(run),
         )
         walker = engine.ExecutionEngine(state)
         last = past.checkpoint
@@ -81,7 +81,7 @@ async def take(build: BuildContext, results: Results, run: str) -> None:
             await walker.find_open_step()
         if last is not None and watch.before_line and not watch.within:
             with contextlib.suppress(checkpoints.Unusable):
-                data = await asyncio.to_thread(checkpoints.content, last, build.here.kept, run)
+                data = await asyncio.to_thread(checkpoints.content, last, build.here.reader, run)
                 await results.keep_state(watch.before_line, port.Captured(data, last.urls))
 
 

@@ -28,7 +28,7 @@ MOST = 60
 class Results:
     def __init__(self, build: BuildContext) -> None:
         self._build = build
-        self.folder = build.here.kept.private(build.writer.conversation.id) / FOLDER
+        self.folder = build.here.reader.private(build.writer.conversation.id) / FOLDER
         self._records: dict[str, Record] | None = None
         self._places: tuple[str, NodeMap] | None = None
 

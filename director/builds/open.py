@@ -53,7 +53,7 @@ def of_session(
         listener=listener,
         goal=goal,
         person=person.Remembering(writer, who),
-        runs=runs.Runs(writer, here.kept, listener, price),
+        runs=runs.Runs(writer, here.reader, listener, price),
         known=known,
     )
     furnish(build)

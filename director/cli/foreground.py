@@ -22,7 +22,7 @@ from runtime.context import limits, window
 from runtime.display import costs
 from runtime.log import entries
 from runtime.log import session as log_session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.messages.messages import Usage
 from runtime.models import run_models
 from runtime.report import endings
@@ -59,7 +59,7 @@ class Conversation:
 
     def _use(self, writer: SessionWriter) -> None:
         self.writer, self.state = writer, SessionState(writer)
-        self.runs = runs.Runs(writer, self.here.kept, self.screen, self.price)
+        self.runs = runs.Runs(writer, self.here.reader, self.screen, self.price)
         self._supply: run_models.RunModels | None = None
         self._talk: reply.Talk | None = None
         self._subject: subject.Subject | None = None
@@ -91,7 +91,7 @@ class Conversation:
         """The conversation about its current subject. Raises UsageError ``price-unknown``."""
         if self._talk is None:
             if self._supply is None and self.models is not None:
-                self._supply = self.models.supply(self.writer, self.here.kept)
+                self._supply = self.models.supply(self.writer, self.here.reader)
             self._talk = reply.Talk(
                 self.state,
                 self.subject,
@@ -133,7 +133,7 @@ class Conversation:
 
     def end_browsers(self) -> None:
         """End the browsers that would outlive this process: those of the session and of the runs that it follows."""
-        end_browsers(self.here.kept, [self.id, *self.session.open_runs])
+        end_browsers(self.here.reader, [self.id, *self.session.open_runs])
 
 
 Held = TypeVar("Held", bound=Conversation)
@@ -157,10 +157,10 @@ def followed(
             front.complete(held.close())
 
 
-def end_browsers(kept: store.Kept, names: Iterable[str]) -> None:
+def end_browsers(store: log_store.StoreReader, names: Iterable[str]) -> None:
     """End the browsers of runs and sessions; a build has several, each in its folder."""
     for name in names:
-        folder = kept.private(name)
+        folder = store.private(name)
         for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
             foreground.end_browser(each)
 

@@ -20,7 +20,7 @@ from runtime import version
 from runtime.context import limits
 from runtime.log import entries, threads
 from runtime.log import session as log_session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
 from runtime.messages.messages import Usage
 from runtime.models import run_models, selection
@@ -45,8 +45,8 @@ class About:
         if path.suffix in SUFFIXES or path.is_file():
             files.FileSubject(path, here)  # a file with mistakes is a subject, a missing one is not
             return cls(file=path.absolute())
-        run = run_index.find(here.kept, name)
-        run_index.load_history(here.kept, run)  # a new session needs a readable subject
+        run = run_index.find(here.reader, name)
+        run_index.load_history(here.reader, run)  # a new session needs a readable subject
         return cls(run=run)
 
     @classmethod
@@ -56,13 +56,15 @@ class About:
         file = session.header.file if session.header is not None else None
         return cls(file=Path(file) if file is not None else None)
 
-    def workflow_file(self, kept: store.Kept) -> Path | None:
-        return run_index.workflow_file(run_index.load_history(kept, self.run)[0]) if self.run is not None else self.file
+    def workflow_file(self, store: log_store.StoreReader) -> Path | None:
+        return (
+            run_index.workflow_file(run_index.load_history(store, self.run)[0]) if self.run is not None else self.file
+        )
 
     def subject(self, here: host.Host, own: SessionState) -> subject.Subject:
         try:
             if self.run is not None:
-                return runs.RunSubject(here.kept, self.run)
+                return runs.RunSubject(here.reader, self.run)
             if self.file is not None:
                 return files.FileSubject(self.file, here)
         except (UsageError, LogError) as error:
@@ -74,7 +76,7 @@ class About:
         """Return the workflow's secrets that have a value: they are masked in messages, too. None if it cannot be read."""
         with contextlib.suppress(RunOpsError):
             if self.run is not None:
-                header = run_index.load_history(here.kept, self.run)[0].header
+                header = run_index.load_history(here.reader, self.run)[0].header
                 beside = Path(header.file).parent if header is not None else None
                 return sources.known(here.secrets, header.secrets, beside) if header is not None else {}
             if self.file is not None:
@@ -126,12 +128,12 @@ class Models:
     def price(self, usage: Usage, model: str) -> Decimal | None:
         return prices.dollars(usage, model, self.chosen.prices, self.server.profile.name)
 
-    def supply(self, writer: session_open.SessionWriter, kept: store.Kept) -> run_models.RunModels:
+    def supply(self, writer: session_open.SessionWriter, store: log_store.StoreReader) -> run_models.RunModels:
         """Return the models of a session, within its budget. Raises UsageError ``price-unknown``."""
         session = writer.history
         budget = budgets.parse(session.budget) if session.budget is not None else None
         self.check(budget)
-        private = kept.private(writer.conversation.id)
+        private = store.private(writer.conversation.id)
         return run_models.RunModels(self.chosen, self.server, budget, private, private, {}, self.masked())
 
 
@@ -147,8 +149,8 @@ def find(here: host.Host, name: str, flags: Mapping[str, Json], purpose: session
 
     Raises UsageError ``unknown-session``, ``not-a-session``, and ``not-a-chat`` or ``not-a-build`` for another purpose; LogError.
     """
-    session = session_open.find(here.kept, name, purpose)
-    past = log_session.Session(here.kept.read(session).entries)
+    session = session_open.find(here.reader, name, purpose)
+    past = log_session.Session(here.reader.read(session).entries)
     is_build = past.header is not None and past.header.build is not None
     if purpose == "chat" and is_build:
         raise UsageError(
@@ -162,7 +164,9 @@ def find(here: host.Host, name: str, flags: Mapping[str, Json], purpose: session
             f"{session} is a chat, and no build",
             fix=f"continue with it: `runops chat --resume {session}`",
         )
-    return Found(session, past, here.having(session_settings.of_session(past, Texts(here.kept), here.settings, flags)))
+    return Found(
+        session, past, here.having(session_settings.of_session(past, Texts(here.reader), here.settings, flags))
+    )
 
 
 async def open_session(
@@ -189,7 +193,7 @@ async def open_session(
         writer = await session_open.fork(here.store, source.id, masker, budget=budget)
     else:
         writer = await session_open.reopen(here.store, source.id, masker, take_over=take_over, budget=budget)
-    async with store.release_on_error(writer.conversation):
+    async with log_store.release_on_error(writer.conversation):
         await keep(SessionState(writer))
     return writer
 

@@ -21,14 +21,14 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """
-    reading = here.kept.read(conversation)
-    if session_index.kind(here.kept, conversation) == "session":
+    reading = here.reader.read(conversation)
+    if session_index.kind(here.reader, conversation) == "session":
         past = session_index.fold(reading)
     else:
         header = entries.SessionHeader(purpose="chat", run=conversation, versions={})
         opened = entries.Scope(thread=entries.SESSION_THREAD, path="", event="opened", node="session", session=header)
         past = session.Session([opened])
-    writer = open_session.look(here.kept, reading, past, masking.Masker(session_options.secrets_of(past, here)))
+    writer = open_session.look(here.reader, reading, past, masking.Masker(session_options.secrets_of(past, here)))
     here = here.having(settings.of_session(past, writer, here.settings))
     if past.header is not None and past.header.build is not None:
         here = here.having(options.settings_for(here.settings))

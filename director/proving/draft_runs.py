@@ -149,7 +149,7 @@ def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran
     for run_id, past in _pasts(build, WHOLE):
         if past.status == "passed" and counts(build, fit, past):
             root = past.scopes[""].committed
-            output = value_of(root, build.here.kept) if root is not None else None
+            output = value_of(root, build.here.reader) if root is not None else None
             found.append(_with_log(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
@@ -183,7 +183,7 @@ def _uploads_changed(build: BuildContext, fit: prepare.Prepared, past: history.H
     for attempt in past.all_attempts():
         own |= {str(each["path"]) for each in (attempt.result and attempt.result.files) or ()}
         if attempt.call.action == "upload":
-            given: Json = value_of(attempt.call, build.here.kept)["files"]
+            given: Json = value_of(attempt.call, build.here.reader)["files"]
             uploaded |= set(map(files.to_path, given if isinstance(given, list) else [given]))
     return any(_changed(fit.loaded.path.parent / path, began) for path in uploaded - own)
 

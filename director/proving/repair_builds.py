@@ -95,4 +95,4 @@ def leave(
     known = patch_files.KnownPatch("proved" if whole else "held", [change], done, ran[-1].run)
     held = next((each.held for each in ran if each.held is not None), None)
     step: dict[str, Json] = {"path": repairs.path, "what": summary, "file": repairs.file}
-    return patch_files.keep(build.here.kept, repairs.run, known, [step], held)
+    return patch_files.keep(build.here.reader, repairs.run, known, [step], held)

@@ -21,7 +21,7 @@ from nodes.values import Json
 from runtime.engine import evidence
 from runtime.language import workflow
 from runtime.log import history
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import value_of
 from runtime.system import regular_files
 
@@ -124,7 +124,7 @@ def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
             known.setdefault(str(filled), raw.strip())
 
 
-def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loaded) -> Case:
+def read(run: str, past: history.History, store: log_store.StoreReader, loaded: workflow.Loaded) -> Case:
     """Return the failure with which the run ended. Raises UsageError ``not-failed`` if it did not fail."""
     ending = past.ending
     if ending is None or ending.status != "failed":
@@ -139,7 +139,7 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
     found = loaded.find(path) if path else None
     leaf = found.node if found is not None and isinstance(found.node, Leaf) else None
     last = past.last(path)
-    args: dict[str, Json] = (value_of(last.call, kept) or {}) if last is not None else {}
+    args: dict[str, Json] = (value_of(last.call, store) or {}) if last is not None else {}
     field, target = _target(args, error)
     failure = failure_kinds.Failure(
         path=path,
@@ -150,8 +150,8 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
         target=target,
         action=(last.call.action or "") if last is not None else "",
         seconds=leaf.page_seconds if leaf is not None else 10.0,
-        asked_for=_asked_for(past, kept, path),
-        signed_in=_signed_in(past, kept, path),
+        asked_for=_asked_for(past, store, path),
+        signed_in=_signed_in(past, store, path),
     )
     shown = evidence.of(past, path)
     then = failure_kinds.PageGlance.of(shown, _page_text(shown)) if shown is not None else None
@@ -179,10 +179,10 @@ def _parsed(model: Any, value: Json) -> Any:
         return None
 
 
-def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None:
+def _asked_for(past: history.History, store: log_store.StoreReader, path: str) -> str | None:
     """Return the last address that the run opened, up to the step at ``path``."""
     opened: list[dict[str, Json]] = [
-        value_of(each.call, kept) or {}
+        value_of(each.call, store) or {}
         for each in past.all_attempts()
         if each.call.action in effects.OPENS and (each.settled or each.call.path == path)
     ]
@@ -190,12 +190,12 @@ def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None
     return urls[-1] if urls else None
 
 
-def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
+def _signed_in(past: history.History, store: log_store.StoreReader, path: str) -> bool:
     """Return whether a secret was typed, or a signed-in state loaded, before the step at ``path``."""
     calls = [each.call for each in past.all_attempts() if each.settled and each.call.path != path]
     return any(
         call.action == "load_session"
-        or (call.action in ("fill", "type") and "{{ secrets." in str(value_of(call, kept)))
+        or (call.action in ("fill", "type") and "{{ secrets." in str(value_of(call, store)))
         for call in calls
     )
 

@@ -13,7 +13,7 @@ from runtime.context import briefs
 from runtime.display.text import cut, one_line
 from runtime.language import workflow
 from runtime.log import entries, history
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.observation import page_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def of(
     outcome: repair.Outcome,
     past: history.History,
     loaded: workflow.Loaded,
-    kept: store.Kept,
+    store: log_store.StoreReader,
     *,
     policy: Policy,
     runs: int,
@@ -47,7 +47,7 @@ def of(
     return Goal(
         goal=f"Fix the step `{briefs.ours(path)}` of the workflow {loaded.workflow.name!r}, which fails.",
         url=_site(outcome.case.failure.asked_for),
-        save=(kept.files(outcome.run) / f"{file.stem}.fixed.yaml").absolute(),
+        save=(store.files(outcome.run) / f"{file.stem}.fixed.yaml").absolute(),
         runs=runs,
         policy=policy,
         inputs=inputs,

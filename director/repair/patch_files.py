@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from director.draft import output_files
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.runs import patches as run_patches
 from runtime.system import files as system_files
 from runtime.system import regular_files
@@ -99,10 +99,10 @@ class KnownPatch:
 
 
 def keep(
-    kept: store.Kept, run: str, known: KnownPatch, steps: Sequence[Mapping[str, Json]], reached: str | None
+    store: log_store.StoreReader, run: str, known: KnownPatch, steps: Sequence[Mapping[str, Json]], reached: str | None
 ) -> dict[str, Json]:
     """Store a fix of these steps next to its run; return its report (``endings.PatchReport``). Raises LogError if it cannot be written."""
-    folder = kept.files(run)
+    folder = store.files(run)
     file = folder / f"{run}.patch"
     patch = unified(known.changes, Path.cwd())
     files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
@@ -112,15 +112,15 @@ def keep(
         system_files.folder(folder.parent)
         system_files.folder(folder)
         system_files.write(file, patch.encode())
-        system_files.write(run_patches.file_of(kept, run), json.dumps(stored).encode())
+        system_files.write(run_patches.file_of(store, run), json.dumps(stored).encode())
     except OSError as error:
         raise system_files.not_kept("the patch", file, error) from None
     place: dict[str, Json] = {"run": known.proof, "reached": reached, "patch": patch, "kept": str(file)}
     return {**shared, "steps": list[Json](map(dict, steps)), **place}
 
 
-def known(kept: store.Kept, run: str) -> KnownPatch | None:
-    stored = run_patches.read(kept, run)
+def known(store: log_store.StoreReader, run: str) -> KnownPatch | None:
+    stored = run_patches.read(store, run)
     if stored is None:
         return None
     changes = [Patch(Path(each["file"]), each["before"], each["after"]) for each in stored["files"]]

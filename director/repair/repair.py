@@ -101,7 +101,7 @@ class Repair:
     ) -> None:
         """``allowed`` decides which actions a proof may do; ``say`` reports progress to a person, ``listener`` receives the steps."""
         self._carrier = Runtime.of(here)
-        self._kept = here.kept
+        self._store = here.reader
         self._actions = allowed
         self._say = say
         self._listener = listener
@@ -112,11 +112,11 @@ class Repair:
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
         """Explain why the run failed, and find a fix. Raises UsageError ``not-failed``, and the errors that prevent the file from running."""
-        past, reading = run_index.load_history(self._kept, run)
+        past, reading = run_index.load_history(self._store, run)
         run_index.refuse_trial(past, run)
         self._lines = len(reading.entries)
         self._inputs = past.header.inputs if past.header is not None else {}
-        case = failures.read(run, past, self._kept, loaded)
+        case = failures.read(run, past, self._store, loaded)
         at_once = failure_kinds.classify(case.failure, case.then, None)
         if at_once.kind in ("finding", "workflow"):
             return Outcome(run, case, at_once, None)
@@ -213,7 +213,7 @@ class Repair:
             self._tried.append(f"{fix.what}: {error.message}")
             return None
         repairs = (*before, fix)
-        past = run_index.load_history(self._kept, ended.run)[0]
+        past = run_index.load_history(self._store, ended.run)[0]
         held = ended.status == "paused" and (ended.question or {}).get("reason") == "held"
         if held or ended.status == "passed":
             # At a withheld action `verify` has proved nothing yet.
@@ -229,7 +229,7 @@ class Repair:
         proof: Proof | None = None
         why = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
         if ended.status == "failed" and len(repairs) < MOST_STEPS and all(each.evident for each in repairs):
-            later = failures.read(ended.run, past, self._kept, patched)
+            later = failures.read(ended.run, past, self._store, patched)
             _seen, _copy, found, proof = await self._found(later, patched, repairs)
             why = found.kind
         if proof is None:

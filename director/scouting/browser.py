@@ -89,7 +89,7 @@ class Browser:
 
     async def _open(self) -> Session:
         build = self._build
-        private = build.here.kept.private(build.writer.conversation.id)
+        private = build.here.reader.private(build.writer.conversation.id)
         settings = build.here.settings.model_copy(update={"browser_mode": "shared"})
         self.session = await open_browser.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=settings

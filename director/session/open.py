@@ -12,7 +12,8 @@ from nodes.values import Json
 from runtime import version
 from runtime.log import entries as log_entries
 from runtime.log import session
-from runtime.log.store import owners, store
+from runtime.log.store import owners
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.workspace import session_index
@@ -22,17 +23,17 @@ Purpose = Literal["chat", "build"]
 SessionWriter = LogWriter[session.Session]
 
 
-async def begin(kept: store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> SessionWriter:
+async def begin(store: log_store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> SessionWriter:
     """Begin a session owned by this process. Raises LogError."""
-    writer = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
-    async with store.release_on_error(writer.conversation):
+    writer = LogWriter(await store.create(log_store.new_id()), session.Session(), masker, store.reader)
+    async with log_store.release_on_error(writer.conversation):
         _open(writer, header)
         _claimed(writer)
     return writer
 
 
 async def reopen(
-    kept: store.Store,
+    store: log_store.Store,
     conversation: str,
     masker: masking.Masker,
     *,
@@ -45,11 +46,11 @@ async def reopen(
     Raises UsageError ``not-a-session`` and ``unknown-run``, RunHeld, LogError.
     """
     # Nothing is claimed, and no process is ended, for an id that is not a session.
-    session_index.fold(await kept.read(conversation))
-    owned, entries = await kept.claim(conversation, take_over=take_over)
-    async with store.release_on_error(owned):
+    session_index.fold(await store.read(conversation))
+    owned, entries = await store.claim(conversation, take_over=take_over)
+    async with log_store.release_on_error(owned):
         past = await asyncio.to_thread(session.Session, entries)
-        writer = LogWriter(owned, past, masker, kept.kept)
+        writer = LogWriter(owned, past, masker, store.reader)
         told: dict[str, Json] = {"taken_from": owned.taken_from.as_evidence()} if owned.taken_from is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
@@ -58,7 +59,7 @@ async def reopen(
 
 
 async def fork(
-    kept: store.Store,
+    store: log_store.Store,
     conversation: str,
     masker: masking.Masker,
     line: int | None = None,
@@ -72,7 +73,7 @@ async def fork(
     ``budget``: what it may spend, if that differs from the other's.
     Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
     """
-    reading = await kept.read(conversation)
+    reading = await store.read(conversation)
     past = await asyncio.to_thread(session_index.fold, reading)
     assert past.header is not None
     if line is not None and not 1 <= line <= past.last_seq:
@@ -88,8 +89,8 @@ async def fork(
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
     }
-    writer = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
-    async with store.release_on_error(writer.conversation):
+    writer = LogWriter(await store.create(log_store.new_id()), session.Session(), masker, store.reader)
+    async with log_store.release_on_error(writer.conversation):
         _open(writer, past.header.model_copy(update=update))
         # After a power cut the header must be there, so that a partial log is recognised.
         await writer.barrier()
@@ -99,23 +100,25 @@ async def fork(
     return writer
 
 
-def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> SessionWriter:
-    return LogWriter(store.Unwritten(reading.id, past.epoch), past, masker, kept)
+def look(
+    store: log_store.StoreReader, reading: log_store.Reading, past: session.Session, masker: masking.Masker
+) -> SessionWriter:
+    return LogWriter(log_store.Unwritten(reading.id, past.epoch), past, masker, store)
 
 
-def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
+def find(store: log_store.StoreReader, name: str, purpose: Purpose | None = None) -> str:
     """Return the id of the session that ``name`` means: an id, a unique part of one, or ``last``; of that ``purpose`` if given.
 
     Raises UsageError ``unknown-session``, and ``not-a-session`` for the id of a run.
     """
-    ids = kept.ids()
+    ids = store.ids()
     if name == "last":
-        last = next((each for each in reversed(ids) if _has_begun(kept, each, purpose)), None)
+        last = next((each for each in reversed(ids) if _has_begun(store, each, purpose)), None)
         if last is None:
             builds = purpose == "build"
             raise UsageError(
                 "unknown-session",
-                f"there are no {'builds' if builds else 'sessions'} in {kept.place}",
+                f"there are no {'builds' if builds else 'sessions'} in {store.place}",
                 fix='begin one: `runops build "GOAL" --url URL`' if builds else "begin one: `runops chat`",
             )
         return last
@@ -124,7 +127,7 @@ def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
         each for each in ids if wanted and (each.startswith(wanted) or each.endswith(wanted))
     ]
     if len(found) == 1:
-        session_index.fold(kept.read(found[0]))
+        session_index.fold(store.read(found[0]))
         return found[0]
     what = f"no session is called {name!r}"
     if found:
@@ -132,11 +135,11 @@ def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
     raise UsageError("unknown-session", what, fix="`runops runs --sessions` lists the sessions")
 
 
-def _has_begun(kept: store.Kept, conversation: str, purpose: Purpose | None) -> bool:
+def _has_begun(store: log_store.StoreReader, conversation: str, purpose: Purpose | None) -> bool:
     try:
-        if session_index.kind(kept, conversation) != "session":
+        if session_index.kind(store, conversation) != "session":
             return False
-        header = session_index.fold(kept.read(conversation)).header
+        header = session_index.fold(store.read(conversation)).header
     except UsageError:
         return False
     return purpose is None or (header is not None and header.purpose == purpose)

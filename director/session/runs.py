@@ -13,7 +13,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.log import entries, history
 from runtime.log import session as log_session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.messages.messages import Usage
 from runtime.models import budgets
@@ -38,9 +38,9 @@ class Runs:
     """
 
     def __init__(
-        self, writer: LogWriter[log_session.Session], kept: store.Kept, listener: Listener, price: Price
+        self, writer: LogWriter[log_session.Session], store: log_store.StoreReader, listener: Listener, price: Price
     ) -> None:
-        self._writer, self._kept, self._listener, self._price = writer, kept, listener, price
+        self._writer, self._store, self._listener, self._price = writer, store, listener, price
 
     async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
         """Start a run for the tool's ``call``, and await its end. Raises RunOpsError if it cannot start; its spending is logged in any case."""
@@ -90,7 +90,7 @@ class Runs:
 
     def past(self, run: str) -> history.History | None:
         with contextlib.suppress(UsageError, LogError):
-            return run_index.load_history(self._kept, run)[0]
+            return run_index.load_history(self._store, run)[0]
         return None
 
     def spent(self, past: history.History, before: entries.Ran = NOTHING) -> entries.Ran | None:

@@ -26,7 +26,7 @@ from runtime.display.text import value_text
 from runtime.language import workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import Texts, value_of
 from runtime.models import budgets
 from runtime.observation import page_text
@@ -40,8 +40,8 @@ _TURN = re.compile(r"\[[^\]]*\]")
 
 
 class View:
-    def __init__(self, kept: store.Kept, reading: store.Reading) -> None:
-        self._kept, self.reading = kept, reading
+    def __init__(self, store: log_store.StoreReader, reading: log_store.Reading) -> None:
+        self._store, self.reading = store, reading
         self.past = history.History(reading.entries)
         if self.past.header is None:
             raise UsageError(
@@ -52,11 +52,11 @@ class View:
 
     @functools.cached_property
     def report(self) -> RunReport:
-        return of_run.run_report(self.past, self.reading, self._kept, brief=True, placed=True)
+        return of_run.run_report(self.past, self.reading, self._store, brief=True, placed=True)
 
     @functools.cached_property
     def loaded(self) -> workflow.Loaded:
-        return workflow_source.stored(self.header, self._kept)
+        return workflow_source.stored(self.header, self._store)
 
     @functools.cached_property
     def layout(self) -> layout.Layout:
@@ -99,9 +99,9 @@ class View:
 class RunSubject(Subject):
     """Always rendered from the current log; a finished run is read once."""
 
-    def __init__(self, kept: store.Kept, run: str) -> None:
+    def __init__(self, store: log_store.StoreReader, run: str) -> None:
         self.run = run
-        self._kept = kept
+        self._store = store
         self._stamp: list[tuple[int, int]] = []
         self._view = self._look()
 
@@ -115,12 +115,12 @@ class RunSubject(Subject):
 
     def _look(self) -> View:
         self._stamp = self._stamped()
-        return View(self._kept, self._kept.read(self.run))
+        return View(self._store, self._store.read(self.run))
 
     def _stamped(self) -> list[tuple[int, int]]:
         """Return modification time and size of the log; empty if it is in no file."""
         try:
-            found = [each.stat() for each in self._kept.stands_in(self.run, ())]
+            found = [each.stat() for each in self._store.stands_in(self.run, ())]
         except FileNotFoundError:
             return []
         return [(each.st_mtime_ns, each.st_size) for each in found]
@@ -180,7 +180,7 @@ class RunSubject(Subject):
         return {**inputs, **secrets, **kept, **values}
 
     def _value(self, entry: entries.Result | entries.Scope) -> Json:
-        return _of_blob(self._kept, entry.blob.sha256) if entry.blob is not None else entry.value
+        return _of_blob(self._store, entry.blob.sha256) if entry.blob is not None else entry.value
 
     @override
     def description(self) -> str:
@@ -235,9 +235,9 @@ class RunSubject(Subject):
             if isinstance(entry, entries.Result) and entry.error is not None:
                 return json.dumps(entry.error, ensure_ascii=False, indent=1)
             if isinstance(entry, entries.Call | entries.Result | entries.Scope):
-                return state_paths.as_text(value_of(entry, self._kept))
+                return state_paths.as_text(value_of(entry, self._store))
             return None
-        return state_paths.of_entries(logged, path, Texts(self._kept))
+        return state_paths.of_entries(logged, path, Texts(self._store))
 
     @override
     def items(self) -> Sequence[window.WindowItem]:
@@ -278,8 +278,8 @@ def _summary(now: View) -> Iterator[str]:
 
 
 @functools.lru_cache(64)
-def _of_blob(kept: store.Kept, sha256: str) -> Json:
-    return json.loads(kept.blob(sha256))
+def _of_blob(store: log_store.StoreReader, sha256: str) -> Json:
+    return json.loads(store.blob(sha256))
 
 
 def _theirs(path: str) -> list[str]:

@@ -20,7 +20,7 @@ from runtime.language import writer as language_writer
 from runtime.language.writer import Comment
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history, threads
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import Texts, value_of
 from runtime.observation import page_text
 from runtime.recovery import workflow_source
@@ -34,13 +34,13 @@ SHORTEST = 4  # length of an input that is searched for in them: shorter ones oc
 HANDED_ON = ("description", "when", "on_error")  # fields of the agent that its group keeps
 
 
-def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> str:
+def as_nodes(run: str, past: history.History, store: log_store.StoreReader, path: str) -> str:
     """Return the workflow file of the step at ``path``, with a group of the actions of the agent's last attempt in place of the agent.
 
     Failed actions are left out; those that changed nothing become comments. Raises UsageError ``not-an-agent``.
     """
     assert past.header is not None, "a run that began has a header"
-    found = workflow_source.stored(past.header, kept).find(path)
+    found = workflow_source.stored(past.header, store).find(path)
     attempts = past.attempts.get(path)
     agents = [each for each, tries in past.attempts.items() if tries[0].call.node == log_attempts.AGENT]
     if found is None or not isinstance(found.node, Agent) or not attempts:
@@ -52,7 +52,7 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
     # The last attempt with work of a model: one that was never begun did nothing.
     attempt = attempts[-1]
     thread = past.thread(entries.thread_of(attempt.call))
-    actions = _Actions(found, past.header.inputs if not found.user else {}, kept)
+    actions = _Actions(found, past.header.inputs if not found.user else {}, store)
     for each in thread.said:
         if isinstance(each, threads.Exchange):
             for asked in each.answer.calls or ():
@@ -77,7 +77,7 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
 
 
 class _Actions:
-    def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
+    def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], store: log_store.StoreReader) -> None:
         """Take the ``inputs`` that the step's file may read."""
         texts = sorted(
             ((each, name) for name, each in inputs.items() if isinstance(each, str)), key=lambda pair: -len(pair[0])
@@ -87,7 +87,7 @@ class _Actions:
         self._texts = {
             each: name for each, name in texts if len(each) >= SHORTEST and "://" not in each and each == each.strip()
         }
-        self._kept = kept
+        self._store = store
         self._ids = set(found.file.index)
         self._nodes: list[dict[str, Json]] = []
         self._shown: list[Json] = []
@@ -99,15 +99,15 @@ class _Actions:
             return
         if call.node == "agent":
             if call.action == "read":
-                self._reading(value_of(result, self._kept))
+                self._reading(value_of(result, self._store))
             return
-        args: Any = value_of(call, self._kept)
+        args: Any = value_of(call, self._store)
         fields: dict[str, Json] = args or {}
         values = {key: self._value(fields[key], key) for key in sorted(fields, key=lambda key: key != "action")}
         node: dict[str, Json] = {"id": self._id(str(call.action), fields.get("target")), "type": call.node, **values}
         if call.action in ("click", "press", "dialog") and call.effect != "effect":
             node["effect"] = call.effect
-        reported = Texts(self._kept).text_of(done.told) if done.told is not None else ""
+        reported = Texts(self._store).text_of(done.told) if done.told is not None else ""
         opened = page_text.opened_in(reported)
         if call.action in ("click", "press") and reported.endswith(NOTHING_CHANGED) and not opened:
             shown = language_writer.text({"nodes": [node]}).strip().partition("\n")[2]
@@ -165,7 +165,7 @@ class _Actions:
             self._verified(rules)
         if agent.get("confirm") is not None:
             self._confirmed({name: agent[name] for name in ("confirm", "after_crash") if agent.get(name) is not None})
-        value = value_of(attempt.result, self._kept) if attempt.result is not None else None
+        value = value_of(attempt.result, self._store) if attempt.result is not None else None
         used = {self._read[each] for each in _texts(value) if each in self._read}
         nodes = [each for each in self._shown if not _is_read(each) or each["id"] in used]
         if all(isinstance(each, Comment) for each in nodes):

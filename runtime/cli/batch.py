@@ -110,7 +110,7 @@ class Batch:
 
     def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
         prepared = self._prepared[outcome.file]
-        run = self._current = foreground_run.Run(choose(quiet=self.quiet), self.here.kept)
+        run = self._current = foreground_run.Run(choose(quiet=self.quiet), self.here.reader)
         outcome.begin()
         self._note_report()
         try:

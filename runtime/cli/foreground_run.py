@@ -18,7 +18,8 @@ from runtime.display import costs, escapes, facts
 from runtime.display.display import Display, choose
 from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
-from runtime.log.store import owners, store
+from runtime.log.store import owners
+from runtime.log.store import store as log_store
 from runtime.report import endings
 from runtime.runs import answers, patches, runtime
 from runtime.runs.runtime import Runtime
@@ -31,10 +32,10 @@ REPAIRABLE = frozenset(
 
 
 class Run:
-    def __init__(self, display: Display, kept: store.Kept, again: str | None = None) -> None:
-        """``kept`` keeps the run; ``again`` is the command to repeat one that cannot be resumed."""
+    def __init__(self, display: Display, store: log_store.StoreReader, again: str | None = None) -> None:
+        """``store`` keeps the run; ``again`` is the command to repeat one that cannot be resumed."""
         self.display = display
-        self._kept = kept
+        self._store = store
         self._again = again
         self.id: str | None = None  # known once the run's log is open
         self.ended: events.RunEnded | None = None  # the run's outcome, once it has reported one
@@ -70,7 +71,7 @@ class Run:
         with contextlib.suppress(Exception):
             self.display.end()
         if self.id is not None:
-            foreground.end_browser(self._kept.private(self.id))
+            foreground.end_browser(self._store.private(self.id))
 
     def leave(self, number: int, _frame: FrameType | None) -> None:
         """Exit, with the next command to type. Handles signals before and after the run."""
@@ -97,7 +98,7 @@ class Run:
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
-            console.say(closing(ended, self._again, waits=patches.waits(self._kept, ended.run)))
+            console.say(closing(ended, self._again, waits=patches.waits(self._store, ended.run)))
 
 
 def carry_out(
@@ -113,7 +114,7 @@ def carry_out(
     ``trial`` is the command line of a trial: its output is printed as JSON, and it cannot be resumed.
     """
     silence()
-    run = Run(choose(quiet=quiet), here.kept, trial)
+    run = Run(choose(quiet=quiet), here.reader, trial)
 
     with signals.handled_by(run.leave):
         with (

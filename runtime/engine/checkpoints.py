@@ -19,7 +19,7 @@ from nodes.errors import SiteError
 from runtime.browser import port
 from runtime.engine import skipped_steps
 from runtime.log import entries
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.system import files
 from runtime.system.crash_points import CrashPoint, crash_point
@@ -29,10 +29,10 @@ class Unusable(Exception):
     """The file of a checkpoint differs from what was written; the message says in what way."""
 
 
-def content(checkpoint: entries.Checkpoint, kept: store.Kept, run: str) -> bytes:
+def content(checkpoint: entries.Checkpoint, store: log_store.StoreReader, run: str) -> bytes:
     """Return the content of the checkpoint's file. Raises Unusable."""
     try:
-        data = kept.get_file(run, checkpoint.file, private=True)
+        data = store.get_file(run, checkpoint.file, private=True)
     except FileNotFoundError:
         raise Unusable("is missing") from None
     except OSError as error:
@@ -96,7 +96,7 @@ class Checkpoints:
         self._writer.checkpoint(name, captured.urls, after, kept.sha256, verified.as_json())
         # After a power cut the log may end before this entry, so the last checkpoint that is known to be synced keeps its file.
         if before is not None and before.seq <= self._writer.synced:
-            for file in self._writer.kept.file_names(conversation.id, private=True):
+            for file in self._writer.store.file_names(conversation.id, private=True):
                 if file.startswith("checkpoint-") and file not in (name, before.file):
                     # A file that stays does no harm.
                     with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json, sound, sound_json
 from runtime.log import entries
 from runtime.log import history as history_module
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.threads import Fold
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
@@ -36,8 +36,8 @@ AUTHORED = _NAMES | _PATHS
 class Texts:
     """Reads texts and values of entries, from their blobs if they are stored there. Raises LogError ``blob-missing``."""
 
-    def __init__(self, kept: store.Kept) -> None:
-        self.kept = kept
+    def __init__(self, store: log_store.StoreReader) -> None:
+        self.store = store
 
     def text_of(self, entry: entries.Said) -> str:
         return self._text(entry.text, entry.blob)
@@ -46,10 +46,10 @@ class Texts:
         return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
 
     def _text(self, text: str | None, blob: entries.Blob | None) -> str:
-        return str(json.loads(self.kept.blob(blob.sha256))) if blob is not None else text or ""
+        return str(json.loads(self.store.blob(blob.sha256))) if blob is not None else text or ""
 
     def value_of(self, entry: entries.Result | entries.Scope | entries.Call | entries.Version) -> Json:
-        return value_of(entry, self.kept)
+        return value_of(entry, self.store)
 
 
 Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, covariant=True)
@@ -58,13 +58,13 @@ Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, cov
 class LogWriter(Texts, Generic[Folded_co]):
     def __init__(
         self,
-        conversation: store.Conversation,
+        conversation: log_store.Conversation,
         history: Folded_co,
         masker: masking.Masker,
-        kept: store.Kept,
+        store: log_store.StoreReader,
     ) -> None:
-        """``history`` is the fold of the conversation so far; ``kept`` has its large values."""
-        super().__init__(kept)
+        """``history`` is the fold of the conversation so far; ``store`` has its large values."""
+        super().__init__(store)
         self.conversation = conversation
         self._history = history
         self.masker = masker
@@ -182,7 +182,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         """Copy an entry of another conversation, with its large values. Raises LogError ``blob-missing``."""
         for blob in _blobs_of(entry):
             if blob.sha256 not in self.blobs:
-                self._blob(self.kept.blob(blob.sha256), blob.path)
+                self._blob(self.store.blob(blob.sha256), blob.path)
         written = self._append(entry)
         crash_point(CrashPoint.COPIED)
         return written
@@ -203,7 +203,7 @@ class LogWriter(Texts, Generic[Folded_co]):
     def files(self) -> list[Path]:
         kept = self.artifacts
         return [
-            *self.kept.stands_in(self.conversation.id, sorted(self.blobs)),
+            *self.store.stands_in(self.conversation.id, sorted(self.blobs)),
             *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
         ]
 
@@ -212,8 +212,8 @@ class LogWriter(Texts, Generic[Folded_co]):
 
         A secret that equals an ordinary word is no leak where the author wrote that word: in the workflow's text, in names, keys and step paths.
         """
-        log, *blobs = self.kept.stands_in(self.conversation.id, sorted(self.blobs)) or [None]
-        texts = self.kept.stands_in(self.conversation.id, sorted(self._workflow_texts))[1:]
+        log, *blobs = self.store.stands_in(self.conversation.id, sorted(self.blobs)) or [None]
+        texts = self.store.stands_in(self.conversation.id, sorted(self._workflow_texts))[1:]
 
         def leaks(file: Path) -> bool:
             if self.masker.but_words.files_with_secrets([file]):
@@ -232,7 +232,7 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     @property
     def artifacts(self) -> Path:
-        return self.kept.files(self.conversation.id)
+        return self.store.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> entries.Blob:
         """Keep the text of a workflow file as a blob. An ordinary word in it is no secret, though a secret equals it."""
@@ -292,9 +292,11 @@ def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
     return [each for each in named if each is not None]
 
 
-def value_of(entry: entries.Result | entries.Scope | entries.Call | entries.Version, kept: store.Kept) -> Json:
+def value_of(
+    entry: entries.Result | entries.Scope | entries.Call | entries.Version, store: log_store.StoreReader
+) -> Json:
     if entry.blob is not None:
-        return json.loads(kept.blob(entry.blob.sha256))
+        return json.loads(store.blob(entry.blob.sha256))
     return entry.args if isinstance(entry, entries.Call) else entry.value
 
 

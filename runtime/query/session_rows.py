@@ -10,7 +10,8 @@ from nodes.errors import LogError
 from nodes.values import Json
 from runtime.log import entries, ledger
 from runtime.log import session as log_session
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import value_of
 from runtime.query import views
 from runtime.workspace import session_index
@@ -47,7 +48,7 @@ def _session(summary: session_index.SessionSummary, past: log_session.Session) -
     }
 
 
-def _costs(session: str, reading: store.Reading, past: log_session.Session) -> Iterator[dict[str, Json]]:
+def _costs(session: str, reading: log_store.Reading, past: log_session.Session) -> Iterator[dict[str, Json]]:
     tries = {
         each.seq: each.data["try"]
         for each in reading.entries
@@ -61,7 +62,7 @@ def _costs(session: str, reading: store.Reading, past: log_session.Session) -> I
         yield views.cost(session, row, {"call": call, "attempt": attempt, "tried": tries.get(row.line)})
 
 
-def _version(session: str, version: entries.Version, files: store.Kept) -> dict[str, Json]:
+def _version(session: str, version: entries.Version, files: log_store.StoreReader) -> dict[str, Json]:
     return {
         "conversation": session,
         "number": version.number,
@@ -73,7 +74,7 @@ def _version(session: str, version: entries.Version, files: store.Kept) -> dict[
     }
 
 
-def _value(version: entries.Version, files: store.Kept) -> str | None:
+def _value(version: entries.Version, files: log_store.StoreReader) -> str | None:
     if version.cleared:
         return None
     try:

@@ -222,7 +222,7 @@ async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entri
 
 async def _content(run: RunState, checkpoint: entries.Checkpoint) -> bytes:
     writer = run.writer
-    return await asyncio.to_thread(checkpoints.content, checkpoint, writer.kept, writer.conversation.id)
+    return await asyncio.to_thread(checkpoints.content, checkpoint, writer.store, writer.conversation.id)
 
 
 async def _in_state_of(

@@ -10,7 +10,7 @@ from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.recovery import compatibility
 from runtime.secrets import sources
@@ -131,18 +131,18 @@ def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool
     except (RunOpsError, OSError):
         if take:
             raise
-    return WorkflowSource(run, stored(header, given.kept), present, header, given.secrets, take=take)
+    return WorkflowSource(run, stored(header, given.reader), present, header, given.secrets, take=take)
 
 
 def text_for(run: str, header: entries.RunHeader, given: host.Host, present: workflow.Loaded) -> WorkflowSource:
     """Return the text for a copy of a run with this header: ``present``, from any source. Raises the errors of ``prepare.prepare``."""
-    return WorkflowSource(run, stored(header, given.kept), present, header, given.secrets, take=True)
+    return WorkflowSource(run, stored(header, given.reader), present, header, given.secrets, take=True)
 
 
-def stored(header: entries.RunHeader, kept: store.Kept) -> workflow.Loaded:
+def stored(header: entries.RunHeader, store: log_store.StoreReader) -> workflow.Loaded:
     """Return the stored workflow of a run with this header, and the files that it uses. Raises WorkflowInvalid, LogError ``blob-missing``."""
-    texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}
-    text = kept.blob(header.text.sha256).decode()
+    texts = {path: store.blob(blob.sha256).decode() for path, blob in header.callees.items()}
+    text = store.blob(header.text.sha256).decode()
     return reader.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
 
 

@@ -13,7 +13,8 @@ from runtime.display.text import cut, one_line, value_text
 from runtime.log import attempts as log_attempts
 from runtime.log import entries as log_entries
 from runtime.log import history
-from runtime.log.store import integrity, store
+from runtime.log.store import integrity
+from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
 from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, Status, StepReport
@@ -31,14 +32,14 @@ LATER = "open here: a later attempt of the step waited for the answer"
 @integrity.uncollected()
 def run_report(
     past: history.History,
-    reading: store.Reading,
-    kept: store.Kept,
+    reading: log_store.Reading,
+    store: log_store.StoreReader,
     *,
     at: str | None = None,
     brief: bool = False,
     placed: bool = False,
 ) -> RunReport:
-    """Build the report of a run from ``past``, the fold of ``reading``; ``kept`` supplies large values.
+    """Build the report of a run from ``past``, the fold of ``reading``; ``store`` supplies large values.
 
     With ``at`` it has only the step at that path and everything below it. A brief report has no values and threads, and omits successful
     iterations of loops. With ``at`` it has the values of that step, and all iterations. ``placed``: read the workflow, and add the place of
@@ -49,7 +50,7 @@ def run_report(
     state = run_index.state_of(past, held=reading.held)
     steps = _steps(past, state)
     top = [each for each in steps.values() if each.parent is None] if at is None else [_step_at(steps, at, run)]
-    content = None if brief and at is None else _Content(reading.entries, past, kept)
+    content = None if brief and at is None else _Content(reading.entries, past, store)
     ending = past.ending.data if past.ending is not None else {}
     question = run_index.question_of(past, run)
     spent = past.ledger.totals_by_step()
@@ -68,7 +69,7 @@ def run_report(
             "open": [attempt.call.path for attempt in past.open_calls()],
             "error": ending.get("error"),
             "path": ending.get("path"),
-            "place": _place(header, question.path if question is not None else ending.get("path"), kept)
+            "place": _place(header, question.path if question is not None else ending.get("path"), store)
             if placed
             else None,
             "tolerated": ending.get("tolerated") or 0,
@@ -86,13 +87,13 @@ def statuses(past: history.History, *, held: bool) -> dict[str, Status]:
     return {path: step.status for path, step in _steps(past, run_index.state_of(past, held=held)).items()}
 
 
-def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) -> str | None:
+def _place(header: log_entries.RunHeader, path: str | None, store: log_store.StoreReader) -> str | None:
     if path is None:
         return None
     from runtime.recovery import workflow_source  # loads all node types
 
     try:
-        return workflow_source.stored(header, kept).place(path)
+        return workflow_source.stored(header, store).place(path)
     except RunOpsError:
         return None
 
@@ -239,8 +240,10 @@ def _outcome(result: log_entries.Result | None) -> dict[str, Json]:
 class _Content(Texts):
     """Reads values from their blobs, and the threads with models by the call that opened each."""
 
-    def __init__(self, entries: Iterable[log_entries.AnyEntry], past: history.History, kept: store.Kept) -> None:
-        super().__init__(kept)
+    def __init__(
+        self, entries: Iterable[log_entries.AnyEntry], past: history.History, store: log_store.StoreReader
+    ) -> None:
+        super().__init__(store)
         self._said: dict[str, list[log_entries.AnyEntry]] = {}
         self._closed_later = {row.line for row in past.ledger.rows if row.status != "open"}
         self._results: dict[str, log_entries.Result] = {}  # the outcomes of calls made by models

@@ -9,7 +9,7 @@ from nodes.errors import LogError, UsageError
 from nodes.values import Json
 from runtime.log import entries
 from runtime.log import session as log_session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
 from runtime.report import said
 from runtime.report.models import AskedReport, BuildReport, SessionReport, VersionReport
@@ -21,7 +21,7 @@ FINISH = "finish"  # the tool that ends a build
 
 def session_report(
     past: log_session.Session,
-    reading: store.Reading,
+    reading: log_store.Reading,
     texts: Texts,
     *,
     at: str | None = None,
@@ -36,7 +36,7 @@ def session_report(
 
 
 class _Builder:
-    def __init__(self, past: log_session.Session, reading: store.Reading, texts: Texts, *, brief: bool) -> None:
+    def __init__(self, past: log_session.Session, reading: log_store.Reading, texts: Texts, *, brief: bool) -> None:
         self._past, self._reading, self._texts, self._brief = past, reading, texts, brief
 
     def report(self, at: str | None) -> SessionReport:

@@ -115,7 +115,7 @@ def masker_of(past: history.History, source: sources.SecretSource) -> masking.Ma
 
 
 async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> LogWriter:
-    past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
+    past, _reading = await asyncio.to_thread(run_index.load_history, given.reader, run)
     masker = masker_of(past, given.secrets)
     for name, value in answers.items():
         if masker.json(value) != value:

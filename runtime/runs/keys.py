@@ -41,7 +41,7 @@ async def begin_or_resume(
         if error.code != "run-exists":
             raise
     run_id = await given.store.keyed(key)
-    past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run_id)
+    past, _reading = await asyncio.to_thread(run_index.load_history, given.reader, run_id)
     _refuse_other(past, run_id, prepared, key)
     return await start.resume_run(run_id, given, listener, allow_changed=allow_changed, options=options)
 

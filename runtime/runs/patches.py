@@ -6,27 +6,27 @@ import json
 from pathlib import Path
 
 from nodes.values import Json
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.system import regular_files
 
 VERSION = 1
 
 
-def file_of(kept: store.Kept, run: str) -> Path:
-    return kept.files(run) / f"{run}.patch.json"
+def file_of(store: log_store.StoreReader, run: str) -> Path:
+    return store.files(run) / f"{run}.patch.json"
 
 
-def read(kept: store.Kept, run: str) -> dict[str, Json] | None:
+def read(store: log_store.StoreReader, run: str) -> dict[str, Json] | None:
     try:
-        patch: dict[str, Json] = json.loads(regular_files.read(file_of(kept, run)))
+        patch: dict[str, Json] = json.loads(regular_files.read(file_of(store, run)))
     except (OSError, ValueError):
         return None
     return patch if patch.get("version") == VERSION else None
 
 
-def waits(kept: store.Kept, run: str) -> bool:
+def waits(store: log_store.StoreReader, run: str) -> bool:
     """True if the run has a patch that can be applied and is not applied yet."""
-    patch = read(kept, run)
+    patch = read(store, run)
     try:
         return patch is not None and any(
             regular_files.read(Path(each["file"])) == each["before"].encode() for each in patch["files"]

@@ -16,7 +16,8 @@ from runtime.browser import shared
 from runtime.browser.options import Mode
 from runtime.language import prepare, reader, workflow
 from runtime.log import entries
-from runtime.log.store import owners, store
+from runtime.log.store import owners
+from runtime.log.store import store as log_store
 from runtime.runs import answers, keys
 from runtime.runs import start as start_run
 from runtime.secrets import sources
@@ -114,7 +115,7 @@ class Runtime:
     def __init__(
         self,
         *,
-        store: store.Store | None = None,
+        store: log_store.Store | None = None,
         settings: settings.Settings | None = None,
         secrets: sources.SecretSource | Mapping[str, str] | None = None,
         usual_mode: Mode = "shared",
@@ -232,7 +233,7 @@ class Runtime:
 
         Raises UsageError where it asks nothing, or for an answer that is missing, unknown or does not fit its question.
         """
-        past, _reading = await asyncio.to_thread(run_index.load_history, self._host.kept, run_id)
+        past, _reading = await asyncio.to_thread(run_index.load_history, self._host.reader, run_id)
         known, missing = answers.read_all(answers.asked(past, run_id), given)
         if missing:
             raise answers.missing(run_id, missing, answers.asked(past, run_id))
@@ -276,8 +277,8 @@ class Runtime:
         entries. Raises UsageError ``unknown-run``.
         """
         # Raise at once, not with the first entry: a service can still answer with an error.
-        if not self._host.kept.has(run_id):
-            raise store.unknown(self._host.kept, run_id)
+        if not self._host.reader.has(run_id):
+            raise log_store.unknown(self._host.reader, run_id)
         return self._entries(run_id, after)
 
     async def _entries(self, run_id: str, after: int) -> Entries:

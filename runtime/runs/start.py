@@ -17,7 +17,7 @@ from runtime.engine import rendering, run_state
 from runtime.engine.run_state import RunState
 from runtime.language import prepare, reader, workflow
 from runtime.log import history
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter, value_of
 from runtime.recovery import copies, resume, workflow_source
 from runtime.runs import model_plan, run
@@ -106,10 +106,10 @@ async def begin(
     functions.check(loaded, given.settings.python_modules)
     models = model_plan.plan(loaded, given, allowance=options.allowance)
     part = options.part
-    conversation = await (given.store.create(store.new_id()) if key is None else _of_key(given.store, key))
-    async with store.release_on_error(conversation):
+    conversation = await (given.store.create(log_store.new_id()) if key is None else _of_key(given.store, key))
+    async with log_store.release_on_error(conversation):
         masker = masking.Masker({**known, **models.masked})
-        writer = LogWriter(conversation, history.History(), masker, given.kept)
+        writer = LogWriter(conversation, history.History(), masker, given.reader)
         trial = part.header if part is not None else None
         run.write_header(
             writer, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
@@ -118,12 +118,12 @@ async def begin(
     return await opened.begin() if part is None else await opened.drive(part.run(opened.engine))
 
 
-async def _of_key(kept: store.Store, key: str) -> store.Conversation:
+async def _of_key(store: log_store.Store, key: str) -> log_store.Conversation:
     while True:
-        run_id = await kept.keyed(key)
-        conversation = await kept.create(run_id)
-        async with store.release_on_error(conversation):
-            if await kept.keyed(key) == run_id:
+        run_id = await store.keyed(key)
+        conversation = await store.create(run_id)
+        async with log_store.release_on_error(conversation):
+            if await store.keyed(key) == run_id:
                 return conversation
         # `runops prune` deleted the key before the run existed. The key has another id now.
         await tasks.to_the_end(conversation.aclose())
@@ -140,7 +140,7 @@ async def _open(
     resumed: bool = False,
 ) -> run.Run:
     loaded, inputs, known = text.loaded, text.inputs, text.secrets
-    private = await asyncio.to_thread(given.kept.private, writer.conversation.id)
+    private = await asyncio.to_thread(given.reader.private, writer.conversation.id)
     opened = run.Run(
         loaded,
         writer,
@@ -182,8 +182,8 @@ async def resume_run(
 
     Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where finished steps do not fit the current file.
     """
-    kept = given.kept
-    past, reading = await asyncio.to_thread(run_index.load_history, kept, run_id)
+    store = given.reader
+    past, reading = await asyncio.to_thread(run_index.load_history, store, run_id)
     if past.status != "passed":
         # Also one that waits: an answer would have no effect, as it cannot continue.
         run_index.refuse_trial(past, run_id)
@@ -206,7 +206,7 @@ async def resume_run(
 
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
-    models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(kept.private, run_id))
+    models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(store.private, run_id))
     masker = masking.Masker({**text.secrets, **models.masked})
     try:
         writer = await run_index.claim(
@@ -236,7 +236,7 @@ async def _reopened(
     models: model_plan.Plan,
     options: Options,
 ) -> run.Run:
-    async with store.release_on_error(writer.conversation):
+    async with log_store.release_on_error(writer.conversation):
         text.take(writer)
         return await _open(text, writer, given, listener, models, options, resumed=True)
 
@@ -262,7 +262,7 @@ async def resume_copy(
 
     Raises LogError, and UsageError ``node-changed`` where finished steps do not fit ``loaded``.
     """
-    past, reading = await asyncio.to_thread(run_index.load_history, given.kept, run_id)
+    past, reading = await asyncio.to_thread(run_index.load_history, given.reader, run_id)
     assert past.header is not None
     functions.check(loaded, given.settings.python_modules)
     text = workflow_source.text_for(run_id, past.header, given, loaded)
@@ -305,7 +305,7 @@ def _already_over(
         return None
     if ending.status == "passed":
         root = past.scopes[""].committed
-        output = value_of(root, given.kept) if root is not None else None
+        output = value_of(root, given.reader) if root is not None else None
         return run.ended(past, run_id, "passed", 0, output=output, tolerated=int(ending.data.get("tolerated") or 0))
     question = run_index.question_of(past, run_id)
     by_step = from_step is not None and run_index.answered_by_step(past)

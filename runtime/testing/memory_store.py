@@ -14,7 +14,8 @@ from typing_extensions import override
 
 from nodes.errors import LogError
 from runtime.log import entries as log_entries
-from runtime.log.store import owners, store
+from runtime.log.store import owners
+from runtime.log.store import store as log_store
 from runtime.system import files, tasks
 
 
@@ -36,7 +37,7 @@ class _Conversation:
         return [log_entries.decode(line) for line in self.lines]
 
 
-class Memory(store.Kept):
+class Memory(log_store.StoreReader):
     def __init__(self, folder: Path, lease: float | None, clock: Callable[[], float]) -> None:
         self.home = folder
         self.lease = lease
@@ -63,10 +64,10 @@ class Memory(store.Kept):
             return self.is_held(self.existing(conversation))
 
     @override
-    def read(self, conversation: str, after: int = 0) -> store.Reading:
+    def read(self, conversation: str, after: int = 0) -> log_store.Reading:
         with self.lock:
             kept = self.existing(conversation)
-            return store.Reading(conversation, kept.entries()[after:], 0, self.is_held(kept))
+            return log_store.Reading(conversation, kept.entries()[after:], 0, self.is_held(kept))
 
     @override
     def first(self, conversation: str) -> log_entries.AnyEntry | None:
@@ -100,14 +101,14 @@ class Memory(store.Kept):
     def existing(self, conversation: str) -> _Conversation:
         kept = self.conversations.get(conversation)
         if kept is None:
-            raise store.unknown(self, conversation)
+            raise log_store.unknown(self, conversation)
         return kept
 
     def is_held(self, kept: _Conversation) -> bool:
         return kept.held and (self.lease is None or self._clock() < kept.until)
 
 
-class MemoryStore(store.Store):
+class MemoryStore(log_store.Store):
     """Conversations and blobs in the memory of this process; they end with it. Private files and files of runs are in a folder.
 
     Each claim has a higher epoch than the one before. From then on every write of the earlier owner raises Replaced. An owner whose lease
@@ -132,11 +133,11 @@ class MemoryStore(store.Store):
 
     @property
     @override
-    def kept(self) -> Memory:
+    def reader(self) -> Memory:
         return self.memory
 
     @override
-    async def create(self, conversation: str) -> store.Conversation:
+    async def create(self, conversation: str) -> log_store.Conversation:
         await self.late()
         with self.memory.lock:
             kept = self.memory.conversations.setdefault(conversation, _Conversation())
@@ -152,7 +153,7 @@ class MemoryStore(store.Store):
     @override
     async def claim(
         self, conversation: str, *, take_over: bool = False
-    ) -> tuple[store.Conversation, list[log_entries.AnyEntry]]:
+    ) -> tuple[log_store.Conversation, list[log_entries.AnyEntry]]:
         await self.late()
         with self.memory.lock:
             kept = self.memory.existing(conversation)
@@ -176,14 +177,14 @@ class MemoryStore(store.Store):
         return _Owned(self, conversation, kept, before)
 
     @override
-    async def read(self, conversation: str, after: int = 0) -> store.Reading:
+    async def read(self, conversation: str, after: int = 0) -> log_store.Reading:
         await self.late()
         return self.memory.read(conversation, after)
 
     @override
     async def summaries(
-        self, before: str | None = None, limit: int | None = None, state: store.State | None = None
-    ) -> list[store.Summary]:
+        self, before: str | None = None, limit: int | None = None, state: log_store.State | None = None
+    ) -> list[log_store.Summary]:
         await self.late()
         return self.memory.summaries(before, limit, state)
 
@@ -191,7 +192,7 @@ class MemoryStore(store.Store):
     async def keyed(self, key: str) -> str:
         await self.late()
         with self.memory.lock:
-            return self.memory.keys.setdefault(key, store.new_id())
+            return self.memory.keys.setdefault(key, log_store.new_id())
 
     def lose(self, conversation: str) -> None:
         """Act like the end of the owner's process: the conversation is free. A hostile store loses everything that no barrier covered."""
@@ -203,7 +204,7 @@ class MemoryStore(store.Store):
             await tasks.to_the_end(asyncio.sleep(self._delay))
 
 
-class _Owned(store.Conversation):
+class _Owned(log_store.Conversation):
     def __init__(
         self, owner: MemoryStore, conversation: str, kept: _Conversation, taken_from: owners.Holder | None
     ) -> None:
@@ -239,12 +240,12 @@ class _Owned(store.Conversation):
             self._write()
 
     @override
-    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> log_store.File:
         await self._store.late()
         with self._fenced():
             path = self._memory.file(self.id, name, private=private)
         size, sha256 = await files.keep(path, data)
-        return store.File(path.name, str(path), size, sha256)
+        return log_store.File(path.name, str(path), size, sha256)
 
     @override
     async def drop_file(self, name: str, *, private: bool = False) -> None:

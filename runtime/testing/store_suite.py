@@ -16,7 +16,7 @@ import pytest
 from nodes.errors import LogError, Replaced, RunHeld, UsageError
 from runtime.log import entries as log_entries
 from runtime.log.store import owners as store_owners
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 
 MANY = 6
 
@@ -26,7 +26,7 @@ def note(number: int = 0) -> log_entries.Note:
     return log_entries.Note(name="restored", data={"mode": "attached", "number": number})
 
 
-async def claimed(conversation: store.Conversation) -> log_entries.AnyEntry:
+async def claimed(conversation: log_store.Conversation) -> log_entries.AnyEntry:
     """Write the entry that names the owner, as every owner does first."""
     said = conversation.append(
         log_entries.Note(name="claimed", data={**store_owners.me(), "epoch": conversation.epoch})
@@ -36,9 +36,9 @@ async def claimed(conversation: store.Conversation) -> log_entries.AnyEntry:
 
 
 @contextlib.asynccontextmanager
-async def begun(kept: store.Store) -> AsyncGenerator[tuple[str, store.Conversation]]:
+async def begun(store: log_store.Store) -> AsyncGenerator[tuple[str, log_store.Conversation]]:
     """Own a new conversation for the block."""
-    owned = await kept.create(store.new_id())
+    owned = await store.create(log_store.new_id())
     async with contextlib.aclosing(owned):
         yield owned.id, owned
 
@@ -54,50 +54,50 @@ class StoreConformance:
     """Tests of one kind of store. A subclass supplies an empty store, and an owner elsewhere."""
 
     @pytest.fixture
-    def kept(self, tmp_path: Path) -> store.Store:
+    def store(self, tmp_path: Path) -> log_store.Store:
         """Return an empty store; files may be in ``tmp_path``."""
         raise NotImplementedError
 
-    def seen_by_another(self, kept: store.Store) -> store.Store:
+    def seen_by_another(self, store: log_store.Store) -> log_store.Store:
         """Return the same store, as another process sees it; by default the same object."""
-        return kept
+        return store
 
-    def held_elsewhere(self, kept: store.Store, run: str) -> AbstractAsyncContextManager[object]:
+    def held_elsewhere(self, store: log_store.Store, run: str) -> AbstractAsyncContextManager[object]:
         """Run an owner elsewhere for the block. It has claimed the ``run`` in an entry, and lives until the block ends or it is ended."""
         raise NotImplementedError
 
     # One owner.
 
-    async def test_a_new_conversation_is_empty_and_owned(self, kept: store.Store) -> None:
+    async def test_a_new_conversation_is_empty_and_owned(self, store: log_store.Store) -> None:
         """It has no entries, epoch 1, and is known by its id."""
-        async with begun(kept) as (run, owned):
+        async with begun(store) as (run, owned):
             assert (owned.id, owned.epoch, owned.taken_from) == (run, 1, None)
-            reading = kept.kept.read(run)
+            reading = store.reader.read(run)
             assert (reading.id, reading.entries, reading.torn, reading.held) == (run, [], 0, True)
-            assert kept.kept.ids() == [run]
+            assert store.reader.ids() == [run]
 
-    async def test_append_numbers_dates_and_names(self, kept: store.Store) -> None:
+    async def test_append_numbers_dates_and_names(self, store: log_store.Store) -> None:
         """An appended entry gets its line's number from 1 and the time; a call gets a unique id. It reads back the same, even while owned."""
-        async with begun(kept) as (run, owned):
+        async with begun(store) as (run, owned):
             written = [owned.append(each) for each in (note(1), call(), note(2), call("again"))]
             assert [entry.seq for entry in written] == [1, 2, 3, 4]
             assert all(entry.at for entry in written)
             assert len({entry.call for entry in written if isinstance(entry, log_entries.Call) and entry.call}) == 2
             await owned.barrier()
-            for each in (kept, self.seen_by_another(kept)):
-                assert (await each.read(run)).entries == each.kept.read(run).entries == written
+            for each in (store, self.seen_by_another(store)):
+                assert (await each.read(run)).entries == each.reader.read(run).entries == written
 
-    async def test_a_barrier_may_come_at_any_time(self, kept: store.Store) -> None:
+    async def test_a_barrier_may_come_at_any_time(self, store: log_store.Store) -> None:
         """With nothing to sync, and twice in a row, it does nothing."""
-        async with begun(kept) as (_run, owned):
+        async with begun(store) as (_run, owned):
             await owned.barrier()
             owned.append(note())
             await owned.barrier()
             await owned.barrier()
 
-    async def test_a_barrier_is_not_broken_off(self, kept: store.Store) -> None:
+    async def test_a_barrier_is_not_broken_off(self, store: log_store.Store) -> None:
         """A task cancelled during a barrier continues to its next await, and is cancelled there: everything is kept."""
-        async with begun(kept) as (run, owned):
+        async with begun(store) as (run, owned):
             went_on: list[str] = []
 
             async def write() -> None:
@@ -112,12 +112,12 @@ class StoreConformance:
             await asyncio.wait((task,))
             assert task.cancelled()
             assert went_on == ["to what follows"]
-            assert len(kept.kept.read(run).entries) == 1
+            assert len(store.reader.read(run).entries) == 1
 
-    async def test_who_gave_it_up_writes_nothing_more(self, kept: store.Store) -> None:
+    async def test_who_gave_it_up_writes_nothing_more(self, store: log_store.Store) -> None:
         """Writes before ``aclose`` are kept; an append after it is refused and invisible; a second ``aclose`` does nothing."""
-        run = store.new_id()
-        owned = await kept.create(run)
+        run = log_store.new_id()
+        owned = await store.create(run)
         blob = owned.put_blob(b"a large value", "value")
         written = owned.append(note())
         await owned.aclose()
@@ -125,26 +125,26 @@ class StoreConformance:
         with pytest.raises(LogError) as caught:
             owned.append(note())
         assert caught.value.code == "log-write-failed"
-        assert self.seen_by_another(kept).kept.blob(blob.sha256) == b"a large value"
-        reading = kept.kept.read(run)
+        assert self.seen_by_another(store).reader.blob(blob.sha256) == b"a large value"
+        reading = store.reader.read(run)
         assert (reading.entries, reading.held) == ([written], False)
 
-    async def test_what_cannot_be_a_line_is_refused_and_harms_nothing(self, kept: store.Store) -> None:
+    async def test_what_cannot_be_a_line_is_refused_and_harms_nothing(self, store: log_store.Store) -> None:
         """Appending an entry that UTF-8 cannot encode is refused; the next one gets its number."""
-        async with begun(kept) as (run, owned):
+        async with begun(store) as (run, owned):
             with pytest.raises(ValueError, match="surrogates"):
                 owned.append(log_entries.Note(name="restored", data={"mode": "\ud800"}))
             assert owned.append(note()).seq == 1
-        assert len(kept.kept.read(run).entries) == 1
+        assert len(store.reader.read(run).entries) == 1
 
     # One owner after another.
 
-    async def test_claiming_goes_on_where_the_last_owner_ended(self, kept: store.Store) -> None:
+    async def test_claiming_goes_on_where_the_last_owner_ended(self, store: log_store.Store) -> None:
         """A claim returns all entries, a higher epoch, and continues with the next number."""
-        run = store.new_id()
+        run = log_store.new_id()
         epochs: list[int] = []
         for number in range(3):
-            owned, entries = await kept.claim(run) if number else (await kept.create(run), [])
+            owned, entries = await store.claim(run) if number else (await store.create(run), [])
             async with contextlib.aclosing(owned):
                 assert len(entries) == number
                 assert (await claimed(owned)).seq == number + 1
@@ -152,122 +152,122 @@ class StoreConformance:
         assert epochs[0] == 1
         assert epochs == sorted(set(epochs))
 
-    async def test_one_owner_at_a_time(self, kept: store.Store) -> None:
+    async def test_one_owner_at_a_time(self, store: log_store.Store) -> None:
         """Others cannot claim an owned conversation, and are shown the process and the time; they can read it, and claim it once released."""
-        other = self.seen_by_another(kept)
-        async with begun(kept) as (run, owned):
+        other = self.seen_by_another(store)
+        async with begun(store) as (run, owned):
             said = await claimed(owned)
             for attempt in (other.claim, other.create):
                 with pytest.raises(RunHeld, match=f"{run} is held by process .* since {said.at}") as caught:
                     await attempt(run)
                 assert "--take-over" in (caught.value.fix or "")
-            assert other.kept.read(run).held
+            assert other.reader.read(run).held
             owned.append(note())
-        assert not other.kept.read(run).held
+        assert not other.reader.read(run).held
         again, entries = await other.claim(run)
         await again.aclose()
         assert len(entries) == 2
 
-    async def test_of_many_who_claim_at_once_one_wins(self, kept: store.Store) -> None:
+    async def test_of_many_who_claim_at_once_one_wins(self, store: log_store.Store) -> None:
         """Only one of many simultaneous claims owns the conversation; the others raise RunHeld."""
-        run = store.new_id()
-        await (await kept.create(run)).aclose()
-        claims = (self.seen_by_another(kept).claim(run) for _each in range(MANY))
+        run = log_store.new_id()
+        await (await store.create(run)).aclose()
+        claims = (self.seen_by_another(store).claim(run) for _each in range(MANY))
         came = await asyncio.gather(*claims, return_exceptions=True)
         owners = [each[0] for each in came if not isinstance(each, BaseException)]
         for owned in owners:
             await owned.aclose()
         assert (len(owners), sum(isinstance(each, RunHeld) for each in came)) == (1, MANY - 1)
 
-    async def test_a_living_owner_is_displaced_only_on_demand(self, kept: store.Store) -> None:
+    async def test_a_living_owner_is_displaced_only_on_demand(self, store: log_store.Store) -> None:
         """``take_over`` claims an owned conversation with all entries and a higher epoch, and names its owner. Without it nothing changes."""
-        run = store.new_id()
-        await (await kept.create(run)).aclose()
-        async with self.held_elsewhere(kept, run):
-            before = kept.kept.read(run)
+        run = log_store.new_id()
+        await (await store.create(run)).aclose()
+        async with self.held_elsewhere(store, run):
+            before = store.reader.read(run)
             with pytest.raises(RunHeld):
-                await kept.claim(run)
+                await store.claim(run)
             assert before.held
-            assert kept.kept.read(run) == before
+            assert store.reader.read(run) == before
             holder = store_owners.last(before.entries)
             assert holder is not None
-            owned, entries = await kept.claim(run, take_over=True)
+            owned, entries = await store.claim(run, take_over=True)
             async with contextlib.aclosing(owned):
                 assert entries == before.entries
                 assert owned.epoch > holder.epoch
                 assert owned.taken_from == holder
                 assert owned.append(note()).seq == len(entries) + 1
 
-    async def test_nobody_needs_to_be_displaced(self, kept: store.Store) -> None:
+    async def test_nobody_needs_to_be_displaced(self, store: log_store.Store) -> None:
         """``take_over`` of a conversation without an owner is an ordinary claim."""
-        async with begun(kept) as (run, owned):
+        async with begun(store) as (run, owned):
             await claimed(owned)
-        owned, entries = await kept.claim(run, take_over=True)
+        owned, entries = await store.claim(run, take_over=True)
         await owned.aclose()
         assert (len(entries), owned.taken_from) == (1, None)
 
     # Many conversations.
 
-    async def test_an_unknown_conversation_is_the_askers_mistake(self, kept: store.Store) -> None:
+    async def test_an_unknown_conversation_is_the_askers_mistake(self, store: log_store.Store) -> None:
         """An unknown or invalid id is a usage error, and does not exist afterwards."""
-        for name in (store.new_id(), "../../etc/passwd", ""):
-            for attempt in (kept.claim, kept.read, kept.kept.first, kept.kept.last):
+        for name in (log_store.new_id(), "../../etc/passwd", ""):
+            for attempt in (store.claim, store.read, store.reader.first, store.reader.last):
                 with pytest.raises(UsageError) as caught:
                     await cast(Any, attempt(name))
                 assert caught.value.code == "unknown-run"
-        assert kept.kept.ids() == []
+        assert store.reader.ids() == []
 
-    async def test_a_conversation_that_began_is_not_made_anew(self, kept: store.Store) -> None:
+    async def test_a_conversation_that_began_is_not_made_anew(self, store: log_store.Store) -> None:
         """Creating one that has an entry is refused and loses nothing; one released before its first entry is created again."""
-        run = store.new_id()
-        await (await kept.create(run)).aclose()
-        async with contextlib.aclosing(await kept.create(run)) as owned:
+        run = log_store.new_id()
+        await (await store.create(run)).aclose()
+        async with contextlib.aclosing(await store.create(run)) as owned:
             written = owned.append(note())
         with pytest.raises(LogError) as caught:
-            await kept.create(run)
+            await store.create(run)
         assert caught.value.code == "run-exists"
-        assert (kept.kept.read(run).entries, kept.kept.read(run).held) == ([written], False)
+        assert (store.reader.read(run).entries, store.reader.read(run).held) == ([written], False)
 
-    async def test_ids_are_sorted_and_conversations_are_apart(self, kept: store.Store) -> None:
+    async def test_ids_are_sorted_and_conversations_are_apart(self, store: log_store.Store) -> None:
         """Ids come oldest first, whatever the order of creation; each conversation has its own entries, owner and numbers."""
-        runs = sorted(store.new_id() for _ in range(4))
+        runs = sorted(log_store.new_id() for _ in range(4))
         for number, run in reversed(list(enumerate(runs))):
-            async with contextlib.aclosing(await kept.create(run)) as owned:
+            async with contextlib.aclosing(await store.create(run)) as owned:
                 assert owned.append(note(number)).seq == 1
-        assert kept.kept.ids() == runs
-        assert [_numbers(kept.kept.read(run).entries) for run in runs] == [[0], [1], [2], [3]]
+        assert store.reader.ids() == runs
+        assert [_numbers(store.reader.read(run).entries) for run in runs] == [[0], [1], [2], [3]]
 
-    async def test_the_ends_of_a_log_are_those_of_all_of_it(self, kept: store.Store) -> None:
+    async def test_the_ends_of_a_log_are_those_of_all_of_it(self, store: log_store.Store) -> None:
         """The first and the last entry equal those of a reading, at every moment of a log's life, for every reader; None before the first."""
-        other = self.seen_by_another(kept)
-        async with begun(kept) as (run, owned):
-            assert (kept.kept.first(run), kept.kept.last(run)) == (None, None)
+        other = self.seen_by_another(store)
+        async with begun(store) as (run, owned):
+            assert (store.reader.first(run), store.reader.last(run)) == (None, None)
             for entry in (note(1), call(), note(2)):
                 written = owned.append(entry)
                 await owned.barrier()
-                entries = kept.kept.read(run).entries
+                entries = store.reader.read(run).entries
                 assert entries[-1] == written
-                for each in (kept, other):
-                    assert (each.kept.first(run), each.kept.last(run)) == (entries[0], entries[-1])
-        assert (kept.kept.first(run), kept.kept.last(run)) == (entries[0], written)
+                for each in (store, other):
+                    assert (each.reader.first(run), each.reader.last(run)) == (entries[0], entries[-1])
+        assert (store.reader.first(run), store.reader.last(run)) == (entries[0], written)
 
-    async def test_a_list_is_told_page_by_page(self, kept: store.Store) -> None:
+    async def test_a_list_is_told_page_by_page(self, store: log_store.Store) -> None:
         """Newest first, each with its state, by its last entry or its owner. Pages start after any of them, for any state, up to the limit."""
-        runs = sorted(store.new_id() for _ in range(5))
+        runs = sorted(log_store.new_id() for _ in range(5))
         states = ("passed", "failed", "died", "passed", "running")
-        held: list[store.Conversation] = []
+        held: list[log_store.Conversation] = []
         for run, state in zip(runs, states, strict=True):
-            owned = await kept.create(run)
+            owned = await store.create(run)
             owned.append(note())
             if state in ("passed", "failed"):
                 owned.append(log_entries.Note(name="ended", data={"status": state, "exit": 0}))
             await owned.barrier()
             await (_nothing() if state == "running" else owned.aclose())
             held.append(owned)
-        listed = await kept.summaries()
+        listed = await store.summaries()
         assert [(each.id, each.state) for each in listed] == list(zip(runs, states, strict=True))[::-1]
         for each in listed:
-            entries = kept.kept.read(each.id).entries
+            entries = store.reader.read(each.id).entries
             assert (each.first, each.last) == (entries[0], entries[-1])
         for before in (None, *runs, "0" * 26, "Z" * 26):
             for limit in (None, 1, 2, 9):
@@ -275,152 +275,152 @@ class StoreConformance:
                     expected = [
                         each for each in listed if (before is None or each.id < before) and state in (None, each.state)
                     ]
-                    wanted = cast(store.State | None, state)
-                    for other in (kept, self.seen_by_another(kept)):
+                    wanted = cast(log_store.State | None, state)
+                    for other in (store, self.seen_by_another(store)):
                         assert await other.summaries(before, limit, wanted) == expected[:limit]
         await held[-1].aclose()
 
-    async def test_what_is_new_is_the_rest_of_a_reading(self, kept: store.Store) -> None:
+    async def test_what_is_new_is_the_rest_of_a_reading(self, store: log_store.Store) -> None:
         """After any entry a reading has the rest of the log, however long the lines are. After the last one it has only newer entries."""
-        other = self.seen_by_another(kept)
-        async with begun(kept) as (run, owned):
+        other = self.seen_by_another(store)
+        async with begun(store) as (run, owned):
             for number in range(40):
                 owned.append(log_entries.Note(name="restored", data={"text": "x" * (number * number % 977)}))
             await owned.barrier()
-            for each in (kept, other):
-                entries = each.kept.read(run).entries
+            for each in (store, other):
+                entries = each.reader.read(run).entries
                 for after in range(len(entries) + 2):
-                    assert each.kept.read(run, after).entries == entries[after:]
+                    assert each.reader.read(run, after).entries == entries[after:]
                     assert (await each.read(run, after)).entries == entries[after:]
             written = owned.append(note(1))
             await owned.barrier()
-            assert kept.kept.read(run, written.seq - 1).entries == [written]
+            assert store.reader.read(run, written.seq - 1).entries == [written]
 
-    async def test_a_key_has_one_conversation(self, kept: store.Store) -> None:
+    async def test_a_key_has_one_conversation(self, store: log_store.Store) -> None:
         """A key gives every caller the same id, also many at once; other keys give others; the id is as good as a new one."""
-        found = {*await asyncio.gather(*(self.seen_by_another(kept).keyed("nightly") for _each in range(MANY)))}
-        assert found == {await kept.keyed("nightly")}
-        assert await kept.keyed("weekly") not in found
-        assert kept.kept.ids() == []
-        await (await kept.create(await kept.keyed("nightly"))).aclose()
-        assert kept.kept.ids() == sorted(found)
+        found = {*await asyncio.gather(*(self.seen_by_another(store).keyed("nightly") for _each in range(MANY)))}
+        assert found == {await store.keyed("nightly")}
+        assert await store.keyed("weekly") not in found
+        assert store.reader.ids() == []
+        await (await store.create(await store.keyed("nightly"))).aclose()
+        assert store.reader.ids() == sorted(found)
 
     # Large values and files.
 
-    async def test_blobs_are_named_by_what_is_in_them(self, kept: store.Store) -> None:
+    async def test_blobs_are_named_by_what_is_in_them(self, store: log_store.Store) -> None:
         """A blob reads back by its hash, in every conversation, and is kept once; an unknown one raises an error by name."""
-        run = store.new_id()
+        run = log_store.new_id()
         data = b"\xff\x00 any bytes " * 50
-        async with contextlib.aclosing(await kept.create(run)) as owned:
+        async with contextlib.aclosing(await store.create(run)) as owned:
             blob = owned.put_blob(data, "orders")
             assert owned.put_blob(data, "again").sha256 == blob.sha256
             assert owned.put_blob(b"", "empty").bytes == 0
-            assert kept.kept.blob(blob.sha256) == data
+            assert store.reader.blob(blob.sha256) == data
             await owned.barrier()
-            assert self.seen_by_another(kept).kept.blob(blob.sha256) == data
+            assert self.seen_by_another(store).reader.blob(blob.sha256) == data
         assert (blob.bytes, blob.path) == (len(data), f"@state/{run}/orders")
         with pytest.raises(LogError) as caught:
-            kept.kept.blob("0" * 64)
+            store.reader.blob("0" * 64)
         assert caught.value.code == "blob-missing"
 
-    async def test_files_are_kept_by_name(self, kept: store.Store, tmp_path: Path) -> None:
+    async def test_files_are_kept_by_name(self, store: log_store.Store, tmp_path: Path) -> None:
         """Bytes, or a file's content, read back by name. A new file replaces the old; private ones are separate; dropped ones are gone."""
-        source, run = tmp_path / "source", store.new_id()
+        source, run = tmp_path / "source", log_store.new_id()
         source.write_bytes(b"from a file")
-        async with contextlib.aclosing(await kept.create(run)) as owned:
-            assert kept.kept.file_names(run) == []
+        async with contextlib.aclosing(await store.create(run)) as owned:
+            assert store.reader.file_names(run) == []
             first = await owned.put_file("a.txt", b"first")
             assert (first.name, first.size, first.sha256) == ("a.txt", 5, hashlib.sha256(b"first").hexdigest())
             await owned.put_file("a.txt", source)
             await owned.put_file("b.txt", b"")
             await owned.put_file("state.json", b"{}", private=True)
             await owned.put_file("a.txt", b"private", private=True)
-            for each in (kept.kept, self.seen_by_another(kept).kept):
+            for each in (store.reader, self.seen_by_another(store).reader):
                 assert each.file_names(run) == ["a.txt", "b.txt"]
                 assert each.file_names(run, private=True) == ["a.txt", "state.json"]
                 assert [each.get_file(run, name) for name in ("a.txt", "b.txt")] == [b"from a file", b""]
                 assert each.get_file(run, "a.txt", private=True) == b"private"
             await owned.drop_file("a.txt", private=True)
             await owned.drop_file("never", private=True)
-        assert kept.kept.get_file(run, "a.txt") == b"from a file"
-        assert kept.kept.file_names(run, private=True) == ["state.json"]
+        assert store.reader.get_file(run, "a.txt") == b"from a file"
+        assert store.reader.file_names(run, private=True) == ["state.json"]
         for name, private in (("a.txt", True), ("state.json", False), ("never", False)):
             with pytest.raises(FileNotFoundError):
-                kept.kept.get_file(run, name, private=private)
-        assert kept.kept.file_names(store.new_id()) == []
+                store.reader.get_file(run, name, private=private)
+        assert store.reader.file_names(log_store.new_id()) == []
 
-    async def test_private_files_have_a_folder_for_their_owner_only(self, kept: store.Store) -> None:
+    async def test_private_files_have_a_folder_for_their_owner_only(self, store: log_store.Store) -> None:
         """Each conversation has its own folder, it exists when asked for, and stays the same; files of a run are elsewhere."""
-        first, second = store.new_id(), store.new_id()
-        folder = kept.kept.private(first)
+        first, second = log_store.new_id(), log_store.new_id()
+        folder = store.reader.private(first)
         assert folder.is_dir()
         assert folder.stat().st_mode & 0o077 == 0
-        assert kept.kept.private(first) == folder
-        assert len({folder, kept.kept.private(second), kept.kept.files(first), kept.kept.files(second)}) == 4
-        assert folder not in kept.kept.files(first).parents
+        assert store.reader.private(first) == folder
+        assert len({folder, store.reader.private(second), store.reader.files(first), store.reader.files(second)}) == 4
+        assert folder not in store.reader.files(first).parents
 
-    async def test_what_stands_in_files_is_told(self, kept: store.Store) -> None:
+    async def test_what_stands_in_files_is_told(self, store: log_store.Store) -> None:
         """Everything that an owner wrote, and that a reader of the disk could see, is in the listed files."""
-        async with begun(kept) as (run, owned):
+        async with begun(store) as (run, owned):
             owned.append(log_entries.Note(name="restored", data={"mode": "a needle in the log"}))
             blob = owned.put_blob(b"a needle in a blob", "value")
             await owned.barrier()
-            listed = kept.kept.stands_in(run, [blob.sha256])
-        assert _with_needles(listed) == _with_needles(_all_files(kept.kept.files(run).parent.parent))
+            listed = store.reader.stands_in(run, [blob.sha256])
+        assert _with_needles(listed) == _with_needles(_all_files(store.reader.files(run).parent.parent))
 
 
 class FencingConformance(StoreConformance):
     """The same for a store whose owners are not ended by another claim: they notice it at their next write."""
 
     @pytest.fixture
-    def kept(self, tmp_path: Path) -> store.Store:
+    def store(self, tmp_path: Path) -> log_store.Store:
         """Return an empty store whose claims expire."""
         raise NotImplementedError
 
-    def let_expire(self, kept: store.Store) -> None:
+    def let_expire(self, store: log_store.Store) -> None:
         """Let enough time pass that every claim that is not renewed has expired."""
         raise NotImplementedError
 
-    async def test_a_claim_says_how_long_it_lasts(self, kept: store.Store) -> None:
+    async def test_a_claim_says_how_long_it_lasts(self, store: log_store.Store) -> None:
         """The lease is known to the owner, so that it can be renewed in time."""
-        async with begun(kept) as (_run, owned):
+        async with begun(store) as (_run, owned):
             assert owned.lease is not None
             assert owned.lease > 0
 
-    async def test_a_claim_that_expired_is_free(self, kept: store.Store) -> None:
+    async def test_a_claim_that_expired_is_free(self, store: log_store.Store) -> None:
         """Once the lease has expired there is no owner, and a later claim has all entries and a higher epoch."""
-        run = store.new_id()
-        owned = await kept.create(run)
+        run = log_store.new_id()
+        owned = await store.create(run)
         await claimed(owned)
-        self.let_expire(kept)
-        assert not kept.kept.read(run).held
-        later, entries = await kept.claim(run)
+        self.let_expire(store)
+        assert not store.reader.read(run).held
+        later, entries = await store.claim(run)
         assert (len(entries), later.taken_from) == (1, None)
         assert later.epoch > owned.epoch
-        assert kept.kept.read(run).held
+        assert store.reader.read(run).held
         await later.aclose()
 
-    async def test_a_claim_that_is_renewed_lasts(self, kept: store.Store) -> None:
+    async def test_a_claim_that_is_renewed_lasts(self, store: log_store.Store) -> None:
         """An owner that renews after the lease expired, and before another claim, owns the conversation again."""
-        run = store.new_id()
-        owned = await kept.create(run)
-        self.let_expire(kept)
+        run = log_store.new_id()
+        owned = await store.create(run)
+        self.let_expire(store)
         await owned.renew()
         with pytest.raises(RunHeld):
-            await kept.claim(run)
+            await store.claim(run)
         owned.append(note())
         await owned.aclose()
 
-    async def test_who_was_replaced_writes_nothing_more(self, kept: store.Store) -> None:
+    async def test_who_was_replaced_writes_nothing_more(self, store: log_store.Store) -> None:
         """After a later claim, the earlier owner's next barrier or renewal raises Replaced, and its writes stay invisible."""
         for take_over in (False, True):
-            run = store.new_id()
-            owned = await kept.create(run)
+            run = log_store.new_id()
+            owned = await store.create(run)
             owned.append(note())
             await owned.barrier()
             if not take_over:
-                self.let_expire(kept)
-            later, entries = await kept.claim(run, take_over=take_over)
+                self.let_expire(store)
+            later, entries = await store.claim(run, take_over=take_over)
             said = await claimed(later)
             for write in (lambda: None, partial(owned.append, note()), partial(owned.put_blob, b"late", "late")):
                 with pytest.raises(Replaced, match=f"{run} is held by process .* since {said.at}") as caught:
@@ -429,19 +429,19 @@ class FencingConformance(StoreConformance):
             for refused in (owned.renew(), owned.put_file("late", b"late"), owned.drop_file("late")):
                 with pytest.raises(Replaced):
                     await refused
-            assert kept.kept.file_names(run) == []
-            assert kept.kept.read(run).entries == [*entries, said]
+            assert store.reader.file_names(run) == []
+            assert store.reader.read(run).entries == [*entries, said]
             with pytest.raises(LogError):
-                kept.kept.blob(log_entries.blob_of(b"late", "late").sha256)
+                store.reader.blob(log_entries.blob_of(b"late", "late").sha256)
             await later.aclose()
 
-    async def test_who_was_replaced_gives_nothing_up(self, kept: store.Store) -> None:
+    async def test_who_was_replaced_gives_nothing_up(self, store: log_store.Store) -> None:
         """The ``aclose`` of an earlier owner leaves the conversation with the later one."""
-        run = store.new_id()
-        owned = await kept.create(run)
-        later, _entries = await kept.claim(run, take_over=True)
+        run = log_store.new_id()
+        owned = await store.create(run)
+        later, _entries = await store.claim(run, take_over=True)
         await owned.aclose()
-        assert kept.kept.read(run).held
+        assert store.reader.read(run).held
         later.append(note())
         await later.aclose()
 
@@ -450,7 +450,7 @@ async def _nothing() -> None:
     pass
 
 
-async def _kept(owned: store.Conversation, write: Callable[[], object]) -> None:
+async def _kept(owned: log_store.Conversation, write: Callable[[], object]) -> None:
     write()
     await owned.barrier()
 

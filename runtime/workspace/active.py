@@ -13,7 +13,7 @@ from typing import Literal
 from nodes.errors import LogError, UsageError
 from runtime.browser.chromium import survivors
 from runtime.log import entries, history, session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.workspace import run_index, session_index
 
 State = Literal[run_index.RunState, "gone"]  # `gone`: a browser exists without the log of its run
@@ -54,22 +54,22 @@ class Active:
     kind: session_index.Kind = "run"
 
 
-def find(kept: store.Kept) -> list[Active]:
+def find(store: log_store.StoreReader) -> list[Active]:
     """Return every run or session that is owned, or whose browser still runs, oldest first."""
-    browsers = _browsers(kept)
+    browsers = _browsers(store)
     found: list[Active] = []
-    for run in sorted({*kept.ids(), *browsers}):
+    for run in sorted({*store.ids(), *browsers}):
         held = False
         with contextlib.suppress(LogError, UsageError):
-            held = kept.held(run)
+            held = store.held(run)
         if held or run in browsers:
-            found.append(_active(kept, run, browsers.get(run)))
+            found.append(_active(store, run, browsers.get(run)))
     return [each for each in found if each.browser is not None or each.state in ("running", "damaged")]
 
 
-def _browsers(kept: store.Kept) -> dict[str, Browser]:
+def _browsers(store: log_store.StoreReader) -> dict[str, Browser]:
     found: dict[str, Browser] = {}
-    for private in kept.private_folders():
+    for private in store.private_folders():
         if (alive := survivors.find(private)) is not None:
             seen = survivors.look(alive)
             holders, left = (None, None) if seen is None else (seen.holders, seen.left)
@@ -77,11 +77,11 @@ def _browsers(kept: store.Kept) -> dict[str, Browser]:
     return found
 
 
-def _active(kept: store.Kept, run: str, browser: Browser | None) -> Active:
+def _active(store: log_store.StoreReader, run: str, browser: Browser | None) -> Active:
     kind: session_index.Kind | None = None
     try:
-        kind = session_index.kind(kept, run)
-        reading = kept.read(run)
+        kind = session_index.kind(store, run)
+        reading = store.read(run)
     except UsageError:
         return Active(run, "gone", None, None, browser, "runops prune")
     except LogError:
@@ -104,7 +104,7 @@ def _active(kept: store.Kept, run: str, browser: Browser | None) -> Active:
     return Active(run, state, workflow, None, browser, "runops prune" if over else run_index.again(past, run))
 
 
-def holder_of(reading: store.Reading) -> Holder | None:
+def holder_of(reading: log_store.Reading) -> Holder | None:
     """Return the run's owner by its log; None if it names none."""
     claims = [entry for entry in reading.entries if isinstance(entry, entries.Note) and entry.name == "claimed"]
     if not claims:

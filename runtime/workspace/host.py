@@ -8,7 +8,8 @@ from typing import Any
 
 from nodes.errors import UsageError
 from runtime.browser.options import Mode
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.secrets import sources
 from runtime.settings.settings import Settings
 from runtime.settings.settings import load as load_settings
@@ -17,7 +18,7 @@ from runtime.settings.settings import load as load_settings
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
     settings: Settings
-    store: store.Store
+    store: log_store.Store
     secrets: sources.SecretSource
     usual_mode: Mode = "own"
     """The browser of a run if neither settings nor file name one: ``shared`` for many runs, in turn or at the same time."""
@@ -26,9 +27,9 @@ class Host:
         return dataclasses.replace(self, settings=settings)
 
     @property
-    def kept(self) -> store.Kept:
+    def reader(self) -> log_store.StoreReader:
         """The store's content, for readers that may block."""
-        return self.store.kept
+        return self.store.reader
 
     @property
     def files(self) -> file_store.Files:
@@ -44,14 +45,14 @@ class Host:
 
 def given(
     settings: Settings | None,
-    kept: store.Store | None,
+    store: log_store.Store | None,
     secrets: sources.SecretSource | Mapping[str, str] | None,
     usual_mode: Mode,
 ) -> Host:
     """Build a host. The defaults are the default settings, a store in the folder that they name, and no secrets."""
     settings = settings or Settings()
     source = sources.Given(secrets or {}) if secrets is None or isinstance(secrets, Mapping) else secrets
-    return Host(settings, kept or file_store.FileStore(settings.home), source, usual_mode)
+    return Host(settings, store or file_store.FileStore(settings.home), source, usual_mode)
 
 
 ENVIRONMENT = sources.Environment()

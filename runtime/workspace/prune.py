@@ -21,7 +21,8 @@ from typing import Literal
 
 from nodes.errors import LogError, UsageError
 from runtime.browser.chromium import launch, survivors
-from runtime.log.store import file_store, integrity, store
+from runtime.log.store import file_store, integrity
+from runtime.log.store import store as log_store
 from runtime.system import files as system_files
 from runtime.system import locks, regular_files
 from runtime.workspace import retention
@@ -67,18 +68,18 @@ class Report:
         return sum(each.bytes for each in self.gone)
 
 
-def prune(kept: file_store.Files, selection: retention.Selection, *, dry_run: bool) -> Report:
+def prune(store: file_store.Files, selection: retention.Selection, *, dry_run: bool) -> Report:
     """Delete unused data, and the runs or sessions in ``selection``; with ``dry_run`` only report them.
 
     The report lists what cannot be deleted. Raises LogError if the home itself cannot be read.
     """
-    return _Pruning(kept, dry_run=dry_run).carry_out(selection)
+    return _Pruning(store, dry_run=dry_run).carry_out(selection)
 
 
 class _Pruning:
-    def __init__(self, kept: file_store.Files, *, dry_run: bool) -> None:
-        self._kept = kept
-        self._home = kept.home
+    def __init__(self, store: file_store.Files, *, dry_run: bool) -> None:
+        self._store = store
+        self._home = store.home
         self._dry = dry_run
         # Set before anything is read: everything touched from now on stays.
         self._now = time.time()
@@ -89,7 +90,7 @@ class _Pruning:
         self._removed: set[str] = set()
 
     def carry_out(self, selection: retention.Selection) -> Report:
-        for run in self._kept.ids():
+        for run in self._store.ids():
             self._survey(run)
         keys = self._keys()
         selected = selection.choose(self._known.values(), self._now)
@@ -103,22 +104,22 @@ class _Pruning:
             if each.run not in self._removed:
                 self._leftovers_of(each)
         folders = [
-            *store.named_after_conversations(self._home / "private"),
-            *store.named_after_conversations(self._home / "files"),
+            *log_store.named_after_conversations(self._home / "private"),
+            *log_store.named_after_conversations(self._home / "files"),
         ]
-        for run in sorted({*(folder.name for folder in folders), *keys} - {*self._kept.ids()} - self._removed):
+        for run in sorted({*(folder.name for folder in folders), *keys} - {*self._store.ids()} - self._removed):
             self._of_no_run(run, keys.get(run, []))
         self._half_written()
         self._blobs()
         return self._report
 
     def _survey(self, run: str) -> None:
-        file = self._kept.conversation_file(run)
+        file = self._store.conversation_file(run)
         try:
-            if self._holds_nothing(run, regular_files.read(file)) and not self._kept.held(run):
+            if self._holds_nothing(run, regular_files.read(file)) and not self._store.held(run):
                 self._empty.append(run)
                 return
-            reading = self._kept.read(run)
+            reading = self._store.read(run)
         except (FileNotFoundError, UsageError):
             # Another process deleted it after its name was read.
             return
@@ -133,7 +134,7 @@ class _Pruning:
     def _holds_nothing(self, run: str, data: bytes) -> bool:
         """True if the log never had a complete entry, or is a fork that was never complete."""
         try:
-            entries = integrity.parse(self._kept.conversation_file(run), data)[0]
+            entries = integrity.parse(self._store.conversation_file(run), data)[0]
         except LogError:
             return False
         return not entries or integrity.is_copying(entries)
@@ -142,7 +143,7 @@ class _Pruning:
         found: dict[str, list[Path]] = {}
         for file in sorted((self._home / "keys").glob("[!.]*")):
             with contextlib.suppress(OSError):
-                if (run := store.run_of_key(regular_files.read(file))) is not None:
+                if (run := log_store.run_of_key(regular_files.read(file))) is not None:
                     found.setdefault(run, []).append(file)
         return found
 
@@ -165,7 +166,7 @@ class _Pruning:
     def _is_still(self, each: retention.KnownConversation) -> bool:
         """True if the run was not resumed since it was read."""
         try:
-            return retention.known(self._kept.read(each.run)) == each
+            return retention.known(self._store.read(each.run)) == each
         except (LogError, UsageError):
             return False
 
@@ -177,7 +178,7 @@ class _Pruning:
 
     def _remove_run(self, run: str, keys: list[Path], about: Deleted) -> None:
         """Delete a locked run, in the order that the module describes."""
-        file = self._kept.conversation_file(run)
+        file = self._store.conversation_file(run)
         folders = [self._home / "private" / run, self._home / "files" / run]
         total = sum(_size(each) for each in (file, *keys, *folders))
         self._end_browser(run)
@@ -243,7 +244,7 @@ class _Pruning:
             why = "all large values: a log that cannot be read may name any of them; fix it, or delete it"
             self._report.left.append(Left(None, why))
         elif self._unnamed():
-            handle = locks.hold(self._kept.writers, make=True)
+            handle = locks.hold(self._store.writers, make=True)
             if handle is None:
                 why = "large values that no log names: a process works here, and may be about to name one; prune once it is done"
                 self._report.left.append(Left(None, why))
@@ -258,10 +259,10 @@ class _Pruning:
     def _unnamed(self) -> list[Path]:
         """Return the blobs that no log names: everything in a log that looks like a hash names one."""
         named: set[str] = set()
-        for run in self._kept.ids():
+        for run in self._store.ids():
             if run not in self._removed:
                 with contextlib.suppress(FileNotFoundError):
-                    named |= named_in(regular_files.read(self._kept.conversation_file(run)))
+                    named |= named_in(regular_files.read(self._store.conversation_file(run)))
         blobs = sorted((self._home / "blobs").glob("??/*"))
         return [each for each in blobs if _HASH.fullmatch(each.name.encode()) and each.name not in named]
 
@@ -286,7 +287,7 @@ class _Pruning:
     @contextlib.contextmanager
     def _owned(self, run: str) -> Generator[bytes | None]:
         """Lock the run, and yield its log's content; None if another process owns it, or it is gone. A dry run only checks the lock."""
-        path = self._kept.conversation_file(run)
+        path = self._store.conversation_file(run)
         with contextlib.ExitStack() as stack:
             try:
                 if self._dry:
@@ -300,11 +301,11 @@ class _Pruning:
     @contextlib.contextmanager
     def _no_run(self, run: str) -> Generator[bool]:
         """Keep new runs from using the name; yield True if there is none."""
-        path = self._kept.conversation_file(run)
+        path = self._store.conversation_file(run)
         with contextlib.ExitStack() as stack:
             mine = not path.exists()
             if mine and not self._dry:
-                self._kept.make()
+                self._store.make()
                 handle = locks.hold(path, make=True)
                 mine = handle is not None and os.fstat(handle).st_size == 0
                 if handle is not None:

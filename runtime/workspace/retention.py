@@ -11,7 +11,7 @@ from typing import Literal
 
 from nodes.errors import UsageError
 from runtime.log import entries, history, session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.workspace import run_index, session_index
 
 Ended = Literal["passed", "failed", "paused", "interrupted", "out-of-budget", "died"]
@@ -79,7 +79,7 @@ class KnownConversation:
         return self.state == "passed" or self.trial
 
 
-def known(reading: store.Reading) -> KnownConversation | None:
+def known(reading: log_store.Reading) -> KnownConversation | None:
     """Summarize a conversation that no process owns; None if nothing has begun."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.session is not None:

@@ -16,14 +16,15 @@ from nodes.values import Json
 from runtime import version
 from runtime.log import attempts, history
 from runtime.log import entries as log_entries
-from runtime.log.store import integrity, owners, store
+from runtime.log.store import integrity, owners
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.system import tasks
 from runtime.workspace import session_index
 
 Verdict = Literal["done", "not-done", "skip"]
-RunState = store.State
+RunState = log_store.State
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,16 +44,18 @@ PAGE = 200  # size of the first page; each further page is twice as large, as a 
 
 
 @integrity.uncollected()
-def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None = None) -> list[RunSummary]:
+def list_runs(
+    store: log_store.StoreReader, limit: int | None = None, state: RunState | None = None
+) -> list[RunSummary]:
     """List the runs, or the ``limit`` newest, in that ``state``: oldest first.
 
     A damaged one is listed as such; sessions and empty files are left out.
     """
     found: list[RunSummary] = []
     before, size = None, PAGE
-    while page := kept.summaries(before, size, state):
+    while page := store.summaries(before, size, state):
         for each in page:
-            if (summary := _summary(kept, each)) is not None:
+            if (summary := _summary(store, each)) is not None:
                 found.append(summary)
             if len(found) == limit:
                 return found[::-1]
@@ -60,7 +63,7 @@ def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None
     return found[::-1]
 
 
-def _summary(kept: store.Kept, read: store.Summary) -> RunSummary | None:
+def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummary | None:
     """Return the line of a run, from its first and last entry if they suffice; None if it is no run."""
     if read.error is not None:
         return _damaged(read.id, read.error)
@@ -73,7 +76,7 @@ def _summary(kept: store.Kept, read: store.Summary) -> RunSummary | None:
             started, ended, steps, state = read.first.at, read.last.at, data["steps"], data["status"]
         case _:
             try:
-                past = history.History(kept.read(read.id).entries)
+                past = history.History(store.read(read.id).entries)
             except LogError as error:
                 return _damaged(read.id, error)
             except UsageError:
@@ -96,17 +99,17 @@ def state_of(past: history.History, *, held: bool) -> RunState:
     return "running" if held else "died"
 
 
-def find(kept: store.Kept, name: str) -> str:
+def find(store: log_store.StoreReader, name: str) -> str:
     """Find a run's id by ``name``: the id, a unique part of it, or ``last``. Raises UsageError ``unknown-run``.
 
     It may be the id of a session: callers that need a run check that themselves.
     """
     wanted = name.upper()
-    if kept.has(wanted):
+    if store.has(wanted):
         return wanted
-    ids = kept.ids()
+    ids = store.ids()
     if name == "last":
-        last = next((each for each in reversed(ids) if session_index.is_user_run(kept, each)), None)
+        last = next((each for each in reversed(ids) if session_index.is_user_run(store, each)), None)
         if last is not None:
             return last
         ids = []
@@ -114,19 +117,19 @@ def find(kept: store.Kept, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if not ids:
-        raise UsageError("unknown-run", f"there are no runs in {kept.place}", fix="start one: `runops run FILE`")
+        raise UsageError("unknown-run", f"there are no runs in {store.place}", fix="start one: `runops run FILE`")
     which = f"{len(found)} runs are called {name!r}: {', '.join(found[:5])}" if found else f"no run is called {name!r}"
     raise UsageError("unknown-run", which, fix="`runops runs` lists the runs")
 
 
 @integrity.uncollected()
-def load_history(kept: store.Kept, run: str) -> tuple[history.History, store.Reading]:
+def load_history(store: log_store.StoreReader, run: str) -> tuple[history.History, log_store.Reading]:
     """Return the current history of a run's log, also of an active run, and the reading that it was made from. Writes nothing.
 
     Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
     """
-    session_index.refuse_session(kept, run)
-    reading = kept.read(run)
+    session_index.refuse_session(store, run)
+    reading = store.read(run)
     past = history.History(reading.entries)
     if past.header is None:
         raise UsageError("unknown-run", f"run {run} died before its first entry was written", fix="start it again")
@@ -134,14 +137,14 @@ def load_history(kept: store.Kept, run: str) -> tuple[history.History, store.Rea
 
 
 async def claim(
-    kept: store.Store,
+    store: log_store.Store,
     run: str,
     masker: masking.Masker,
     check: Callable[[history.History], None] = lambda _past: None,
     *,
     take_over: bool = False,
     budget: str | None = None,
-    known: tuple[history.History, store.Reading] | None = None,
+    known: tuple[history.History, log_store.Reading] | None = None,
 ) -> LogWriter:
     """Claim the run: take its lock, build its history, note the owner. Raises RunHeld, LogError, and UsageError ``not-a-run``.
 
@@ -149,13 +152,13 @@ async def claim(
     process that owns the run. ``budget``: limit for models from now on. ``check`` is called before anything is written, with the history as
     the lock's last owner left it, as an earlier reading may be outdated. If it raises, the run is released again.
     """
-    await asyncio.to_thread(session_index.refuse_session, kept.kept, run)
-    conversation, entries = await kept.claim(run, take_over=take_over)
-    async with store.release_on_error(conversation):
+    await asyncio.to_thread(session_index.refuse_session, store.reader, run)
+    conversation, entries = await store.claim(run, take_over=take_over)
+    async with log_store.release_on_error(conversation):
         past = await asyncio.to_thread(_folded, entries, known)
         refuse_trial(past, run)
         check(past)
-        writer = LogWriter(conversation, past, masker, kept.kept)
+        writer = LogWriter(conversation, past, masker, store.reader)
         taken = conversation.taken_from
         more: dict[str, Json] = {"taken_from": taken.as_evidence()} if taken is not None else {}
         if budget is not None and budget != past.budget:
@@ -165,7 +168,7 @@ async def claim(
 
 
 def _folded(
-    entries: list[log_entries.AnyEntry], known: tuple[history.History, store.Reading] | None
+    entries: list[log_entries.AnyEntry], known: tuple[history.History, log_store.Reading] | None
 ) -> history.History:
     if known is None or entries[: len(known[1].entries)] != known[1].entries:
         return history.History(entries)
@@ -220,11 +223,11 @@ def _trial(header: log_entries.RunHeader) -> tuple[str, str, str] | None:
             return "a trial of one node", "try it again", f"runops try {file} {trial['node']} …"
 
 
-async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
+async def decide(store: log_store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
     """Write a person's decision about the open question; return the closed writer. Raises UsageError ``nothing-to-decide`` without one."""
     check = functools.partial(_check_waits, run=run)
-    check((await asyncio.to_thread(load_history, kept.kept, run))[0])
-    async with spoken(kept, run, masking.Masker({}), check, take_over=take_over) as (writer, question):
+    check((await asyncio.to_thread(load_history, store.reader, run))[0])
+    async with spoken(store, run, masking.Masker({}), check, take_over=take_over) as (writer, question):
         evidence = question["evidence"]
         calls: list[str] = evidence["calls"] if "calls" in evidence else [evidence["call"]]
         writer.note("decided", calls=list[Json](calls), verdict=verdict)
@@ -236,10 +239,15 @@ async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bo
 
 @contextlib.asynccontextmanager
 async def spoken(
-    kept: store.Store, run: str, masker: masking.Masker, check: Callable[[history.History], None], *, take_over: bool
+    store: log_store.Store,
+    run: str,
+    masker: masking.Masker,
+    check: Callable[[history.History], None],
+    *,
+    take_over: bool,
 ) -> AsyncGenerator[tuple[LogWriter, dict[str, Json]]]:
     """Claim a paused run to write what a person said about its question, and leave it paused."""
-    writer = await claim(kept, run, masker, check, take_over=take_over)
+    writer = await claim(store, run, masker, check, take_over=take_over)
     try:
         asked = writer.history.question
         assert asked is not None

@@ -10,7 +10,7 @@ from nodes.values import Json
 from runtime.display.text import cut, one_line
 from runtime.log import entries
 from runtime.log import session as log_session
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 
 Kind = Literal["run", "session"]
 SessionState = Literal["running", "idle", "damaged"]
@@ -19,9 +19,9 @@ SessionState = Literal["running", "idle", "damaged"]
 BEGINNING = 60  # characters shown of a session's first message
 
 
-def kind(kept: store.Kept, conversation: str) -> Kind | None:
+def kind(store: log_store.StoreReader, conversation: str) -> Kind | None:
     """Return a conversation's kind, from its first line alone; None if that is incomplete. Raises UsageError ``unknown-run``."""
-    match kept.first(conversation):
+    match store.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return "session"
         case entries.Scope(run=entries.RunHeader()):
@@ -30,9 +30,9 @@ def kind(kept: store.Kept, conversation: str) -> Kind | None:
             return None
 
 
-def is_user_run(kept: store.Kept, conversation: str) -> bool:
+def is_user_run(store: log_store.StoreReader, conversation: str) -> bool:
     """True if it was begun as a run: no session, and no copy for testing a fix."""
-    match kept.first(conversation):
+    match store.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return False
         case entries.Scope(run=entries.RunHeader(trial=dict() as trial)):
@@ -41,22 +41,22 @@ def is_user_run(kept: store.Kept, conversation: str) -> bool:
             return True
 
 
-def refuse_session(kept: store.Kept, conversation: str) -> None:
-    if kind(kept, conversation) == "session":
+def refuse_session(store: log_store.StoreReader, conversation: str) -> None:
+    if kind(store, conversation) == "session":
         raise UsageError(
             "not-a-run",
             f"{conversation} is a session, and no run",
-            fix=f"continue with it: `{again(conversation, kept)}`; `runops show {conversation}` shows what was said",
+            fix=f"continue with it: `{again(conversation, store)}`; `runops show {conversation}` shows what was said",
         )
 
 
-def again(session: str, kept: store.Kept) -> str:
-    first = kept.first(session)
+def again(session: str, store: log_store.StoreReader) -> str:
+    first = store.first(session)
     build = isinstance(first, entries.Scope) and first.session is not None and first.session.purpose == "build"
     return f"runops {'build' if build else 'chat'} --resume {session}"
 
 
-def fold(reading: store.Reading) -> log_session.Session:
+def fold(reading: log_store.Reading) -> log_session.Session:
     """Build the session from its log. Raises UsageError ``not-a-session`` for a run, and for an incomplete fork whose creator died."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.run is not None:
@@ -90,14 +90,14 @@ class SessionSummary:
     problem: str | None = None
 
 
-def list_sessions(kept: store.Kept) -> list[SessionSummary]:
+def list_sessions(store: log_store.StoreReader) -> list[SessionSummary]:
     """List the sessions, oldest first. A damaged one is listed as such; one that has not begun is left out."""
     found: list[SessionSummary] = []
-    for conversation in kept.ids():
+    for conversation in store.ids():
         try:
-            if kind(kept, conversation) != "session":
+            if kind(store, conversation) != "session":
                 continue
-            reading = kept.read(conversation)
+            reading = store.read(conversation)
         except LogError as error:
             damaged = SessionSummary(
                 conversation, "?", "damaged", None, None, None, "?", "", "", 0, None, "", error.message

@@ -149,7 +149,7 @@ def test_the_service_of_the_page_carries_runs(tmp_path: Path) -> None:
         still = service.ask("/flows/waits", {"site": site.origin})["run"]
         assert arrived.wait(60)
     over.set()
-    kept = file_store.Files(tmp_path / "runs")
-    assert [kept.held(run) for run in kept.ids()] == [False] * 4
-    last = kept.read(still).entries[-1]
+    store = file_store.Files(tmp_path / "runs")
+    assert [store.held(run) for run in store.ids()] == [False] * 4
+    last = store.read(still).entries[-1]
     assert last.model_dump()["data"]["status"] == "interrupted"

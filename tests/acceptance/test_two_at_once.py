@@ -183,6 +183,8 @@ async def test_of_two_who_decide_one_is_written_down(tmp_path: Path) -> None:
     loser = said[codes.index(max(codes))]
     assert "answered already" in loser or "is held by" in loser
     decided = [
-        entry for entry in rig.kept.read(rig.id).entries if isinstance(entry, entries.Note) and entry.name == "decided"
+        entry
+        for entry in rig.reader.read(rig.id).entries
+        if isinstance(entry, entries.Note) and entry.name == "decided"
     ]
     assert [entry.data["verdict"] for entry in decided] == [("done", "not-done")[codes.index(0)]]

@@ -21,7 +21,8 @@ from nodes.errors import RunHeld
 from nodes.values import Json
 from runtime import events
 from runtime.log import entries
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from tests.benchmarks import logs, loops, pairs
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
@@ -59,7 +60,7 @@ from pathlib import Path
 from runtime.log.store import file_store as files
 from runtime.log.store import owners as holders
 from runtime.log import entries as log
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 owned = files.Files(Path(sys.argv[1])).create(sys.argv[2])
 owned.append(log.Note(name="claimed", data={**holders.me(), "epoch": owned.epoch}))
 print("held", flush=True)
@@ -136,16 +137,16 @@ async def _resumed(folder: Path, dead: Rig) -> None:
 
 
 async def _refused(folder: Path) -> None:
-    kept, run = file_store.FileStore(folder), store.new_id()
+    store, run = file_store.FileStore(folder), log_store.new_id()
     # Whoever has it has not said so, and is waited for.
-    async with contextlib.aclosing(await kept.create(run)):
+    async with contextlib.aclosing(await store.create(run)):
         with contextlib.suppress(RunHeld):
             await file_store.FileStore(folder).claim(run)
             raise AssertionError("it is held")
 
 
 async def _taken_over(folder: Path) -> None:
-    run = store.new_id()
+    run = log_store.new_id()
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLDING, folder, run, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert await process.stdout.readline() == b"held\n"

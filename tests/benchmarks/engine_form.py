@@ -15,7 +15,8 @@ from runtime.browser import options, own, port
 from runtime.browser.chromium import find, launch
 from runtime.language import reader, workflow
 from runtime.log import history
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
@@ -52,11 +53,13 @@ class One(run.Browsers):
         return None
 
 
-async def fill(kept: store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser) -> None:
-    """Run the workflow once in the browser, its log in ``kept``; fails where it does not pass."""
-    writer = LogWriter(await kept.create(store.new_id()), history.History(), masking.Masker({}), kept.kept)
+async def fill(
+    store: log_store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser
+) -> None:
+    """Run the workflow once in the browser, its log in ``store``; fails where it does not pass."""
+    writer = LogWriter(await store.create(log_store.new_id()), history.History(), masking.Masker({}), store.reader)
     run.write_header(writer, loaded, inputs)
-    private = kept.kept.private(writer.conversation.id)
+    private = store.reader.private(writer.conversation.id)
     one = run.Run(loaded, writer, inputs=inputs, known={}, private=private, browsers=One(browser))
     ended = await one.begin()
     assert ended.status == "passed", ended
@@ -72,7 +75,7 @@ def check(shop: Shop, least: int) -> None:
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two ways; fails where either leaves anything else with the shop than what was to be entered."""
     chosen = settings.load(home=folder / "home", linger=0.0)
-    kept = file_store.FileStore(chosen.home)
+    store = file_store.FileStore(chosen.home)
     with Shop.start(folder) as shop:
         inputs = {"base_url": shop.url, "n": "1"}
         loaded = reader.parse(json.dumps(forms.workflow()), "form.yaml")
@@ -94,7 +97,7 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
             page = connected.contexts[0].pages[0]
 
             async def by_engine() -> None:
-                await fill(kept, loaded, inputs, browser)
+                await fill(store, loaded, inputs, browser)
 
             async def by_hand() -> None:
                 await raw_form.fill_form(page, shop.url)

@@ -35,5 +35,5 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
         finally:
             await browser.close()
         engine_form.check(shop, 2 * count)
-    assert len(in_memory.kept.ids()) == len(on_disk.kept.ids()) == count + warm
+    assert len(in_memory.reader.ids()) == len(on_disk.reader.ids()) == count + warm
     return found

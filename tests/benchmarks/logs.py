@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from runtime.log import entries as log_entries
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.secrets import masking
 from runtime.settings import settings
 from runtime.workspace import run_index
@@ -40,11 +41,11 @@ async def resume(folder: Path, count: int, warm: int, entries: int = ENTRIES) ->
     bare = [line[: -log_entries.SUM_LENGTH - 1] + b"}" for line in lines]
 
     async def read() -> None:
-        kept = file_store.Files(chosen.home)
-        kept.make()
-        past, reading = run_index.load_history(kept, rig.id)
+        store = file_store.Files(chosen.home)
+        store.make()
+        past, reading = run_index.load_history(store, rig.id)
         assert len(reading.entries) >= len(lines)
-        writer = now(run_index.claim(file_store.FileStore(kept), rig.id, masking.Masker({}), known=(past, reading)))
+        writer = now(run_index.claim(file_store.FileStore(store), rig.id, masking.Masker({}), known=(past, reading)))
         let_go(writer.conversation)
         assert len(writer.history.all_attempts()) == loops.NODES * (entries // OF_AN_ITEM)
 
@@ -62,10 +63,10 @@ async def lists(folder: Path, count: int, warm: int, many: int = MANY, few: int 
     homes: list[settings.Settings] = []
     for number in (many, few):
         chosen = settings.load(home=folder / str(number))
-        kept = file_store.Files(chosen.home)
-        kept.make()
+        store = file_store.Files(chosen.home)
+        store.make()
         for _ in range(number):
-            kept.conversation_file(store.new_id()).write_bytes(data)
+            store.conversation_file(log_store.new_id()).write_bytes(data)
         homes.append(chosen)
 
     async def listed(chosen: settings.Settings, number: int) -> None:

@@ -92,9 +92,9 @@ class _Session:
     """A session that is held by a model of ours."""
 
     def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
-        kept = memory_store.MemoryStore(folder)
+        store = memory_store.MemoryStore(folder)
         header = entries.SessionHeader(purpose="chat", versions=version.versions())
-        self._writer = LogWriter(now(kept.create("s")), log_session.Session(), masking.Masker({}), kept.kept)
+        self._writer = LogWriter(now(store.create("s")), log_session.Session(), masking.Masker({}), store.reader)
         self._writer.scope("", "opened", "session", session=header)
         self._state = SessionState(self._writer)
         self._browser, self._shop = browser, shop

@@ -38,7 +38,7 @@ def session(entries: int) -> log_session.Session:
 
 async def measure(folder: Path, count: int, warm: int, entries: int = LONG) -> pairs.Comparison:
     """Compare building the window of both, loaded; fails where they are not the same."""
-    texts = Texts(testing.MemoryStore(folder).kept)
+    texts = Texts(testing.MemoryStore(folder).reader)
     long, short = session(entries), session(SHORT)
 
     def built(folded: log_session.Session) -> window.Window:

@@ -20,7 +20,8 @@ from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.log import entries
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.system import files
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed
@@ -216,10 +217,10 @@ class WatchedStore(file_store.Files):
 
 
 class _Watched(file_store.OpenFile):
-    def __init__(self, kept: file_store.Files, *given: Any) -> None:
-        super().__init__(kept, *given)
-        assert isinstance(kept, WatchedStore)
-        self._owner, self._owner.open = kept, self
+    def __init__(self, store: file_store.Files, *given: Any) -> None:
+        super().__init__(store, *given)
+        assert isinstance(store, WatchedStore)
+        self._owner, self._owner.open = store, self
 
     @override
     def append(self, entry: entries.AnyEntry) -> entries.AnyEntry:
@@ -235,7 +236,7 @@ class _Watched(file_store.OpenFile):
         self._owner.on_disk = self._owner.conversation_file(self.id).stat().st_size
 
     @override
-    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> log_store.File:
         """Beside the run, yet in an order that a seed repeats."""
         for _ in range(self._owner.chance.choice([0, 1, 3, 10])):
             await asyncio.sleep(0)
@@ -244,7 +245,7 @@ class _Watched(file_store.OpenFile):
         files.folder(path.parent)
         content = data if isinstance(data, bytes) else data.read_bytes()
         files.write(path, content)
-        return store.File(name, str(path), len(content), hashlib.sha256(content).hexdigest())
+        return log_store.File(name, str(path), len(content), hashlib.sha256(content).hexdigest())
 
 
 WatchedStore.opens = _Watched

@@ -86,7 +86,7 @@ async def act(shop: BuildContext, action: str, at: str | None = None, value: str
 def last_run(shop: BuildContext) -> Any:
     """What the last action's run has done."""
     run = list(shop.writer.history.runs_of.values())[-1][-1]
-    return run_index.load_history(shop.here.kept, run)[0]
+    return run_index.load_history(shop.here.reader, run)[0]
 
 
 async def test_actions_are_runs_and_what_they_changed_is_told(shop: BuildContext, served: site.Site) -> None:

@@ -21,7 +21,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.log import entries as log_entries
 from runtime.log import history
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.system import crash_points
 from runtime.system.crash_points import CrashPoint
 from runtime.testing import responses, scripted_model
@@ -127,7 +127,7 @@ class Run:
         if self.rig.id in self.rig.store.ids() and self.rig.store.read(self.rig.id).entries:
             return await self.rig.resume()
         # It died before its first entry: nothing has begun.
-        self.rig.id = store.new_id()
+        self.rig.id = log_store.new_id()
         return await self.rig.start()
 
     @property

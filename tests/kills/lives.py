@@ -19,7 +19,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nodes.errors import UsageError
 from runtime.log import entries, session
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.system.crash_points import CrashPoint
 from runtime.testing import responses, scripted_model
 from runtime.workspace import session_index
@@ -163,15 +164,15 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
     def _kept(self) -> file_store.Files:
         return file_store.Files(self._folder / ".runops")
 
-    def _readings(self) -> list[store.Reading]:
+    def _readings(self) -> list[log_store.Reading]:
         kept = self._kept
         return [kept.read(each) for each in kept.ids()]
 
-    def _sessions(self) -> list[store.Reading]:
+    def _sessions(self) -> list[log_store.Reading]:
         """The sessions that are whole, oldest first."""
         return [each for each in self._readings() if _is_session(each)]
 
-    def _runs(self) -> list[store.Reading]:
+    def _runs(self) -> list[log_store.Reading]:
         """The runs that the session began, and that have begun."""
         return [
             each
@@ -191,7 +192,7 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
             self.wrong.append(f"{sent} requests were sent, and {len(rows)} are in the ledger")
 
 
-def _is_session(reading: store.Reading) -> bool:
+def _is_session(reading: log_store.Reading) -> bool:
     try:
         session_index.fold(reading)
     except UsageError:

@@ -143,8 +143,8 @@ class Trial:
         return "done" if self.shop.ledger("cart", ref) else "not-done"
 
     def _entries(self) -> list[entries.AnyEntry]:
-        kept = file_store.Files(self.folder / ".runops")
-        return [entry for run in kept.ids() for entry in kept.read(run).entries]
+        store = file_store.Files(self.folder / ".runops")
+        return [entry for run in store.ids() for entry in store.read(run).entries]
 
     def _history(self) -> history.History:
         return history.History(self._entries())

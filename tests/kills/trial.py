@@ -326,9 +326,9 @@ class Trial:
     def _wrongly_settled(self) -> list[str]:
         """Actions that the log has as done and the shop has not."""
         found: list[str] = []
-        kept = file_store.Files(self.home)
-        for run in kept.ids():
-            past = history.History(kept.read(run).entries)
+        store = file_store.Files(self.home)
+        for run in store.ids():
+            past = history.History(store.read(run).entries)
             for path in past.order:
                 action, order = path.rpartition("/")[2], path.partition("#")[2].partition("]")[0]
                 if action in KINDS and past.done(path) is not None and not self._times(KINDS[action], order):

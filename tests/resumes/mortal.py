@@ -95,13 +95,13 @@ def install() -> None:
 class _Mortal(file_store.OpenFile):
     def __init__(
         self,
-        kept: file_store.Files,
+        store: file_store.Files,
         conversation: str,
         handle: int,
         entries: Sequence[log_entries.AnyEntry] = (),
         taken_from: owners.Holder | None = None,
     ) -> None:
-        super().__init__(kept, conversation, handle, entries, taken_from)
+        super().__init__(store, conversation, handle, entries, taken_from)
         self._reaper = present.get()
         self._paths = {each.call: each.path for each in entries if isinstance(each, log_entries.Call)}
 

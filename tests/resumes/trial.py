@@ -70,7 +70,7 @@ class Process(Rig):
         opened = await open_browser.open_browser(
             None,
             origins=self.loaded.origins(self.inputs),
-            private=self.kept.private(self.id),
+            private=self.reader.private(self.id),
             chosen=browsers.Chosen(browser_mode=self.mode),
         )
         self.opened.append(opened)

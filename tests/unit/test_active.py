@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from runtime.cli import app
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from tests.kept_runs import begun, ended
 from tests.now import let_go
 from tests.watched import watched
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for runs, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
@@ -33,10 +34,10 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return said["alive"]
 
 
-def test_where_nothing_lives_it_says_so(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nothing_lives_it_says_so(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Runs that are over are not alive: stdout is empty, stderr has a sentence and what to type."""
     for status in ("passed", "failed", None):
-        ended(kept, status)
+        ended(store, status)
     assert told(capsys) == []
     assert app.run(["ps"]) == 0
     said = capsys.readouterr()
@@ -45,10 +46,10 @@ def test_where_nothing_lives_it_says_so(kept: file_store.Files, capsys: pytest.C
     assert "runops runs" in said.err
 
 
-def test_a_held_run_names_its_holder(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_held_run_names_its_holder(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """A run that a process holds has a line: its id, that process, since when, and how to look at it."""
-    writer = begun(kept)
-    ended(kept, "passed")
+    writer = begun(store)
+    ended(store, "passed")
     (found,) = told(capsys)
     assert (found["run"], found["state"], found["workflow"]) == (
         writer.conversation.id,
@@ -68,10 +69,10 @@ def test_a_held_run_names_its_holder(kept: file_store.Files, capsys: pytest.Capt
 
 
 def test_a_holder_on_another_machine_is_told_with_it(
-    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A process id means something only with its machine."""
-    writer = begun(kept)
+    writer = begun(store)
     writer.note("claimed", pid=os.getpid(), started="1", boot="1", host="builder-7", epoch=2, version="0")
     capsys.readouterr()
     assert app.run(["ps"]) == 0
@@ -80,19 +81,19 @@ def test_a_holder_on_another_machine_is_told_with_it(
 
 
 def test_a_run_that_has_not_said_who_holds_it_is_held(
-    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Between its making and its first words a run is held by nobody knows whom."""
-    conversation = kept.create(store.new_id())
+    conversation = store.create(log_store.new_id())
     (found,) = told(capsys)
     assert (found["run"], found["state"], found["holder"]) == (conversation.id, "running", None)
     conversation.close()
 
 
-def test_a_held_run_with_a_damaged_log_is_told(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_held_run_with_a_damaged_log_is_told(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Who holds it cannot be read, and that somebody does can."""
-    writer = begun(kept)
-    file = kept.conversation_file(writer.conversation.id)
+    writer = begun(store)
+    file = store.conversation_file(writer.conversation.id)
     file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
     (found,) = told(capsys)
     assert (found["state"], found["next"]) == ("damaged", "runops runs")
@@ -114,14 +115,14 @@ async def test_a_browser_that_is_left_is_told_with_its_time(
     trial: bool,
     state: str,
     command: str,
-    kept: file_store.Files,
+    store: file_store.Files,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A browser of a run that nobody holds has a line: its process, when it ends, and what to type; looking does not keep it."""
-    run = store.new_id() if status == "gone" else ended(kept, status, trial=trial)
+    run = log_store.new_id() if status == "gone" else ended(store, status, trial=trial)
     async with watched(tmp_path) as found:
-        found.note(kept.private(run))
+        found.note(store.private(run))
         held = await found.hold(4000)
         (line,) = told(capsys)
         assert line["browser"] == {"chromium": found.chromium, "watcher": found.watcher, "holders": 1, "left": None}
@@ -141,13 +142,13 @@ async def test_a_browser_that_is_left_is_told_with_its_time(
 
 
 async def test_a_browser_whose_watcher_is_stuck_is_told(
-    kept: file_store.Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is there, and nobody knows for how long."""
     monkeypatch.setattr("runtime.browser.chromium.survivors.look", lambda _alive: None)
-    run = ended(kept, None)
+    run = ended(store, None)
     async with watched(tmp_path) as found:
-        found.note(kept.private(run))
+        found.note(store.private(run))
         (line,) = told(capsys)
         assert (line["browser"]["holders"], line["browser"]["left"]) == (None, None)
         assert app.run(["ps"]) == 0

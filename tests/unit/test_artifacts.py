@@ -11,7 +11,8 @@ import pytest
 
 from nodes.errors import AuthorError, LogError
 from runtime.log import entries, history
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.services import artifacts
@@ -26,7 +27,7 @@ class Keeper:
         self.folder = project / "flows"
         self.store = file_store.Files(project / ".runops")
         self.writer = LogWriter(
-            self.store.create(store.new_id()), history.History(), masker or masking.Masker({}), self.store
+            self.store.create(log_store.new_id()), history.History(), masker or masking.Masker({}), self.store
         )
 
     def step(self, path: str) -> artifacts.Artifacts:

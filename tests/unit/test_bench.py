@@ -613,7 +613,7 @@ async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path)
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the state kept after `submit`" in rig.told
     assert len(rig.site.actions) == 1
-    states = list((rig.build.here.kept.private(rig.build.writer.conversation.id) / "bench").glob("*.json"))
+    states = list((rig.build.here.reader.private(rig.build.writer.conversation.id) / "bench").glob("*.json"))
     assert states
     assert {each.stat().st_mode & 0o777 for each in states} == {0o600}
     for each in states:

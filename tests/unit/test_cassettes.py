@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import AuthorError, LogError, UsageError
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.messages.messages import Answer, Message, Request, Usage
 from runtime.models import selection
 from runtime.models.cassettes import cassettes, texts
@@ -124,7 +124,7 @@ def test_recorded_again_it_has_the_same_bytes(taped: Taped) -> None:
 
 def test_times_ids_and_secrets_of_another_run_hit(taped: Taped) -> None:
     """The same cassette answers a run with another time stamp, another id, and another value of a secret; the answer speaks of the ids of that run."""
-    mine, theirs = store.new_id(), store.new_id()
+    mine, theirs = log_store.new_id(), log_store.new_id()
     taped.exchanges = [("sort", order(id=mine, at="tok3n-one"), refund(f"refund {mine}"))]
     taped.record({"TOKEN": "tok3n-one"})
     asked = order(id=theirs, at="tok3n-two", seen="2027-01-01T00:00:00Z")

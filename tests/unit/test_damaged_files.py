@@ -13,7 +13,8 @@ from runtime.browser import own
 from runtime.browser.chromium import launch
 from runtime.engine import checkpoints
 from runtime.log import entries
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from tests.orders import ACTIONS, SHOWS, Order, as_was
 from tests.rig import Killed
 
@@ -130,11 +131,11 @@ async def test_without_its_checkpoint_a_run_goes_on_from_its_beginning(
 async def test_a_checkpoint_without_a_hash_is_read(tmp_path: Path) -> None:
     """A log whose checkpoints have no hash is resumed as it is."""
     checkpoint = entries.Checkpoint(file="checkpoint-1.json", urls=[], after=1)
-    kept, run = file_store.Files(tmp_path), store.new_id()
+    store, run = file_store.Files(tmp_path), log_store.new_id()
     with pytest.raises(checkpoints.Unusable, match="is missing"):
-        checkpoints.content(checkpoint, kept, run)
-    (kept.private(run) / checkpoint.file).write_bytes(b"anything")
-    assert checkpoints.content(checkpoint, kept, run) == b"anything"
+        checkpoints.content(checkpoint, store, run)
+    (store.private(run) / checkpoint.file).write_bytes(b"anything")
+    assert checkpoints.content(checkpoint, store, run) == b"anything"
 
 
 def its_log(order: Order) -> None:

@@ -122,17 +122,17 @@ def test_at_each_write_of_a_key_nobody_gets_another_run(tmp_path: Path) -> None:
     for number in range(1, 12):
         disk = faults.Disk(tmp_path / str(number), number)
         disk.root.mkdir()
-        kept = file_store.Files(disk.root / "home")
-        kept.make()
+        store = file_store.Files(disk.root / "home")
+        store.make()
         known: str | None = None
         with pytest.MonkeyPatch.context() as patched:
             disk.install(patched)
             try:
-                known = kept.keyed("nightly")
+                known = store.keyed("nightly")
             except LogError as error:
                 said.append(error.code)
-        assert kept.keyed("nightly") == known or (known is None and disk.failed is not None)
-        assert kept.keyed("nightly") == kept.keyed("nightly")
+        assert store.keyed("nightly") == known or (known is None and disk.failed is not None)
+        assert store.keyed("nightly") == store.keyed("nightly")
     assert said == ["log-write-failed"] * 9
 
 
@@ -162,10 +162,10 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
                 said.append(str(ended.error["code"]) if ended.error is not None else ended.status)
             except LogError as error:
                 said.append(error.code)
-        kept = file_store.Files(chosen.home)
-        assert not any(kept.held(each) for each in kept.ids()), disk.failed
+        store = file_store.Files(chosen.home)
+        assert not any(store.held(each) for each in store.ids()), disk.failed
         ended = await keys.begin_or_resume(prepared, "nightly", host.of_command(chosen))
-        assert (ended.status, ended.output, len(kept.ids())) == ("passed", 49, 1), disk.failed
+        assert (ended.status, ended.output, len(store.ids())) == ("passed", 49, 1), disk.failed
         if disk.failed is None:
             break
     assert set(said) == {"log-write-failed", "passed"}

@@ -16,7 +16,8 @@ from nodes.errors import LogError
 from nodes.values import normalise
 from runtime.log import entries as log_entries
 from runtime.log import history, session, threads
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
 GOLDEN_SESSION = GOLDEN.with_name("session-1.jsonl")
@@ -48,9 +49,9 @@ def entries(draw: st.DrawFn) -> log_entries.AnyEntry:
             return log_entries.Note(name="restored", data={"mode": "attached", "more": draw(values)})
 
 
-def fill(kept: file_store.Files, run: str, given: list[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
+def fill(store: file_store.Files, run: str, given: list[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
     """A conversation with these entries, closed again."""
-    conversation = kept.create(run)
+    conversation = store.create(run)
     try:
         return [conversation.append(entry) for entry in given]
     finally:
@@ -62,9 +63,9 @@ def test_any_appends_read_back(
     given_entries: list[log_entries.AnyEntry], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Whatever is appended is read back as it was, in order, with line numbers from 1."""
-    kept, run = file_store.Files(tmp_path_factory.mktemp("home")), store.new_id()
-    written = fill(kept, run, given_entries)
-    assert kept.read(run).entries == written
+    store, run = file_store.Files(tmp_path_factory.mktemp("home")), log_store.new_id()
+    written = fill(store, run, given_entries)
+    assert store.read(run).entries == written
     assert [entry.seq for entry in written] == list(range(1, len(given_entries) + 1))
 
 
@@ -74,16 +75,16 @@ def test_any_cut_of_the_tail_recovers(
     given_entries: list[log_entries.AnyEntry], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A log cut anywhere behind its first line yields every whole line before the cut, and can be resumed."""
-    kept, run = file_store.Files(tmp_path_factory.mktemp("home")), store.new_id()
-    written = fill(kept, run, given_entries)
-    file = kept.conversation_file(run)
+    store, run = file_store.Files(tmp_path_factory.mktemp("home")), log_store.new_id()
+    written = fill(store, run, given_entries)
+    file = store.conversation_file(run)
     whole = file.read_bytes()
     first = whole.index(b"\n") + 1
     cut = data.draw(st.integers(first, len(whole)))
     file.write_bytes(whole[:cut])
     left = whole[:cut].count(b"\n")
-    assert kept.read(run).entries == written[:left]
-    conversation, recovered = kept.claim(run)
+    assert store.read(run).entries == written[:left]
+    conversation, recovered = store.claim(run)
     conversation.append(log_entries.Note(name="claimed", data={"epoch": 2}))
     conversation.close()
     assert recovered[:left] == written[:left]
@@ -91,46 +92,46 @@ def test_any_cut_of_the_tail_recovers(
     assert [entry.data for entry in recovered[left:] if isinstance(entry, log_entries.Note)] == (
         [{"bytes": torn}] if torn else []
     )
-    assert len(kept.read(run).entries) == left + 1 + bool(torn)
+    assert len(store.read(run).entries) == left + 1 + bool(torn)
 
 
 def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path) -> None:
     """Damage before the last line names the file and the line; the run beside it is read as ever."""
-    kept = file_store.Files(tmp_path)
-    hurt, whole = store.new_id(), store.new_id()
+    store = file_store.Files(tmp_path)
+    hurt, whole = log_store.new_id(), log_store.new_id()
     notes: list[log_entries.AnyEntry] = [
         log_entries.Note(name="restored", data={"mode": "attached", "n": n}) for n in range(3)
     ]
-    fill(kept, hurt, notes)
-    fill(kept, whole, notes)
-    file = kept.conversation_file(hurt)
+    fill(store, hurt, notes)
+    fill(store, whole, notes)
+    file = store.conversation_file(hurt)
     lines = file.read_bytes().split(b"\n")
     lines[1] = lines[1].replace(b'"n":1', b'"n":7')
     file.write_bytes(b"\n".join(lines))
-    for attempt in (kept.read, kept.claim):
+    for attempt in (store.read, store.claim):
         with pytest.raises(LogError) as caught:
             attempt(hurt)
         assert caught.value.code == "log-damaged"
         assert f"{file}:2:" in caught.value.message
     assert file.read_bytes() == b"\n".join(lines)
-    assert len(kept.read(whole).entries) == 3
+    assert len(store.read(whole).entries) == 3
 
 
 def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
     """A log of a later version says which version it has and which can be read."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    fill(kept, run, [log_entries.Note(name="restored", data={})])
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    fill(store, run, [log_entries.Note(name="restored", data={})])
     later = log_entries.seal(b'{"v":2,"seq":1,"at":"x","thread":"run","kind":"dream"')
-    kept.conversation_file(run).write_bytes(later)
+    store.conversation_file(run).write_bytes(later)
     with pytest.raises(LogError, match="format version 2, and this RunOps reads versions up to 1") as caught:
-        kept.read(run)
+        store.read(run)
     assert caught.value.code == "log-too-new"
 
 
 def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that fails stops every later append and barrier, also when the disk would take them again."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    conversation = kept.create(run)
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    conversation = store.create(run)
     conversation.append(log_entries.Note(name="restored", data={}))
 
     def full(_handle: int, _line: bytes) -> int:
@@ -145,32 +146,32 @@ def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypa
             attempt()
         assert caught.value.code == "log-write-failed"
     conversation.close()
-    assert len(kept.read(run).entries) == 1
+    assert len(store.read(run).entries) == 1
 
 
 def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
     """A blob reads back by its hash; one that was changed or lost is refused by name."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    conversation = kept.create(run)
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    conversation = store.create(run)
     blob = conversation.put_blob(b"large", "orders")
     conversation.close()
-    assert kept.blob(blob.sha256) == b"large"
+    assert store.blob(blob.sha256) == b"large"
     assert blob.path == f"@state/{run}/orders"
-    kept.blob_file(blob.sha256).write_bytes(b"other")
+    store.blob_file(blob.sha256).write_bytes(b"other")
     with pytest.raises(LogError, match="was changed"):
-        kept.blob(blob.sha256)
-    kept.blob_file(blob.sha256).unlink()
+        store.blob(blob.sha256)
+    store.blob_file(blob.sha256).unlink()
     with pytest.raises(LogError, match="is missing"):
-        kept.blob(blob.sha256)
+        store.blob(blob.sha256)
 
 
 def test_the_home_is_private(tmp_path: Path) -> None:
     """Folders are for their owner only, files too, and git ignores them all."""
-    kept, run = file_store.Files(tmp_path / ".runops"), store.new_id()
-    fill(kept, run, [log_entries.Note(name="restored", data={})])
-    assert [oct(path.stat().st_mode & 0o777) for path in (kept.home, kept.private(run))] == ["0o700", "0o700"]
-    assert oct(kept.conversation_file(run).stat().st_mode & 0o777) == "0o600"
-    assert (kept.home / ".gitignore").read_text() == "*\n"
+    store, run = file_store.Files(tmp_path / ".runops"), log_store.new_id()
+    fill(store, run, [log_entries.Note(name="restored", data={})])
+    assert [oct(path.stat().st_mode & 0o777) for path in (store.home, store.private(run))] == ["0o700", "0o700"]
+    assert oct(store.conversation_file(run).stat().st_mode & 0o777) == "0o600"
+    assert (store.home / ".gitignore").read_text() == "*\n"
 
 
 def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[log_entries.AnyEntry]:

@@ -14,7 +14,8 @@ import pytest
 
 from nodes.errors import LogError, RunHeld
 from runtime.log import entries
-from runtime.log.store import file_store, integrity, store
+from runtime.log.store import file_store, integrity
+from runtime.log.store import store as log_store
 from runtime.system import files, locks, regular_files
 
 
@@ -34,48 +35,48 @@ NO_SECTOR = b"\0" * integrity.SECTOR + FIRST[integrity.SECTOR :]
 )
 def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Path, left: bytes) -> None:
     """What a process left that died before its first entry was whole is emptied, and the run begins at line 1."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    kept.make()
-    kept.conversation_file(run).write_bytes(left)
-    assert kept.read(run).entries == []
-    conversation = kept.create(run)
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    store.make()
+    store.conversation_file(run).write_bytes(left)
+    assert store.read(run).entries == []
+    conversation = store.create(run)
     written = conversation.append(note(1))
     conversation.close()
-    assert kept.read(run).entries == [written]
+    assert store.read(run).entries == [written]
 
 
 def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
     """A run with an entry is refused to whoever would make it, and nothing of it is lost."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    conversation = kept.create(run)
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    conversation = store.create(run)
     conversation.append(note(1))
     conversation.close()
-    before = kept.conversation_file(run).read_bytes()
+    before = store.conversation_file(run).read_bytes()
     with pytest.raises(LogError, match=f"there is a run {run} already") as caught:
-        kept.create(run)
+        store.create(run)
     assert caught.value.code == "run-exists"
-    assert kept.conversation_file(run).read_bytes() == before
-    assert not kept.held(run)
+    assert store.conversation_file(run).read_bytes() == before
+    assert not store.held(run)
 
 
 def test_a_run_that_somebody_is_making_is_held(tmp_path: Path) -> None:
     """Between its making and its first entry a run belongs to its maker already."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    conversation = kept.create(run)
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    conversation = store.create(run)
     with pytest.raises(RunHeld):
-        kept.create(run)
+        store.create(run)
     written = conversation.append(note(1))
     conversation.close()
-    assert kept.read(run).entries == [written]
+    assert store.read(run).entries == [written]
 
 
 def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who gets the lock of a file that has no name any more makes the run anew under its name."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    kept.make()
-    file = kept.conversation_file(run)
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    store.make()
+    file = store.conversation_file(run)
     file.touch()
     really, removed = locks.fcntl.flock, list[bool]()
 
@@ -87,11 +88,11 @@ def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written
 
     with monkeypatch.context() as patched:
         patched.setattr(locks.fcntl, "flock", flock)
-        conversation = kept.create(run)
+        conversation = store.create(run)
     written = conversation.append(note(1))
     conversation.close()
     assert removed
-    assert kept.read(run).entries == [written]
+    assert store.read(run).entries == [written]
 
 
 def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) -> None:
@@ -101,54 +102,54 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
         ready = threading.Barrier(many)
 
         def ask(_number: int, key: str = key, ready: threading.Barrier = ready) -> str:
-            kept = file_store.Files(tmp_path)
+            store = file_store.Files(tmp_path)
             ready.wait()
-            return kept.keyed(key)
+            return store.keyed(key)
 
         with ThreadPoolExecutor(many) as pool:
             found = set(pool.map(ask, range(many)))
         assert len(found) == 1
-        assert store.ID.match(found.pop())
+        assert log_store.ID.match(found.pop())
     assert not list((tmp_path / "keys").glob(".*"))
 
 
 def test_a_damaged_key_is_named(tmp_path: Path) -> None:
     """With any one byte of it changed, cut or added the file of a key is refused by its path: no other run is begun in its place."""
-    kept = file_store.Files(tmp_path)
-    kept.keyed("nightly")
+    store = file_store.Files(tmp_path)
+    store.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
     whole = file.read_bytes()
     changed = [whole[:at] + bytes([each]) + whole[at + 1 :] for at in range(len(whole)) for each in b"A0\n" if whole[at] != each]  # fmt: skip
     for data in (*changed, *(whole[:end] for end in range(len(whole))), whole + b"\n"):
         file.write_bytes(data)
         with pytest.raises(LogError, match=str(file)) as caught:
-            kept.keyed("nightly")
+            store.keyed("nightly")
         assert caught.value.code == "log-damaged"
 
 
 def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
     """A first line that is there, and is another one now, is refused: the run may have begun."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    kept.make()
-    kept.conversation_file(run).write_bytes(FIRST.replace(b"x", b"y", 1))
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    store.make()
+    store.conversation_file(run).write_bytes(FIRST.replace(b"x", b"y", 1))
     with pytest.raises(LogError, match=":1: this line of the log is damaged"):
-        kept.create(run)
+        store.create(run)
 
 
 def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     """What cannot be read is told as that, with its file."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    kept.make()
-    kept.conversation_file(run).mkdir()
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    store.make()
+    store.conversation_file(run).mkdir()
     with pytest.raises(LogError, match="the log could not be read: Is a directory") as caught:
-        kept.read(run)
-    assert (caught.value.code, str(kept.conversation_file(run)) in caught.value.message) == ("log-unreadable", True)
+        store.read(run)
+    assert (caught.value.code, str(store.conversation_file(run)) in caught.value.message) == ("log-unreadable", True)
 
 
 def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks while `runops prune` takes the key away gets a run that stands on the disk."""
-    kept = file_store.Files(tmp_path)
-    before = kept.keyed("nightly")
+    store = file_store.Files(tmp_path)
+    before = store.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
     really, removed = files.sync_folder, list[bool]()
 
@@ -159,15 +160,15 @@ def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, m
         really(folder)
 
     monkeypatch.setattr(files, "sync_folder", sync_folder)
-    after = kept.keyed("nightly")
+    after = store.keyed("nightly")
     assert after != before
-    assert store.run_of_key(file.read_bytes()) == after
+    assert log_store.run_of_key(file.read_bytes()) == after
 
 
 def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value fails, and with it the line behind it, just while the next line is about to be written: that is refused, and the log is whole."""
-    kept, fails = file_store.Files(tmp_path), threading.Event()
-    conversation = kept.create(store.new_id())
+    store, fails = file_store.Files(tmp_path), threading.Event()
+    conversation = store.create(log_store.new_id())
     conversation.append(note(1))
 
     def write(_file: Path, _data: bytes) -> None:
@@ -196,19 +197,19 @@ def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(LogError, match="could not be written"):
         conversation.append(note(3))
     conversation.close()
-    assert [each.seq for each in kept.read(conversation.id).entries] == [1]
+    assert [each.seq for each in store.read(conversation.id).entries] == [1]
 
 
 def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
     """A run that keeps the same value as one whose file was damaged since writes it anew: both can be read."""
-    kept = file_store.Files(tmp_path)
-    first, second = (kept.create(store.new_id()) for _each in range(2))
+    store = file_store.Files(tmp_path)
+    first, second = (store.create(log_store.new_id()) for _each in range(2))
     blob = first.put_blob(b"a value", "x")
     first.close()
-    kept.blob_file(blob.sha256).write_bytes(b"a Value")
+    store.blob_file(blob.sha256).write_bytes(b"a Value")
     second.put_blob(b"a value", "y")
     second.close()
-    assert kept.blob(blob.sha256) == b"a value"
+    assert store.blob(blob.sha256) == b"a value"
 
 
 def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,23 +222,23 @@ def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch
         synced.update(folder.iterdir())
 
     monkeypatch.setattr(files, "sync_folder", sync_folder)
-    kept, run = file_store.Files(tmp_path / "home"), store.new_id()
-    kept.keyed("nightly")
-    conversation = kept.create(run)
+    store, run = file_store.Files(tmp_path / "home"), log_store.new_id()
+    store.keyed("nightly")
+    conversation = store.create(run)
     conversation.put_blob(b"large", "orders")
     conversation.close()
-    kept.private(run)
+    store.private(run)
     made = {each for each in tmp_path.rglob("*") if each.name not in (".gitignore", ".writers")}
     assert made - synced == set()
 
 
 def test_looking_for_what_is_new_costs_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a log of many thousand lines who has seen all but the last few reads these, and so few others that it makes no difference how long the log is."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    with contextlib.closing(kept.create(run)) as owned:
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    with contextlib.closing(store.create(run)) as owned:
         for number in range(5000):
             owned.append(note(number))
-    lines = kept.conversation_file(run).read_bytes().splitlines(keepends=True)
+    lines = store.conversation_file(run).read_bytes().splitlines(keepends=True)
     read: list[int] = []
     opened = regular_files.opened
 
@@ -249,7 +250,7 @@ def test_looking_for_what_is_new_costs_what_is_new(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(regular_files, "opened", counted)
     for new in (0, 1, 7):
         read.clear()
-        assert len(kept.read(run, 5000 - new).entries) == new
+        assert len(store.read(run, 5000 - new).entries) == new
         assert sum(read) < sum(map(len, lines[-new - 60 :]))
 
 

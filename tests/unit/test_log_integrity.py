@@ -13,7 +13,8 @@ import pytest
 
 from nodes.errors import LogError, SiteError
 from runtime.log import entries as log_entries
-from runtime.log.store import file_store, integrity, store
+from runtime.log.store import file_store, integrity
+from runtime.log.store import store as log_store
 from runtime.query import query
 from runtime.system import crash_points
 from runtime.system.crash_points import CrashPoint
@@ -285,14 +286,14 @@ def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever claims a run with a torn end brings the cut to the disk first, so that no power cut mixes what was cut with what follows."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    kept.make()
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    store.make()
     data, _entries, lines = written(False, False)
-    file = kept.conversation_file(run)
+    file = store.conversation_file(run)
     file.write_bytes(data[:-20])
     seen: list[int] = []
     monkeypatch.setattr(os, "fdatasync", lambda _handle: seen.append(file.stat().st_size))
-    conversation, recovered = kept.claim(run)
+    conversation, recovered = store.claim(run)
     conversation.close()
     assert seen == [lines[0][1]]
     assert [each.kind for each in recovered] == ["note", "note"]

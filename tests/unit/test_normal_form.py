@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.messages.messages import Message, Request, ToolCall, ToolOutput
 from runtime.models.cassettes import normal_form
 from runtime.secrets import masking
@@ -140,7 +140,7 @@ def test_another_run_asks_the_same(
         schema = {"type": "object", "properties": {"of": {"type": "string", "enum": [str(number), run]}}}
         return asking(f"{stamp} {number}", instructions=f"Run {run}, {stamp}.", schema=schema)
 
-    assert form(at(one, first, store.new_id()), {}) == form(at(other, second, store.new_id()), {})
+    assert form(at(one, first, log_store.new_id()), {}) == form(at(other, second, log_store.new_id()), {})
 
 
 @pytest.mark.parametrize(

@@ -34,37 +34,37 @@ NOBODY = masking.Masker({})
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for sessions, which the settings name."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     return file_store.Files(tmp_path / ".runops")
 
 
-def folded(kept: file_store.Files, session: str) -> log_session.Session:
+def folded(store: file_store.Files, session: str) -> log_session.Session:
     """What it holds, as a reader finds it."""
-    return session_index.fold(kept.read(session))
+    return session_index.fold(store.read(session))
 
 
-def fork(kept: file_store.Files, session: str, line: int | None = None) -> str:
+def fork(store: file_store.Files, session: str, line: int | None = None) -> str:
     """The id of a fork; nobody holds it any more."""
-    writer = now(open_session.fork(file_store.FileStore(kept), session, NOBODY, line))
+    writer = now(open_session.fork(file_store.FileStore(store), session, NOBODY, line))
     let_go(writer.conversation)
     return writer.conversation.id
 
 
-def items(kept: file_store.Files, past: log_session.Session, *, pointers: bool) -> list[str]:
+def items(store: file_store.Files, past: log_session.Session, *, pointers: bool) -> list[str]:
     """Everything that a request could hold of its thread; lines of the log, by which pointers name what is small, are all called 0."""
-    texts = open_session.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
+    texts = open_session.look(store, store.read(store.ids()[0]), past, NOBODY)
     thread = window_items.Thread(past.thread(log_entries.SESSION_THREAD), texts)
     found = [thread[number].items(pointers=pointers) for number in range(len(thread))]
     summary = thread.summary.items(pointers=pointers) if thread.summary is not None else ()
     return [re.sub(r"@state/line/\d+", "@state/line/0", repr(each)) for each in (*found, summary)]
 
 
-def kept_things(kept: file_store.Files, past: log_session.Session) -> dict[str, object]:
+def kept_things(store: file_store.Files, past: log_session.Session) -> dict[str, object]:
     """What the session keeps, all of it with its numbers and reasons."""
-    texts = open_session.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
+    texts = open_session.look(store, store.read(store.ids()[0]), past, NOBODY)
     return {
         f"{of} {name}": [
             (each.number, each.reason, each.by, each.cleared, texts.value_of(each)) for each in past.versions(of, name)
@@ -73,9 +73,9 @@ def kept_things(kept: file_store.Files, past: log_session.Session) -> dict[str, 
     }
 
 
-def upto(kept: file_store.Files, session: str, line: int) -> log_session.Session:
+def upto(store: file_store.Files, session: str, line: int) -> log_session.Session:
     """What the session held up to that line."""
-    return log_session.Session(kept.read(session).entries[:line])
+    return log_session.Session(store.read(session).entries[:line])
 
 
 @hypothesis.settings(max_examples=30)
@@ -83,30 +83,30 @@ def upto(kept: file_store.Files, session: str, line: int) -> log_session.Session
 def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[Step], at: int) -> None:
     """Whatever happened: the parent's bytes stay, the fork's thread is that of the parent up to the line, what is kept too, and nothing is paid."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = file_store.Files(Path(folder))
-        hand = Hand(kept)
+        store = file_store.Files(Path(folder))
+        hand = Hand(store)
         for step in steps:
             hand.does(step)
         parent = hand.closed()
-        before = kept.conversation_file(parent).read_bytes()
+        before = store.conversation_file(parent).read_bytes()
         line = at % len(before.splitlines()) + 1
-        child = fork(kept, parent, line)
-        assert kept.conversation_file(parent).read_bytes() == before
-        past = folded(kept, child)
+        child = fork(store, parent, line)
+        assert store.conversation_file(parent).read_bytes() == before
+        past = folded(store, child)
         assert past.header is not None
         assert past.header.forked is not None
         assert past.header.forked.conversation == parent
         taken = past.header.forked.line
         assert taken <= line
-        like = upto(kept, parent, taken)
+        like = upto(store, parent, taken)
         for pointers in (False, True):
-            assert items(kept, past, pointers=pointers) == items(kept, like, pointers=pointers)
-        assert kept_things(kept, past) == kept_things(kept, like)
+            assert items(store, past, pointers=pointers) == items(store, like, pointers=pointers)
+        assert kept_things(store, past) == kept_things(store, like)
         assert (past.mode, past.about) == (like.mode, like.about)
         assert past.ledger.rows == []
         assert past.ledger.totals() is None
         assert past.open_calls() == []
-        entries = kept.read(child).entries
+        entries = store.read(child).entries
         assert {each.thread for each in entries} == {log_entries.SESSION_THREAD}
         assert not any(isinstance(each, log_entries.ModelError) and each.again is not None for each in entries)
 
@@ -116,31 +116,31 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
 def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
     """It holds what the first one did, and names that one."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = file_store.Files(Path(folder))
-        hand = Hand(kept)
+        store = file_store.Files(Path(folder))
+        hand = Hand(store)
         for step in steps:
             hand.does(step)
-        first = fork(kept, hand.closed())
-        second = fork(kept, first)
-        one, other = folded(kept, first), folded(kept, second)
-        assert items(kept, other, pointers=False) == items(kept, one, pointers=False)
-        assert kept_things(kept, other) == kept_things(kept, one)
+        first = fork(store, hand.closed())
+        second = fork(store, first)
+        one, other = folded(store, first), folded(store, second)
+        assert items(store, other, pointers=False) == items(store, one, pointers=False)
+        assert kept_things(store, other) == kept_things(store, one)
         assert other.header is not None
         assert other.header.forked is not None
         assert other.header.forked.conversation == first
 
 
 @pytest.mark.parametrize("end", ["result", "called", "asked"])
-def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: file_store.Files, end: End) -> None:
+def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(store: file_store.Files, end: End) -> None:
     """Neither the answer nor what was done of it is in the fork, nor what was kept meanwhile; so no call of it is open, and the parent's stays so."""
-    hand = Hand(kept)
+    hand = Hand(store)
     hand.says("Look.")
     hand.answers("I have looked.", ["get_current_plan"])
     hand.says("Again.")
     hand.answers("I look.", ["get_current_plan", "get_browser_state"], end)
     hand.keeps("variable", "total", 1)
     parent = hand.closed()
-    child = folded(kept, fork(kept, parent))
+    child = folded(store, fork(store, parent))
     said = child.thread(log_entries.SESSION_THREAD).said
     assert [each.text if isinstance(each, log_entries.User) else "exchange" for each in said] == [
         "Look.",
@@ -149,71 +149,75 @@ def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: file_
     ]
     assert child.versions("variable", "total") == []
     assert child.open_calls() == []
-    assert not any(isinstance(each, log_entries.Reasoning) for each in kept.read(fork(kept, parent)).entries[-3:])
+    assert not any(isinstance(each, log_entries.Reasoning) for each in store.read(fork(store, parent)).entries[-3:])
 
 
-def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: file_store.Files) -> None:
+def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(store: file_store.Files) -> None:
     """Also where the parent continued, and all its calls were done later."""
-    parent = everything(kept)
-    entries = kept.read(parent).entries
+    parent = everything(store)
+    entries = store.read(parent).entries
     first = next(each for each in entries if isinstance(each, log_entries.Assistant))
     last_told = [each for each in entries if isinstance(each, log_entries.ToolResult)][1]
     for line in range(first.seq, last_told.seq):
-        assert not any(isinstance(each, log_entries.Assistant) for each in kept.read(fork(kept, parent, line)).entries)
-    assert any(isinstance(each, log_entries.Assistant) for each in kept.read(fork(kept, parent, last_told.seq)).entries)
+        assert not any(
+            isinstance(each, log_entries.Assistant) for each in store.read(fork(store, parent, line)).entries
+        )
+    assert any(
+        isinstance(each, log_entries.Assistant) for each in store.read(fork(store, parent, last_told.seq)).entries
+    )
 
 
-def test_a_living_session_can_be_forked(kept: file_store.Files) -> None:
+def test_a_living_session_can_be_forked(store: file_store.Files) -> None:
     """Its holder keeps it, and writes on."""
-    hand = Hand(kept)
+    hand = Hand(store)
     hand.says("Look.")
-    assert folded(kept, fork(kept, hand.id)).messages == 1
+    assert folded(store, fork(store, hand.id)).messages == 1
     hand.says("Go on.")
-    assert folded(kept, hand.id).messages == 2
+    assert folded(store, hand.id).messages == 2
 
 
 def test_what_a_fork_has_taken_over_costs_nothing_in_any_list(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`runops query costs` has the parent's requests once, and none of the fork's."""
-    parent = everything(kept)
-    child = fork(kept, parent)
+    parent = everything(store)
+    child = fork(store, parent)
     answer = query.ask(
         file_store.Files(settings.load().home),
         "SELECT run, count(*) AS n, sum(dollars) AS dollars FROM costs GROUP BY run",
     )
     rows = [row for batch in answer.result.batches for row in batch]
-    assert [(row["run"], row["n"]) for row in rows] == [(parent, len(folded(kept, parent).ledger.rows))]
+    assert [(row["run"], row["n"]) for row in rows] == [(parent, len(folded(store, parent).ledger.rows))]
     listed = {each.id: each.costs for each in session_index.list_sessions(file_store.Files(settings.load().home))}
     assert listed[child] is None
     assert listed[parent] is not None
 
 
-def test_a_fork_outlives_its_parent(kept: file_store.Files) -> None:
+def test_a_fork_outlives_its_parent(store: file_store.Files) -> None:
     """What both name stays when the parent is pruned: text, values, outputs."""
-    parent = everything(kept)
-    child = fork(kept, parent)
-    report = prune.prune(kept, retention.Selection(keep_last=1, sessions=True), dry_run=False)
+    parent = everything(store)
+    child = fork(store, parent)
+    report = prune.prune(store, retention.Selection(keep_last=1, sessions=True), dry_run=False)
     assert [each.run for each in report.gone if each.kind == "session"] == [parent]
-    assert kept.ids() == [child]
-    past = folded(kept, child)
-    assert any(LARGE.strip() in repr(each) for each in items(kept, past, pointers=False))
+    assert store.ids() == [child]
+    past = folded(store, child)
+    assert any(LARGE.strip() in repr(each) for each in items(store, past, pointers=False))
     assert past.latest("variable", "rows") is not None
-    for sha256 in prune.named_in(kept.conversation_file(child).read_bytes()) - {"k" * 64}:
-        assert kept.blob(sha256)
+    for sha256 in prune.named_in(store.conversation_file(child).read_bytes()) - {"k" * 64}:
+        assert store.blob(sha256)
 
 
 def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed at each point: nobody lists, finds, reopens or forks it, and prune takes it away; or it is whole. The parent never changes."""
-    chosen, parent = settings.load(), everything(kept)
+    chosen, parent = settings.load(), everything(store)
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
     monkeypatch.setattr(os, "fdatasync", lambda _handle: None)
-    before = kept.conversation_file(parent).read_bytes()
+    before = store.conversation_file(parent).read_bytes()
     whole, died = 0, 0
     for number in itertools.count(1):
-        known = set(kept.ids())
+        known = set(store.ids())
         left = [number]
 
         def hook(_point: crash_points.CrashPoint, left: list[int] = left) -> None:
@@ -223,59 +227,61 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
 
         monkeypatch.setattr(crash_points, "hook", hook)
         try:
-            fork(kept, parent)
+            fork(store, parent)
             break
         except Killed:
             pass
         finally:
             monkeypatch.setattr(crash_points, "hook", None)
-        assert kept.conversation_file(parent).read_bytes() == before
-        (child,) = set(kept.ids()) - known
-        if any(isinstance(each, log_entries.Note) and each.name == "claimed" for each in kept.read(child).entries):
+        assert store.conversation_file(parent).read_bytes() == before
+        (child,) = set(store.ids()) - known
+        if any(isinstance(each, log_entries.Note) and each.name == "claimed" for each in store.read(child).entries):
             whole += 1
-            assert items(kept, folded(kept, child), pointers=False) == items(kept, folded(kept, parent), pointers=False)
-            kept.conversation_file(child).unlink()
+            assert items(store, folded(store, child), pointers=False) == items(
+                store, folded(store, parent), pointers=False
+            )
+            store.conversation_file(child).unlink()
             continue
         died += 1
         assert [each.id for each in session_index.list_sessions(file_store.Files(chosen.home))] == [parent]
         assert open_session.find(file_store.Files(chosen.home), "last") == parent
         for use in (reopened, fork, folded):
             with pytest.raises(UsageError) as raised:
-                use(kept, child)
+                use(store, child)
             assert raised.value.code == "not-a-session"
         if died % 8 == 1:
             rows = query.ask(file_store.Files(chosen.home), "SELECT session FROM sessions").result.batches
             assert [row["session"] for batch in rows for row in batch] == [parent]
-        gone = prune.prune(kept, retention.Selection(), dry_run=False).gone
+        gone = prune.prune(store, retention.Selection(), dry_run=False).gone
         assert [(each.kind, each.run) for each in gone] == [("log", child)]
-        assert kept.ids() == [parent]
+        assert store.ids() == [parent]
     assert whole == 1
     assert died > 15
 
 
 def test_a_fork_says_on_the_disk_what_it_is_before_it_takes_anything_over(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first line is synced by itself, and all of it once it is whole: a power cut in between leaves what is known to be a piece of a fork."""
-    parent, synced = everything(kept), list[int]()
+    parent, synced = everything(store), list[int]()
     barrier = file_store.OpenFile.barrier
 
     async def counted(conversation: file_store.OpenFile) -> None:
         await barrier(conversation)
-        synced.append(len(kept.read(conversation.id).entries))
+        synced.append(len(store.read(conversation.id).entries))
 
     monkeypatch.setattr(file_store.OpenFile, "barrier", counted)
-    child = fork(kept, parent)
-    assert synced == [1, len(kept.read(child).entries)]
+    child = fork(store, parent)
+    assert synced == [1, len(store.read(child).entries)]
 
 
 @pytest.mark.parametrize("claimed", [False, True])
 def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
-    kept: file_store.Files, *, claimed: bool
+    store: file_store.Files, *, claimed: bool
 ) -> None:
     """Sectors that did not get to the disk before the fork was whole are cut; behind the first thing that it did by itself they are damage."""
-    child = fork(kept, everything(kept))
-    file = kept.conversation_file(child)
+    child = fork(store, everything(store))
+    file = store.conversation_file(child)
     data = file.read_bytes()
     header_ends = data.index(b"\n") + 1
     placeholders = range(
@@ -283,7 +289,7 @@ def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
     )
     assert len(placeholders) > 5
     if claimed:
-        writer = reopened(kept, child)
+        writer = reopened(store, child)
         writer.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
         writer.noted("requested", announced(), log_entries.SESSION_THREAD)
         let_go(writer.conversation)
@@ -306,85 +312,85 @@ def announced() -> dict[str, Json]:
     return {"key": "k" * 64, "model": "m", "estimate": 9, "raw": 9, "limit": 5, "seconds": 6.0, "try": 1}
 
 
-def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(kept: file_store.Files) -> None:
+def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(store: file_store.Files) -> None:
     """The message says which lines there are, and nothing is made."""
-    parent = everything(kept)
+    parent = everything(store)
     for line in (0, 10_000):
         with pytest.raises(UsageError, match="no line"):
-            fork(kept, parent, line)
-    assert kept.ids() == [parent]
+            fork(store, parent, line)
+    assert store.ids() == [parent]
 
 
-def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(kept: file_store.Files) -> None:
+def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(store: file_store.Files) -> None:
     """A fork that cannot have all is none."""
-    parent = everything(kept)
-    for file in (kept.home / "blobs").glob("??/*"):
+    parent = everything(store)
+    for file in (store.home / "blobs").glob("??/*"):
         file.unlink()
     with pytest.raises(LogError, match="missing"):
-        fork(kept, parent)
+        fork(store, parent)
     assert [each.id for each in session_index.list_sessions(file_store.Files(settings.load().home))] == [parent]
 
 
 # Beginning, continuing, finding.
 
 
-def test_a_session_begins_with_what_it_is_and_who_has_it(kept: file_store.Files) -> None:
+def test_a_session_begins_with_what_it_is_and_who_has_it(store: file_store.Files) -> None:
     """Both stand in its own thread, and nobody else can have it meanwhile."""
-    hand = Hand(kept, file="pay.yaml", budget="calls=3")
-    opened, claimed = kept.read(hand.id).entries
+    hand = Hand(store, file="pay.yaml", budget="calls=3")
+    opened, claimed = store.read(hand.id).entries
     assert isinstance(opened, log_entries.Scope)
     assert opened.session is not None
     assert isinstance(claimed, log_entries.Note)
     assert (opened.session.file, claimed.name, claimed.data["epoch"]) == ("pay.yaml", "claimed", 1)
     assert {opened.thread, claimed.thread} == {log_entries.SESSION_THREAD}
     with pytest.raises(RunHeld, match=f"session {hand.id} is held") as raised:
-        reopened(kept, hand.id)
+        reopened(store, hand.id)
     assert f"runops chat --resume {hand.id} --take-over" in str(raised.value.fix)
 
 
-def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: file_store.Files) -> None:
+def test_a_reopened_session_goes_on_with_all_that_it_holds(store: file_store.Files) -> None:
     """Each claim has a higher number; a budget that is said anew holds from then on; what is open stays open for who takes the next turn."""
-    session = everything(kept, "called", budget="calls=3")
-    writer = now(open_session.reopen(file_store.FileStore(kept), session, NOBODY, budget="calls=30"))
+    session = everything(store, "called", budget="calls=3")
+    writer = now(open_session.reopen(file_store.FileStore(store), session, NOBODY, budget="calls=30"))
     let_go(writer.conversation)
-    past = folded(kept, session)
+    past = folded(store, session)
     assert (past.epoch, past.budget, len(past.open_calls())) == (2, "calls=30", 1)
-    assert past.messages == folded(kept, session).messages
+    assert past.messages == folded(store, session).messages
 
 
-def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: file_store.Files) -> None:
+def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(store: file_store.Files) -> None:
     """As for a run, but a session has no thread `run`."""
-    session = everything(kept)
-    file = kept.conversation_file(session)
+    session = everything(store)
+    file = store.conversation_file(session)
     whole = file.read_bytes()
     file.write_bytes(whole + b'{"v":1,"se')
-    writer = reopened(kept, session)
+    writer = reopened(store, session)
     let_go(writer.conversation)
-    note = kept.read(session).entries[len(whole.splitlines())]
+    note = store.read(session).entries[len(whole.splitlines())]
     assert isinstance(note, log_entries.Note)
     assert (note.name, note.thread, note.data) == ("tail-truncated", log_entries.SESSION_THREAD, {"bytes": 10})
-    assert {each.thread.partition(":")[0] for each in kept.read(session).entries} == {"session", "summary", "delegate"}
+    assert {each.thread.partition(":")[0] for each in store.read(session).entries} == {"session", "summary", "delegate"}
 
 
 @pytest.mark.parametrize("use", [reopened, fork])
-def test_a_run_is_no_session(kept: file_store.Files, use: Callable[[file_store.Files, str], object]) -> None:
+def test_a_run_is_no_session(store: file_store.Files, use: Callable[[file_store.Files, str], object]) -> None:
     """It is said so, with what can be done, and the run's file stays as it is."""
-    run = ended(kept, "failed")
-    before = kept.conversation_file(run).read_bytes()
+    run = ended(store, "failed")
+    before = store.conversation_file(run).read_bytes()
     with pytest.raises(UsageError) as raised:
-        use(kept, run)
+        use(store, run)
     assert raised.value.code == "not-a-session"
     assert f"runops chat {run}" in str(raised.value.fix)
-    assert kept.conversation_file(run).read_bytes() == before
+    assert store.conversation_file(run).read_bytes() == before
 
 
-def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: file_store.Files) -> None:
+def test_the_last_session_is_no_run_and_the_parts_of_ids_work(store: file_store.Files) -> None:
     """`last` passes over runs; a beginning or an end of an id is enough; what is none is said."""
     chosen = settings.load()
     with pytest.raises(UsageError, match="no sessions"):
         open_session.find(file_store.Files(chosen.home), "last")
-    session = everything(kept)
-    run = ended(kept, "failed")
+    session = everything(store)
+    run = ended(store, "failed")
     assert open_session.find(file_store.Files(chosen.home), "last") == session
     assert open_session.find(file_store.Files(chosen.home), session[-6:].lower()) == session
     for name, code in ((run, "not-a-session"), ("nothing", "unknown-session"), ("", "unknown-session")):
@@ -393,11 +399,11 @@ def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: file_store.F
         assert raised.value.code == code
 
 
-def test_whoever_only_reads_cannot_write(kept: file_store.Files) -> None:
+def test_whoever_only_reads_cannot_write(store: file_store.Files) -> None:
     """A reader's writer raises, so no window that is only looked at can change a file."""
-    session = everything(kept)
-    reading = kept.read(session)
-    writer = open_session.look(kept, reading, session_index.fold(reading), NOBODY)
+    session = everything(store)
+    reading = store.read(session)
+    writer = open_session.look(store, reading, session_index.fold(reading), NOBODY)
     with pytest.raises(AssertionError, match="a reader of"):
         writer.said(log_entries.User(thread=log_entries.SESSION_THREAD), "Hello.", "")
     with pytest.raises(AssertionError, match="a reader of"):

@@ -104,7 +104,7 @@ async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
     one.site.before_click = click
     ended = await one.start()
     assert ended.status == "passed"
-    past = history.History(one.kept.read(one.id).entries)
+    past = history.History(one.reader.read(one.id).entries)
     assert proofs.outcomes_of(one.loaded, past) == {
         "one": "done",
         "two": "passed by" if fails else "done",

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from runtime.cli import app
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.system import locks
 from runtime.workspace import prune, retention
 from tests.kept_runs import WORKFLOW, begun, ended
@@ -24,7 +25,7 @@ LONG_AGO = 30 * 24 * HOURS
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for runs, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
@@ -40,7 +41,7 @@ def put(file: Path, text: str = "some text", *, age: float = 0.0) -> Path:
 
 def key(home: Path, name: str, run: str, *, age: float = 0.0) -> Path:
     """The file of a key that has the run."""
-    return put(home / "keys" / name, store.key_text(run).decode(), age=age)
+    return put(home / "keys" / name, log_store.key_text(run).decode(), age=age)
 
 
 def aged(file: Path, age: float) -> Path:
@@ -49,17 +50,17 @@ def aged(file: Path, age: float) -> Path:
     return file
 
 
-def blob(kept: file_store.Files, data: bytes) -> Path:
-    conversation = kept.create(store.new_id())
+def blob(store: file_store.Files, data: bytes) -> Path:
+    conversation = store.create(log_store.new_id())
     found = conversation.put_blob(data, "step")
-    kept.conversation_file(conversation.id).unlink()
+    store.conversation_file(conversation.id).unlink()
     conversation.close()
-    return kept.blob_file(found.sha256)
+    return store.blob_file(found.sha256)
 
 
-def tree(kept: file_store.Files) -> set[str]:
-    files = (each for each in kept.home.rglob("*") if each.is_file() and each != kept.writers)
-    return {str(each.relative_to(kept.home)) for each in files}
+def tree(store: file_store.Files) -> set[str]:
+    files = (each for each in store.home.rglob("*") if each.is_file() and each != store.writers)
+    return {str(each.relative_to(store.home)) for each in files}
 
 
 def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -70,18 +71,18 @@ def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
     return said
 
 
-def sound(kept: file_store.Files) -> None:
+def sound(store: file_store.Files) -> None:
     """Every run that is there has all that its log names."""
-    for run in kept.ids():
-        for sha256 in prune.named_in(kept.conversation_file(run).read_bytes()):
-            assert kept.blob(sha256)
+    for run in store.ids():
+        for sha256 in prune.named_in(store.conversation_file(run).read_bytes()):
+            assert store.blob(sha256)
 
 
-def populated(kept: file_store.Files) -> tuple[set[str], set[str]]:
+def populated(store: file_store.Files) -> tuple[set[str], set[str]]:
     """A home with all that there can be; the files that nobody needs, and those that stay."""
-    passed, died, failed = ended(kept, "passed"), ended(kept, None), ended(kept, "failed")
-    tried, nobody = ended(kept, "failed", trial=True), store.new_id()
-    home = kept.home
+    passed, died, failed = ended(store, "passed"), ended(store, None), ended(store, "failed")
+    tried, nobody = ended(store, "failed", trial=True), log_store.new_id()
+    home = store.home
     goes = [
         put(home / "private" / passed / "checkpoint-4.json"),
         put(home / "private" / passed / "profile-x" / "Default" / "Cookies"),
@@ -90,23 +91,23 @@ def populated(kept: file_store.Files) -> tuple[set[str], set[str]]:
         put(home / "files" / died / ".receipt.pdf.abcd_123"),
         put(home / "private" / nobody / "browser.json"),
         put(home / "files" / nobody / "receipt.pdf"),
-        put(home / "files" / store.new_id() / "receipt.pdf"),
+        put(home / "files" / log_store.new_id() / "receipt.pdf"),
         key(home, "a" * 64, nobody, age=2 * HOURS),
         put(home / "keys" / f".{'c' * 40}.abcd_123", nobody, age=2 * HOURS),
-        put(home / "conversations" / f"{store.new_id()}.jsonl", ""),
-        put(home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se'),
-        blob(kept, b"unnamed"),
+        put(home / "conversations" / f"{log_store.new_id()}.jsonl", ""),
+        put(home / "conversations" / f"{log_store.new_id()}.jsonl", '{"v":1,"se'),
+        blob(store, b"unnamed"),
         put(home / "blobs" / "aa" / f".{'a' * 40}.abcd_123", age=2 * HOURS),
         put(home / "private" / "sessions" / ".shop.json.abcd_123", age=2 * HOURS),
     ]
     stays = [
-        *(kept.conversation_file(each) for each in (passed, died, failed, tried)),
+        *(store.conversation_file(each) for each in (passed, died, failed, tried)),
         put(home / "private" / died / "checkpoint-8.json"),
         put(home / "private" / failed / "profile-y" / "Default" / "Cookies"),
         put(home / "files" / passed / "receipt.pdf"),
         put(home / "files" / died / "receipt.pdf"),
         key(home, "d" * 64, died, age=2 * HOURS),
-        key(home, "e" * 64, store.new_id()),
+        key(home, "e" * 64, log_store.new_id()),
         put(home / "private" / "sessions" / "shop.json", age=LONG_AGO),
         put(home / "private" / "sessions" / ".hidden.json", age=LONG_AGO),
         put(home / "runops-bug-1.txt", age=LONG_AGO),
@@ -114,120 +115,122 @@ def populated(kept: file_store.Files) -> tuple[set[str], set[str]]:
     ]
     # What the runs name stays, however old it is.
     named = {
-        kept.blob_file(each) for run in kept.ids() for each in prune.named_in(kept.conversation_file(run).read_bytes())
+        store.blob_file(each)
+        for run in store.ids()
+        for each in prune.named_in(store.conversation_file(run).read_bytes())
     }
     stays += [aged(each, LONG_AGO) for each in named]
     below = [{str(each.relative_to(home)) for each in some} for some in (goes, stays)]
-    assert below[0] | below[1] == tree(kept)
+    assert below[0] | below[1] == tree(store)
     return below[0], below[1]
 
 
 def test_without_options_only_what_nobody_needs_goes(
-    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Leftovers of runs that are over and of no run go; runs, their files, states that are signed in, and what is young stay. A dry run tells the same."""
-    goes, stays = populated(kept)
-    bytes_before = sum((kept.home / each).stat().st_size for each in goes)
+    goes, stays = populated(store)
+    bytes_before = sum((store.home / each).stat().st_size for each in goes)
     dry = pruned(capsys, "--dry-run")
-    assert tree(kept) == goes | stays, "a dry run takes nothing away"
+    assert tree(store) == goes | stays, "a dry run takes nothing away"
     said = pruned(capsys)
-    assert tree(kept) == stays
+    assert tree(store) == stays
     assert (said["bytes"], said["left"], said["error"]) == (bytes_before, [], None)
     assert {**dry, "dry_run": False} == said
     assert pruned(capsys)["gone"] == []
 
 
-def test_whole_runs_go_with_all_that_is_theirs(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_whole_runs_go_with_all_that_is_theirs(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Log, private state, files, key and the values that no other run names; another run's things stay."""
     other = WORKFLOW.replace("expr: 1", "expr: 2")
-    stays, goes = ended(kept, None), ended(kept, None, other)
-    shared = ended(kept, "passed")
-    put(kept.home / "private" / goes / "checkpoint-8.json")
-    put(kept.home / "files" / goes / "receipt.pdf")
-    key(kept.home, "d" * 64, goes)
-    put(kept.home / "private" / stays / "checkpoint-8.json")
-    before = tree(kept)
+    stays, goes = ended(store, None), ended(store, None, other)
+    shared = ended(store, "passed")
+    put(store.home / "private" / goes / "checkpoint-8.json")
+    put(store.home / "files" / goes / "receipt.pdf")
+    key(store.home, "d" * 64, goes)
+    put(store.home / "private" / stays / "checkpoint-8.json")
+    before = tree(store)
     pruned(capsys, "--state", "failed", "--older-than", "0s")
-    assert tree(kept) == before
+    assert tree(store) == before
     # The name of the run is not an option: it is the oldest of the two that died and do not stay.
     said = pruned(capsys, "--state", "died", "--keep-last", "0", "--older-than", "1w")
     assert said["gone"] == []
-    kept.conversation_file(stays).rename(kept.home / "aside")
+    store.conversation_file(stays).rename(store.home / "aside")
     said = pruned(capsys, "--state", "died", "--older-than", "0s")
-    (kept.home / "aside").rename(kept.conversation_file(stays))
+    (store.home / "aside").rename(store.conversation_file(stays))
     assert [each["run"] for each in said["gone"] if each["kind"] == "run"] == [goes]
     assert [each["kind"] for each in said["gone"] if each["kind"] != "run"] == ["private", "value"]
-    assert kept.ids() == sorted([stays, shared])
-    assert not [each for each in tree(kept) if goes in each or each.startswith("keys")]
-    sound(kept)
+    assert store.ids() == sorted([stays, shared])
+    assert not [each for each in tree(store) if goes in each or each.startswith("keys")]
+    sound(store)
 
 
 @pytest.mark.parametrize("option", [["--older-than", "0s"], ["--keep-last", "0"], ["--state", "passed"]])
 def test_runs_that_can_go_on_go_only_by_name(
-    option: list[str], kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+    option: list[str], store: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each option alone takes the runs that passed; the others stay unless `--state` says what became of them."""
     states = ["passed", "failed", "paused", "interrupted", None]
-    made = {state: ended(kept, state) for state in states}
+    made = {state: ended(store, state) for state in states}
     pruned(capsys, *option)
-    assert kept.ids() == sorted(run for state, run in made.items() if state != "passed")
+    assert store.ids() == sorted(run for state, run in made.items() if state != "passed")
     for state in ("failed", "paused", "interrupted", "died"):
         pruned(capsys, "--state", state)
         del made[None if state == "died" else state]
-        assert kept.ids() == sorted(run for left, run in made.items() if left != "passed")
+        assert store.ids() == sorted(run for left, run in made.items() if left != "passed")
 
 
-def test_a_held_run_is_never_touched(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_held_run_is_never_touched(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is asked for, a run that a process holds stays whole, also one that passed before."""
-    writer = begun(kept)
+    writer = begun(store)
     writer.note("ended", status="passed", exit=0)
     for name in ("checkpoint-8.json", ".checkpoint-9.json.abcd_123"):
-        put(kept.home / "private" / writer.conversation.id / name)
-    before = tree(kept)
+        put(store.home / "private" / writer.conversation.id / name)
+    before = tree(store)
     said = pruned(capsys, "--state", "passed", "--state", "died", "--older-than", "0s", "--keep-last", "0")
     assert said["gone"] == []
-    assert tree(kept) == before
+    assert tree(store) == before
     let_go(writer.conversation)
 
 
 def test_a_run_that_somebody_takes_just_then_stays(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Between the look and the lock a run may be resumed, and may even have ended again: it stays, and that is said."""
-    taken, went_on = ended(kept, None), ended(kept, "failed")
-    put(kept.home / "private" / taken / "checkpoint-8.json")
-    owner: list[store.Conversation] = []
+    taken, went_on = ended(store, None), ended(store, "failed")
+    put(store.home / "private" / taken / "checkpoint-8.json")
+    owner: list[log_store.Conversation] = []
     hold = locks.hold
 
     def held(path: Path, *, make: bool = False) -> int | None:
         monkeypatch.setattr(locks, "hold", hold)
-        owner.append(kept.claim(taken)[0])
-        conversation, entries = kept.claim(went_on)
+        owner.append(store.claim(taken)[0])
+        conversation, entries = store.claim(went_on)
         conversation.append(entries[-1])
         conversation.close()
         return hold(path, make=make)
 
     monkeypatch.setattr(locks, "hold", held)
-    before = tree(kept)
+    before = tree(store)
     said = pruned(capsys, "--state", "died", "--state", "failed")
-    assert tree(kept) == before
+    assert tree(store) == before
     assert (said["gone"], [each["run"] for each in said["left"]]) == ([], [taken])
     let_go(owner[0])
 
 
 def test_nobody_resumes_a_run_while_it_goes(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the first thing that goes of a run to the last it is held, and then it is unknown."""
-    run = ended(kept, None)
-    put(kept.home / "private" / run / "checkpoint-8.json")
-    key(kept.home, "d" * 64, run)
+    run = ended(store, None)
+    put(store.home / "private" / run / "checkpoint-8.json")
+    key(store.home, "d" * 64, run)
     answers: list[str] = []
 
     def asked(step: Any) -> Any:
         def unlink(*arguments: Any, **named: Any) -> None:
             try:
-                kept.claim(run)[0].close()
+                store.claim(run)[0].close()
                 answers.append("claimed")
             except Exception as error:  # noqa: BLE001 — whatever it says is looked at
                 answers.append(getattr(error, "code", repr(error)))
@@ -242,16 +245,16 @@ def test_nobody_resumes_a_run_while_it_goes(
     assert set(answers[2:]) == {"unknown-run"}
 
 
-def test_a_damaged_log_is_left_alone_and_named(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_log_is_left_alone_and_named(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is asked for it stays, with all that is its own; and as it may name any value, all values stay, and both are said."""
-    broken, sound_one = ended(kept, "passed"), ended(kept, "passed")
-    file = kept.conversation_file(broken)
+    broken, sound_one = ended(store, "passed"), ended(store, "passed")
+    file = store.conversation_file(broken)
     file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
-    put(kept.home / "private" / broken / "checkpoint-8.json")
-    blob(kept, b"unnamed")
-    before = tree(kept)
+    put(store.home / "private" / broken / "checkpoint-8.json")
+    blob(store, b"unnamed")
+    before = tree(store)
     said = pruned(capsys, "--older-than", "0s")
-    assert before - tree(kept) == {f"conversations/{sound_one}.jsonl"}
+    assert before - tree(store) == {f"conversations/{sound_one}.jsonl"}
     assert said["left"][0]["run"] == broken
     assert f"{file}:1" in said["left"][0]["why"]
     assert "all large values" in said["left"][1]["why"]
@@ -259,16 +262,16 @@ def test_a_damaged_log_is_left_alone_and_named(kept: file_store.Files, capsys: p
 
 
 def test_a_log_that_cannot_be_read_is_like_a_damaged_one(
-    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever the system says of it: it is named and left alone, values stay, and the rest goes."""
-    passed = ended(kept, "passed")
-    strange = store.new_id()
-    kept.conversation_file(strange).mkdir()
-    blob(kept, b"unnamed")
-    before = tree(kept)
+    passed = ended(store, "passed")
+    strange = log_store.new_id()
+    store.conversation_file(strange).mkdir()
+    blob(store, b"unnamed")
+    before = tree(store)
     said = pruned(capsys, "--state", "passed")
-    assert before - tree(kept) == {f"conversations/{passed}.jsonl"}
+    assert before - tree(store) == {f"conversations/{passed}.jsonl"}
     assert (said["left"][0]["run"], said["error"]) == (strange, None)
     assert "cannot be read" in said["left"][0]["why"]
     assert app.run(["ps"]) == 0
@@ -278,31 +281,31 @@ class Killed(BaseException):
     """The process dies here."""
 
 
-def test_it_may_die_anywhere(kept: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_may_die_anywhere(store: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each single step at which it can die every run is whole or gone, and the next prune brings all to the same end."""
     died, passed, nobody = (
-        ended(kept, None, WORKFLOW.replace("expr: 1", "expr: 3")),
-        ended(kept, "passed"),
-        store.new_id(),
+        ended(store, None, WORKFLOW.replace("expr: 1", "expr: 3")),
+        ended(store, "passed"),
+        log_store.new_id(),
     )
     for each in died, passed, nobody:
-        put(kept.home / "private" / each / "checkpoint-8.json")
-        put(kept.home / "files" / each / "receipt.pdf")
-        key(kept.home, each.ljust(64, "0"), each, age=LONG_AGO)
-    put(kept.home / "private" / passed / "profile-x" / "Default" / "Cookies")
-    put(kept.home / "private" / ended(kept, "failed") / ".checkpoint-9.json.abcd_123")
-    put(kept.home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se')
-    blob(kept, b"unnamed")
+        put(store.home / "private" / each / "checkpoint-8.json")
+        put(store.home / "files" / each / "receipt.pdf")
+        key(store.home, each.ljust(64, "0"), each, age=LONG_AGO)
+    put(store.home / "private" / passed / "profile-x" / "Default" / "Cookies")
+    put(store.home / "private" / ended(store, "failed") / ".checkpoint-9.json.abcd_123")
+    put(store.home / "conversations" / f"{log_store.new_id()}.jsonl", '{"v":1,"se')
+    blob(store, b"unnamed")
     wanted = retention.Selection(states=("died",))
-    first = kept.home.parent / "first"
-    shutil.copytree(kept.home, first)
-    copy = _again(first, kept.home.parent / "whole")
+    first = store.home.parent / "first"
+    shutil.copytree(store.home, first)
+    copy = _again(first, store.home.parent / "whole")
     prune.prune(copy, wanted, dry_run=False)
     end, step = tree(copy), 0
     finished = False
     while not finished:
         step += 1
-        copy = _again(first, kept.home.parent / f"killed-{step}")
+        copy = _again(first, store.home.parent / f"killed-{step}")
         with monkeypatch.context() as patched:
             patched.setattr(os, "fsync", lambda _handle: None)
             _die_after(patched, step)
@@ -313,7 +316,7 @@ def test_it_may_die_anywhere(kept: file_store.Files, monkeypatch: pytest.MonkeyP
                 pass
         sound(copy)
         for run in (each for each in copy.ids() if b"\n" in copy.conversation_file(each).read_bytes()):
-            files = {each for each in tree(kept) if f"/{run}" in each and not each.startswith("keys")}
+            files = {each for each in tree(store) if f"/{run}" in each and not each.startswith("keys")}
             half = {each for each in files if prune._TEMPORARY.fullmatch(Path(each).name)}
             over = {each for each in files if each.startswith("private")} if _is_over(copy, run) else set()
             assert files - half - over <= tree(copy), f"run {run} is half there, killed after step {step}"
@@ -328,8 +331,8 @@ def _again(first: Path, folder: Path) -> file_store.Files:
     return file_store.Files(folder)
 
 
-def _is_over(kept: file_store.Files, run: str) -> bool:
-    known = retention.known(kept.read(run))
+def _is_over(store: file_store.Files, run: str) -> bool:
+    known = retention.known(store.read(run))
     return known is not None and known.over
 
 
@@ -350,12 +353,12 @@ def _die_after(patched: pytest.MonkeyPatch, steps: int) -> None:
 
 
 def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The rest goes all the same; the exit code is 2, with what stood in the way."""
-    stuck, goes = ended(kept, "passed"), ended(kept, "passed")
+    stuck, goes = ended(store, "passed"), ended(store, "passed")
     for run in (stuck, goes):
-        put(kept.home / "private" / run / "checkpoint-8.json")
+        put(store.home / "private" / run / "checkpoint-8.json")
     remove = shutil.rmtree
 
     def refuse(folder: Path) -> None:
@@ -372,14 +375,14 @@ def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
 
 
 async def test_browsers_that_nobody_needs_end(
-    kept: file_store.Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That of a run that passed, and that of no run, end by their watcher; that of a run that can continue is left, until its run goes."""
     for name in ("passed", "nobody", "died"):
-        run = store.new_id() if name == "nobody" else ended(kept, "passed" if name == "passed" else None)
+        run = log_store.new_id() if name == "nobody" else ended(store, "passed" if name == "passed" else None)
         (tmp_path / name).mkdir()
         async with watched(tmp_path / name) as found:
-            found.note(kept.private(run))
+            found.note(store.private(run))
             pruned(capsys, "--dry-run", "--state", "passed", "--state", "died")
             assert found.alive()
             said = pruned(capsys)
@@ -389,35 +392,35 @@ async def test_browsers_that_nobody_needs_end(
             ends = [each for each in said["gone"] if each["kind"] == "browser"]
             assert [(each["run"], each["process"]) for each in ends] == [(run, found.chromium)]
             assert found.gone()
-            assert not (kept.home / "private" / run).exists()
+            assert not (store.home / "private" / run).exists()
 
 
 def test_a_run_whose_browser_does_not_end_stays(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As long as its browser may act, nothing of a run is taken away, and the exit code says that something is wrong."""
-    run = ended(kept, None)
+    run = ended(store, None)
     note = json.dumps({"chromium": 1, "watcher": 1, "watcher_port": 1, "address": "", "folders": [], "token": ""})
     more = {"chromium_started": "1", "watcher_started": "1", "boot": "1"}
-    put(kept.home / "private" / run / "browser.json", json.dumps({**json.loads(note), **more}))
+    put(store.home / "private" / run / "browser.json", json.dumps({**json.loads(note), **more}))
     monkeypatch.setattr("runtime.browser.chromium.survivors.end", lambda _alive: False)
-    before = tree(kept)
+    before = tree(store)
     said = pruned(capsys, "--state", "died", code=2)
-    assert (said["gone"], tree(kept)) == ([], before)
+    assert (said["gone"], tree(store)) == ([], before)
     assert "does not end" in said["left"][0]["why"]
 
 
 def test_the_list_for_people_has_every_run_and_counts_the_rest(
-    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+    store: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Stdout has a line for each run that goes and one for each kind of leftover; stderr says how much that is, and how to get rid of more."""
     assert app.run(["prune"]) == 0
     said = capsys.readouterr()
     assert said.out == ""
     assert "nothing to delete" in said.err
-    run = ended(kept, "passed")
+    run = ended(store, "passed")
     for number in range(2):
-        put(kept.home / "files" / store.new_id() / "receipt.pdf", "x" * 4096 * (number + 1))
+        put(store.home / "files" / log_store.new_id() / "receipt.pdf", "x" * 4096 * (number + 1))
     assert app.run(["prune", "--keep-last", "0", "--dry-run"]) == 0
     said = capsys.readouterr()
     head, first, second, _values = said.out.splitlines()

@@ -12,7 +12,8 @@ import pytest
 
 from nodes.errors import SiteError, UsageError
 from runtime.log import entries as log_entries
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.query import query
 from runtime.settings import settings
 from tests import exchanges
@@ -215,9 +216,9 @@ async def test_a_query_that_cannot_be_used_is_wrong_usage(
 
 def big_log(home: Path, calls: int) -> int:
     """A log of so many calls with long arguments and errors; returns its size."""
-    kept = file_store.Files(home)
-    kept.make()
-    run = store.new_id()
+    store = file_store.Files(home)
+    store.make()
+    run = log_store.new_id()
     blob = log_entries.Blob(sha256="0" * 64, bytes=1, preview="", path="x")
     header = log_entries.RunHeader(
         workflow="Big",
@@ -230,7 +231,7 @@ def big_log(home: Path, calls: int) -> int:
         versions={},
         callees={},
     )
-    with kept.conversation_file(run).open("wb") as file:
+    with store.conversation_file(run).open("wb") as file:
         file.write(
             log_entries.encode(
                 log_entries.Scope(seq=1, at=log_entries.now(), path="", event="opened", node="run", run=header)

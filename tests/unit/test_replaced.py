@@ -16,7 +16,8 @@ from runtime import events, testing
 from runtime.browser import port
 from runtime.cli import foreground_run
 from runtime.log import entries
-from runtime.log.store import leases, owners, store
+from runtime.log.store import leases, owners
+from runtime.log.store import store as log_store
 from runtime.runs import results
 from runtime.secrets import masking
 from runtime.workspace import run_index
@@ -73,7 +74,7 @@ class Contested(Rig):
 
     lease: float | None = None
     clock: Callable[[], float] = lambda: 0.0
-    later: store.Conversation | None = None
+    later: log_store.Conversation | None = None
     before: list[entries.AnyEntry] = dataclasses.field(default_factory=list[entries.AnyEntry])
     """The log as the other owner found it, and what that one said."""
     while_captured: Callable[[], None] | None = None
@@ -93,7 +94,7 @@ class Contested(Rig):
     def claim(self) -> None:
         """Another owner claims the run."""
         self.later = now(run_index.claim(self.keeper, self.id, masking.Masker({}), take_over=True)).conversation
-        self.before = self.kept.read(self.id).entries
+        self.before = self.reader.read(self.id).entries
 
     def check(self, ended: events.RunEnded, *actions: str) -> None:
         """The engine is replaced: nothing was written since, no more than ``actions`` was done, the browser is left, and the other one still owns the run."""
@@ -103,8 +104,8 @@ class Contested(Rig):
         assert ended.error is not None
         assert str(ended.error["message"]).startswith(f"run {self.id} is held by process {holder.pid} on ")
         assert self.told[-1] == ended
-        assert self.kept.read(self.id).entries == self.before
-        assert self.kept.read(self.id).held
+        assert self.reader.read(self.id).entries == self.before
+        assert self.reader.read(self.id).held
         assert self.site.actions == list(actions)
         assert not isinstance(self.browser, LeftBrowser) or self.browser.left is True
         assert self.later is not None
@@ -247,7 +248,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monk
 
 async def test_who_is_cancelled_by_others_too_is_cancelled(tmp_path: Path) -> None:
     """A block that is cancelled from outside in the moment in which its lease is lost ends as cancelled: nobody's Ctrl-C is swallowed."""
-    owned = await testing.MemoryStore(tmp_path, lease=0.03).create(store.new_id())
+    owned = await testing.MemoryStore(tmp_path, lease=0.03).create(log_store.new_id())
 
     async def lose() -> None:
         worker.cancel()
@@ -280,7 +281,7 @@ async def test_an_interrupted_run_stays_interrupted(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert rig.history.status == "interrupted"
-    assert not rig.kept.read(rig.id).held
+    assert not rig.reader.read(rig.id).held
 
 
 @pytest.mark.parametrize("missing", [frozenset[str](), frozenset({"css=pay"})], ids=["passes", "fails"])

@@ -17,7 +17,8 @@ from runtime.cli import app
 from runtime.language import reader
 from runtime.log import entries, history
 from runtime.log import session as log_session
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.observation import page_text
 from runtime.report import markdown, of_run, of_session
@@ -53,8 +54,8 @@ def tokens(text: str) -> list[Token]:
 
 def failed(home: Path, text: str) -> str:
     """The id of a run in which all that a page can bring is ``text``, and all that a workflow names too."""
-    kept = file_store.Files(home)
-    writer = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
+    store = file_store.Files(home)
+    writer = LogWriter(store.create(log_store.new_id()), history.History(), masking.Masker({}), store)
     flow = reader.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
     run.write_header(writer, flow, {"who": text})
     one = writer.call(
@@ -73,9 +74,9 @@ def failed(home: Path, text: str) -> str:
 
 
 def of(home: Path, text: str) -> str:
-    kept = file_store.Files(home)
-    past, reading = run_index.load_history(kept, failed(home, text))
-    return markdown.of_run(of_run.run_report(past, reading, kept, brief=True))
+    store = file_store.Files(home)
+    past, reading = run_index.load_history(store, failed(home, text))
+    return markdown.of_run(of_run.run_report(past, reading, store, brief=True))
 
 
 def test_a_run_is_a_page_with_its_state_error_steps_and_next_command(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: 
     writer.said(entries.ModelError(thread=thread, error=error), "", "")
     writer.said(entries.Assistant(thread=thread, key="0" * 64, source="model", model=hostile), "So.", "")
     now(writer.barrier())
-    reading = writer.kept.read(writer.conversation.id)
+    reading = writer.store.read(writer.conversation.id)
     text = markdown.of_session(of_session.session_report(log_session.Session(reading.entries), reading, writer))
     found = tokens(text)
     assert not LIVE & {each.type for each in found}
@@ -182,9 +183,9 @@ def test_a_part_of_a_report_is_shown_in_full(
 
 def test_a_long_run_has_a_table_that_ends(tmp_path: Path) -> None:
     """A CI server takes no summary of any length: the rest of the steps is counted."""
-    kept = file_store.Files(tmp_path)
-    past, reading = run_index.load_history(kept, failed(tmp_path, "x"))
-    report = of_run.run_report(past, reading, kept)
+    store = file_store.Files(tmp_path)
+    past, reading = run_index.load_history(store, failed(tmp_path, "x"))
+    report = of_run.run_report(past, reading, store)
     many = report.model_copy(update={"steps": report.steps * markdown.MOST})
     text = markdown.of_run(many)
     assert len([line for line in text.splitlines() if line.startswith("|")]) == markdown.MOST + 2

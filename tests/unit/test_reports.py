@@ -203,9 +203,9 @@ def test_a_name_of_a_file_that_is_no_text_is_printed_all_the_same() -> None:
 def test_a_brief_report_folds_loops_and_reads_no_blobs(home: Path, printed: Callable[..., str]) -> None:
     """Turns that went well are counted, values are left out; the whole report has all of them."""
     printed("run", "shares.yaml", "--quiet", code=1)
-    kept = file_store.Files(home)
-    past, reading = run_index.load_history(kept, run_index.find(kept, "last"))
-    brief, whole = (of_run.run_report(past, reading, kept, brief=each) for each in (True, False))
+    store = file_store.Files(home)
+    past, reading = run_index.load_history(store, run_index.find(store, "last"))
+    brief, whole = (of_run.run_report(past, reading, store, brief=each) for each in (True, False))
     assert [(each.path, each.folded) for each in brief.steps] == [("each", 7), ("share", 0)]
     assert len(whole.steps) == 1 + 7 * 2 + 1
     assert [each.value for each in whole.steps if each.type == "transform"] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, None]
@@ -234,8 +234,8 @@ def test_every_step_says_which_one_is_around_it(home: Path, printed: Callable[..
     entries += [log_entries.Scope(path=each, event="opened", node="group") for each in paths]
     for number, entry in enumerate(entries, 1):
         past.add(log_entries.numbered(entry, number))
-    kept = file_store.Files(home)
-    report = of_run.run_report(past, run_index.store.Reading("R", entries, 0, held=False), kept)
+    store = file_store.Files(home)
+    report = of_run.run_report(past, run_index.log_store.Reading("R", entries, 0, held=False), store)
     assert [(each.parent, each.label) for each in report.steps] == [
         (None, "each"),
         ("each", "[#a/b]"),

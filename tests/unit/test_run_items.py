@@ -21,7 +21,7 @@ from runtime.context import items as window_items
 from runtime.language import reader
 from runtime.log import entries as log_entries
 from runtime.log import history
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter, chars_of
 from runtime.messages.messages import Item, ToolCall, ToolOutput
 from runtime.models.client import client
@@ -108,20 +108,20 @@ def test_a_run_that_ends_anywhere_is_a_thread_that_a_model_may_read(rigs: list[R
     rig = data.draw(st.sampled_from(rigs))
     whole = (rig.home / "conversations" / f"{rig.id}.jsonl").read_bytes()
     cut = whole[: data.draw(st.integers(0, len(whole)))]
-    other = store.new_id()
+    other = log_store.new_id()
     file = rig.home / "conversations" / f"{other}.jsonl"
     file.write_bytes(cut)
     try:
         if b"\n" not in cut:
             with pytest.raises(UsageError):
-                runs.RunSubject(rig.kept, other)
+                runs.RunSubject(rig.reader, other)
             return
-        subject = runs.RunSubject(rig.kept, other)
-        check(list(subject.items()), rig.kept.read(other).entries)
+        subject = runs.RunSubject(rig.reader, other)
+        check(list(subject.items()), rig.reader.read(other).entries)
         assert all([subject.title, subject.summary(), subject.outline(), subject.browser_state(), subject.directive()])
         assert subject.variables()
         assert file.read_bytes() == cut
-        assert not rig.kept.read(other).held
+        assert not rig.reader.read(other).held
     finally:
         file.unlink()
 
@@ -148,8 +148,8 @@ STEPS = st.fixed_dictionaries(
 def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: list[dict[str, Json]]) -> None:
     """Any node type, any path, any arguments and values, of any size; calls of other threads are none of the run's."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = memory_store.MemoryStore(Path(folder))
-        writer = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
+        store = memory_store.MemoryStore(Path(folder))
+        writer = LogWriter(now(store.create("r")), history.History(), masking.Masker({}), store.reader)
         run.write_header(writer, reader.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
         for number, step in enumerate(steps, 1):
             call = log_entries.Call(
@@ -170,8 +170,8 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
                 writer.result(
                     call, step["outcome"], value=None if failed else step["value"], error=error if failed else None
                 )
-        subject = runs.RunSubject(kept.kept, "r")
-        check(list(subject.items()), kept.kept.read("r").entries)
+        subject = runs.RunSubject(store.reader, "r")
+        check(list(subject.items()), store.reader.read("r").entries)
         for item in subject.items():
             told = item.items(pointers=True)[1]
             assert isinstance(told, ToolOutput)
@@ -210,8 +210,8 @@ def thread_of(writer: LogWriter, *said: str) -> window_items.Thread:
 
 def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
     """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
-    kept = memory_store.MemoryStore(tmp_path)
-    writer = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
+    store = memory_store.MemoryStore(tmp_path)
+    writer = LogWriter(now(store.create("r")), history.History(), masking.Masker({}), store.reader)
     for number in range(run_items.MOST + 20):
         call = log_entries.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
         writer.result(writer.call(call), "ok", value=number)

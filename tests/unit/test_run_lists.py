@@ -12,7 +12,8 @@ from nodes.errors import LogError, RunOpsError
 from runtime.cli import app
 from runtime.language import reader
 from runtime.log import entries, history
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
@@ -33,10 +34,10 @@ nodes:
 """
 
 
-def from_all_of_it(kept: file_store.Files, conversation: str) -> run_index.RunSummary | None:
+def from_all_of_it(store: file_store.Files, conversation: str) -> run_index.RunSummary | None:
     """The line of a run by a fold of every entry; None where it has none."""
     try:
-        reading = kept.read(conversation)
+        reading = store.read(conversation)
     except LogError as error:
         return run_index.RunSummary(conversation, "?", "damaged", "", "", 0, error.message)
     past = history.History(reading.entries)
@@ -49,8 +50,8 @@ def from_all_of_it(kept: file_store.Files, conversation: str) -> run_index.RunSu
     )
 
 
-def listed(kept: file_store.Files) -> list[run_index.RunSummary]:
-    return run_index.list_runs(file_store.Files(settings.load(home=kept.home).home))
+def listed(store: file_store.Files) -> list[run_index.RunSummary]:
+    return run_index.list_runs(file_store.Files(settings.load(home=store.home).home))
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeyp
     for name in (ended.id[-8:], ended.id[:-3].lower(), "last"):
         assert run_index.find(file_store.Files(chosen.home), name) == ended.id
     with pytest.raises(RunOpsError, match="no run is called"):
-        run_index.find(file_store.Files(chosen.home), store.new_id())
+        run_index.find(file_store.Files(chosen.home), log_store.new_id())
     monkeypatch.setattr(file_store.Files, "ids", lambda _kept: [])
     assert (
         run_index.find(file_store.Files(chosen.home), ended.id)
@@ -126,9 +127,9 @@ def test_a_list_may_be_short_or_of_one_state(
 ) -> None:
     """`--limit` keeps the newest runs, `--state` those of one state, both together the newest of these; sessions count for nothing, and an empty list says of what."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
-    kept = file_store.Files(tmp_path / ".runops")
-    made = [kept_runs.ended(kept, state) for state in ("passed", "failed", "passed", None)]
-    everything(kept)
+    store = file_store.Files(tmp_path / ".runops")
+    made = [kept_runs.ended(store, state) for state in ("passed", "failed", "passed", None)]
+    everything(store)
 
     def printed(*options: str) -> list[str]:
         assert app.run(["runs", "--json", *options]) == 0
@@ -140,6 +141,6 @@ def test_a_list_may_be_short_or_of_one_state(
     assert printed("--state", "passed", "-n", "1") == [made[2]]
     assert printed("--state", "died") == [made[3]]
     assert app.run(["runs", "--state", "paused"]) == 0
-    assert capsys.readouterr().err == f"no run in {kept.home} is paused\n"
+    assert capsys.readouterr().err == f"no run in {store.home} is paused\n"
     assert app.run(["runs", "--sessions", "--limit", "2"]) == 2
     assert "for runs" in capsys.readouterr().err

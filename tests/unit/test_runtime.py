@@ -144,9 +144,9 @@ async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_sa
             await asyncio.sleep(0)
         gone = await asyncio.gather(*waiters, return_exceptions=True)
         assert [type(each) for each in gone] == [asyncio.CancelledError] * 2
-        kept = file_store.Files(tmp_path / "home")
-        assert [kept.held(each.id) for each in (left, taken)] == [True, False]
-        last = kept.read(taken.id).entries[-1]
+        store = file_store.Files(tmp_path / "home")
+        assert [store.held(each.id) for each in (left, taken)] == [True, False]
+        last = store.read(taken.id).entries[-1]
         assert isinstance(last, log_entries.Note)
         assert (last.name, last.data["status"]) == ("ended", "interrupted")
         gates.of("left").set()
@@ -159,7 +159,7 @@ async def test_who_is_told_of_a_run_finds_it_whatever_is_lost(tmp_path: Path) ->
 
     async def begun(run: str) -> None:
         store.lose(run)
-        found.extend(each.kind for each in store.kept.read(run).entries)
+        found.extend(each.kind for each in store.reader.read(run).entries)
 
     chosen = settings.Settings(home=tmp_path / "home")
     async with Runtime(store=store, settings=chosen) as one:
@@ -175,9 +175,9 @@ async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gat
         runs = [await one.start(flow(tmp_path), {"who": who}) for who in ("a", "b")]
         for run in runs:
             await at_gate(run)
-    kept = file_store.Files(tmp_path / "home")
+    store = file_store.Files(tmp_path / "home")
     assert [(await run.wait()).status for run in runs] == ["interrupted"] * 2
-    assert [kept.held(run.id) for run in runs] == [False] * 2
+    assert [store.held(run.id) for run in runs] == [False] * 2
 
 
 async def test_who_stops_waiting_stops_no_run(tmp_path: Path, gates: Gates) -> None:

@@ -51,7 +51,7 @@ def begun(tmp_path: Path) -> LogWriter[session.Session]:
 
 def saved(writer: LogWriter[session.Session]) -> str:
     now(writer.barrier())
-    reading = writer.kept.read(writer.conversation.id)
+    reading = writer.store.read(writer.conversation.id)
     return markdown.of_session(of_session.session_report(writer.history, reading, writer, brief=True))
 
 

@@ -51,15 +51,15 @@ def test_everything_that_is_kept_is_a_version_with_its_reason(tmp_path: Path) ->
 
 def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
     """A desk over the same log, in another process, has the same plan, description, draft and variables."""
-    kept = memory_store.MemoryStore(tmp_path)
-    writer = begun(tmp_path, kept=kept)
+    store = memory_store.MemoryStore(tmp_path)
+    writer = begun(tmp_path, store=store)
     first = SessionState(writer)
     first.set_plan(PLAN, reason="r")
     first.describe("Pay " + "all " * 3000, reason="r")
     first.write_draft(drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}"), reason="r")
     first.variables.set("rows", ["x" * 9000], reason="r")
-    fold = session.Session(kept.kept.read(writer.conversation.id).entries)
-    again = SessionState(type(writer)(writer.conversation, fold, writer.masker, kept.kept))
+    fold = session.Session(store.reader.read(writer.conversation.id).entries)
+    again = SessionState(type(writer)(writer.conversation, fold, writer.masker, store.reader))
     assert again.plan == PLAN
     assert again.description == first.description
     assert again.draft is not None

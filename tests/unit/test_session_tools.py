@@ -320,11 +320,11 @@ async def test_nothing_is_read_that_no_log_names(tmp_path: Path, path: str) -> N
 
 async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     """What another session of the same store keeps is not there for this one."""
-    kept = memory_store.MemoryStore(tmp_path)
-    other = SessionState(begun(tmp_path, kept=kept))
+    store = memory_store.MemoryStore(tmp_path)
+    other = SessionState(begun(tmp_path, store=store))
     version = other.variables.set("rows", "x" * 9000, reason="r")
     assert version.blob is not None
-    writer = begun(tmp_path, kept=kept)
+    writer = begun(tmp_path, store=store)
     state = SessionState(writer)
     made = Bench(writer, state, session_tools.Toolbox(state, files.DraftSubject(state), Heard()), Heard())
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"

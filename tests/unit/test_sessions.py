@@ -51,11 +51,11 @@ def known(past: log_session.Session) -> dict[str, Any]:
 def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
     """The fold of who wrote is that of who reads all of it, and that of who reads it entry by entry."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = file_store.Files(Path(folder))
-        hand = Hand(kept)
+        store = file_store.Files(Path(folder))
+        hand = Hand(store)
         for step in steps:
             hand.does(step)
-        entries = kept.read(hand.closed()).entries
+        entries = store.read(hand.closed()).entries
         in_pieces = log_session.Session()
         for entry in entries:
             in_pieces.add(entry)
@@ -67,11 +67,11 @@ def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
 def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[Step]) -> None:
     """A variable that was cleared has no value, and its history stays."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = file_store.Files(Path(folder))
-        hand = Hand(kept)
+        store = file_store.Files(Path(folder))
+        hand = Hand(store)
         for step in steps:
             hand.does(step)
-        past = log_session.Session(kept.read(hand.closed()).entries)
+        past = log_session.Session(store.read(hand.closed()).entries)
         for name in ("total", "seen"):
             versions = past.versions("variable", name)
             assert [each.number for each in versions] == list(range(1, len(versions) + 1))
@@ -89,7 +89,7 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
     number = 0
     while True:
         number += 1
-        kept = file_store.Files(tmp_path / str(number))
+        store = file_store.Files(tmp_path / str(number))
         left = [number]
 
         def hook(_point: crash_points.CrashPoint, left: list[int] = left) -> None:
@@ -98,11 +98,11 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
                 raise Killed
 
         opened: list[file_store.OpenFile] = []
-        create = kept.create
-        monkeypatch.setattr(kept, "create", lambda name, to=opened, create=create: to.append(create(name)) or to[-1])
+        create = store.create
+        monkeypatch.setattr(store, "create", lambda name, to=opened, create=create: to.append(create(name)) or to[-1])
         monkeypatch.setattr(crash_points, "hook", hook)
         try:
-            everything(kept)
+            everything(store)
         except Killed:
             # Its lock ends with the process.
             opened[0].close()
@@ -110,13 +110,13 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
             break
         finally:
             monkeypatch.setattr(crash_points, "hook", None)
-        (session,) = kept.ids()
-        before = kept.read(session).entries
-        assert session_index.fold(kept.read(session)).last_seq == len(before)
-        writer = reopened(kept, session)
+        (session,) = store.ids()
+        before = store.read(session).entries
+        assert session_index.fold(store.read(session)).last_seq == len(before)
+        writer = reopened(store, session)
         writer.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
         let_go(writer.conversation)
-        after = kept.read(session).entries
+        after = store.read(session).entries
         assert after[: len(before)] == before
         assert [each.kind for each in after[len(before) :]] == ["note", "user"]
     assert number > 40
@@ -124,8 +124,8 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
 
 def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
     """A log that was cut anywhere, as a crash cuts it, is read up to its last whole line; it is never damaged, and nobody fails over it."""
-    kept = file_store.Files(tmp_path)
-    file = kept.conversation_file(everything(kept))
+    store = file_store.Files(tmp_path)
+    file = store.conversation_file(everything(store))
     data = file.read_bytes()
     for end in range(0, len(data), 97):
         entries, torn = integrity.parse(file, data[:end])
@@ -143,13 +143,13 @@ def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
 def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a run: by line number, and nothing is written."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
-    kept = file_store.Files(tmp_path)
-    session, other = everything(kept), everything(kept)
-    file = kept.conversation_file(session)
+    store = file_store.Files(tmp_path)
+    session, other = everything(store), everything(store)
+    file = store.conversation_file(session)
     file.write_bytes(file.read_bytes().replace(b"continue", b"continua"))
     before = file.read_bytes()
     with pytest.raises(Exception, match=rf"{session}.jsonl:\d+: this line of the log is damaged"):
-        reopened(kept, session)
+        reopened(store, session)
     assert file.read_bytes() == before
     answer = query.ask(file_store.Files(settings.load().home), "SELECT session FROM sessions")
     assert [row["session"] for batch in answer.result.batches for row in batch] == [other]
@@ -160,58 +160,62 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for sessions, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     return file_store.Files(tmp_path / ".runops")
 
 
-def gone(kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
+def gone(
+    store: file_store.Files, wanted: retention.Selection, *, dry_run: bool = False
+) -> list[tuple[str, str | None]]:
     """What prune takes away."""
-    return [(each.kind, each.run) for each in prune.prune(kept, wanted, dry_run=dry_run).gone]
+    return [(each.kind, each.run) for each in prune.prune(store, wanted, dry_run=dry_run).gone]
 
 
-def test_a_session_goes_only_where_sessions_are_meant(kept: file_store.Files) -> None:
+def test_a_session_goes_only_where_sessions_are_meant(store: file_store.Files) -> None:
     """Options that are about runs take none, and those about sessions no run; one that is held stays."""
-    run, session, held = ended(kept, "passed"), everything(kept), Hand(kept)
+    run, session, held = ended(store, "passed"), everything(store), Hand(store)
     held.says("Hello.")
     states: tuple[retention.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
-    assert gone(kept, retention.Selection(older_than=0, states=states), dry_run=True) == [("run", run)]
-    assert gone(kept, retention.Selection(keep_last=1, sessions=True)) == []
-    assert gone(kept, retention.Selection(older_than=1000, sessions=True)) == []
-    assert ("session", session) in gone(kept, retention.Selection(older_than=0, sessions=True))
-    assert kept.ids() == sorted([run, held.id])
+    assert gone(store, retention.Selection(older_than=0, states=states), dry_run=True) == [("run", run)]
+    assert gone(store, retention.Selection(keep_last=1, sessions=True)) == []
+    assert gone(store, retention.Selection(older_than=1000, sessions=True)) == []
+    assert ("session", session) in gone(store, retention.Selection(older_than=0, sessions=True))
+    assert store.ids() == sorted([run, held.id])
 
 
-def test_what_a_session_names_stays(kept: file_store.Files) -> None:
+def test_what_a_session_names_stays(store: file_store.Files) -> None:
     """Its large values are named by a log, and no leftovers."""
-    session = everything(kept)
-    for file in (kept.home / "blobs").glob("??/*"):
+    session = everything(store)
+    for file in (store.home / "blobs").glob("??/*"):
         os.utime(file, (0, 0))
-    assert gone(kept, retention.Selection()) == []
-    assert kept.ids() == [session]
+    assert gone(store, retention.Selection()) == []
+    assert store.ids() == [session]
 
 
 def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
-    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
+    store: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody misses it; one with a word, or with something that is kept, stays."""
-    empty, spoken = Hand(kept).closed(), Hand(kept)
+    empty, spoken = Hand(store).closed(), Hand(store)
     spoken.says("Hello.")
     spoken.closed()
-    keeping = Hand(kept)
+    keeping = Hand(store)
     keeping.keeps("mode", "", "agent")
     keeping.closed()
-    assert gone(kept, retention.Selection()) == []
+    assert gone(store, retention.Selection()) == []
     now = prune.time.time()
     monkeypatch.setattr(prune.time, "time", lambda: now + 3601)
-    assert gone(kept, retention.Selection()) == [("session", empty)]
+    assert gone(store, retention.Selection()) == [("session", empty)]
 
 
-def test_the_command_says_what_of_sessions_it_takes(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_of_sessions_it_takes(
+    store: file_store.Files, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`--sessions` wants to know which, and has no states."""
-    session = everything(kept)
+    session = everything(store)
     assert app.run(["prune", "--sessions"]) == 2
     assert app.run(["prune", "--sessions", "--older-than", "1d", "--state", "failed"]) == 2
     capsys.readouterr()

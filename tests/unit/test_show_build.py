@@ -32,9 +32,9 @@ async def test_an_answer_stands_with_the_action_for_which_it_was_given(tmp_path:
     assert build.state.draft is not None
     await build.effects.demand(effects.actions_of(build.state.draft.loaded), place="1_run_draft")
     now(build.writer.barrier())
-    kept = file_store.Files(tmp_path / ".runops")
-    reading = kept.read(build.writer.conversation.id)
-    report = of_session.session_report(session.Session(reading.entries), reading, Texts(kept), brief=True)
+    store = file_store.Files(tmp_path / ".runops")
+    reading = store.read(build.writer.conversation.id)
+    report = of_session.session_report(session.Session(reading.entries), reading, Texts(store), brief=True)
     shown = session_text.whole(report, text.Style())
     (line,) = [each for each in shown if "kept" in each and "grant" in each]
     assert 'grant click role=button name="Pay"' in line

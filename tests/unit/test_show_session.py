@@ -22,7 +22,7 @@ from tests.session_log import ABOUT, LARGE, End, Hand, everything
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for sessions, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
@@ -57,9 +57,9 @@ def bytes_of(home: Path) -> dict[str, bytes]:
     return {str(each): each.read_bytes() for each in sorted(home.rglob("*")) if each.is_file()}
 
 
-def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: file_store.Files, said: Said) -> None:
+def test_show_tells_what_a_session_is_keeps_and_what_was_said(store: file_store.Files, said: Said) -> None:
     """Its head, the plan as a to-do list, the variables, then every word, tool, error, event and summary in its order, and the cost."""
-    session = everything(kept, file="pay.yaml", budget="calls=9")
+    session = everything(store, file="pay.yaml", budget="calls=9")
     text = said("show", session)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[0].startswith(f"chat about {ABOUT} {session} idle")
@@ -108,9 +108,9 @@ def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: file_store.F
     ]
 
 
-def test_show_as_json_has_the_same_for_programs(kept: file_store.Files, said: Said) -> None:
+def test_show_as_json_has_the_same_for_programs(store: file_store.Files, said: Said) -> None:
     """What it keeps with number and reason, what was spent by whom, each entry with its line."""
-    session = everything(kept)
+    session = everything(store)
     shown = said.json("show", session)
     assert (shown["version"], shown["session"], shown["state"], shown["mode"]) == (1, session, "idle", "agent")
     assert shown["plan"]["value"]["overall_goal"] == "Pay the open orders"
@@ -125,9 +125,9 @@ def test_show_as_json_has_the_same_for_programs(kept: file_store.Files, said: Sa
     ]
 
 
-def test_one_call_or_one_line_is_shown_in_full(kept: file_store.Files, said: Said) -> None:
+def test_one_call_or_one_line_is_shown_in_full(store: file_store.Files, said: Said) -> None:
     """`--at` takes the path of a call, also of a delegate with its thread, or the number of a line; a near miss is named."""
-    session = everything(kept)
+    session = everything(store)
     call = said("show", session, "--at", "1_get_workflow_nodes")
     assert [line.strip() for line in call.splitlines()[1:3]] == ["arguments", "which: all"]
     assert "told" in call
@@ -140,13 +140,13 @@ def test_one_call_or_one_line_is_shown_in_full(kept: file_store.Files, said: Sai
 
 
 @pytest.mark.parametrize(("end", "tool"), [("called", "4_"), ("asked", "")])
-def test_an_open_call_is_said_to_be_open(kept: file_store.Files, said: Said, end: End, tool: str) -> None:
+def test_an_open_call_is_said_to_be_open(store: file_store.Files, said: Said, end: End, tool: str) -> None:
     """Of a dead session no outcome is recorded, of a living one it is running; a call that was asked for and not begun, too."""
-    text = said("show", everything(kept, end))
+    text = said("show", everything(store, end))
     assert "open, no outcome recorded" in next(
         line for line in text.splitlines() if f"tool     {tool}" in line and "open" in line
     )
-    hand = Hand(kept)
+    hand = Hand(store)
     hand.answers("", ["get_current_plan"], end)
     hand.asks()
     text = said("show", hand.id)
@@ -156,44 +156,44 @@ def test_an_open_call_is_said_to_be_open(kept: file_store.Files, said: Said, end
     assert "a request to the model: open, no outcome recorded" in said("show", hand.closed())
 
 
-def test_a_session_is_shown_whatever_is_missing_of_it(kept: file_store.Files, said: Said) -> None:
+def test_a_session_is_shown_whatever_is_missing_of_it(store: file_store.Files, said: Said) -> None:
     """A torn tail is told, a value that is gone is told where it stood, and everything else is there."""
-    session = everything(kept)
-    file = kept.conversation_file(session)
+    session = everything(store)
+    file = store.conversation_file(session)
     file.write_bytes(file.read_bytes() + b'{"v":1,"se')
-    for each in (kept.home / "blobs").glob("??/*"):
+    for each in (store.home / "blobs").glob("??/*"):
         each.unlink()
-    before = bytes_of(kept.home)
+    before = bytes_of(store.home)
     text = said("show", session)
     assert "torn  the last 10 bytes" in text
     assert "a value of the run is missing" in text
     assert "Why did it fail?" in text
     said.json("show", session)
     said("runs", "--sessions")
-    assert bytes_of(kept.home) == before
+    assert bytes_of(store.home) == before
 
 
 @pytest.mark.parametrize("active_one", [False, True])
 @pytest.mark.parametrize("end", ["told", "called", "asked"])
-def test_looking_writes_nothing(kept: file_store.Files, said: Said, end: End, *, active_one: bool) -> None:
+def test_looking_writes_nothing(store: file_store.Files, said: Said, end: End, *, active_one: bool) -> None:
     """Whatever reads a session leaves every byte as it was, also where a call is open, and whether it lives or not."""
-    run = ended(kept, None)
-    session = everything(kept, end, run)
-    held = begun(kept) if active_one else None
-    hand = Hand(kept) if active_one else None
-    before = bytes_of(kept.home)
+    run = ended(store, None)
+    session = everything(store, end, run)
+    held = begun(store) if active_one else None
+    hand = Hand(store) if active_one else None
+    before = bytes_of(store.home)
     for each in [session, run, *([hand.id, held.conversation.id] if hand is not None and held is not None else [])]:
         said("show", each)
         said("show", each, "--json")
         said("show", each, "--window")
     for command in (["runs"], ["runs", "--sessions"], ["ps"], ["query", "SELECT * FROM sessions"]):
         said(*command)
-    assert bytes_of(kept.home) == before
+    assert bytes_of(store.home) == before
 
 
-def test_the_window_of_a_session_and_of_a_run_is_told(kept: file_store.Files, said: Said) -> None:
+def test_the_window_of_a_session_and_of_a_run_is_told(store: file_store.Files, said: Said) -> None:
     """Sizes, the limit, what each rung did, for people and programs; nothing is claimed, so it works while the session is held."""
-    hand = Hand(kept)
+    hand = Hand(store)
     hand.says("What does it do?")
     text = said("show", hand.id, "--window")
     assert "newest word" in text
@@ -201,12 +201,12 @@ def test_the_window_of_a_session_and_of_a_run_is_told(kept: file_store.Files, sa
     assert report["conversation"] == hand.id
     assert {each["name"] for each in report["sections"]} >= {"system", "tools", "thread", "newest word"}
     assert 0 < report["tokens"] <= report["limit"]
-    assert said.json("show", ended(kept, "failed"), "--window")["tokens"] > 0
+    assert said.json("show", ended(store, "failed"), "--window")["tokens"] > 0
 
 
-def test_marks_that_stdout_cannot_hold_are_plain(kept: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_that_stdout_cannot_hold_are_plain(store: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan is a to-do list everywhere."""
-    session = everything(kept)
+    session = everything(store)
     with io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="replace") as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
         assert app.run(["show", session]) == 0
@@ -214,11 +214,11 @@ def test_marks_that_stdout_cannot_hold_are_plain(kept: file_store.Files, monkeyp
         assert "[x] t1  Sign in" in stdout.read()
 
 
-def test_sessions_have_a_list_of_their_own(kept: file_store.Files, said: Said) -> None:
+def test_sessions_have_a_list_of_their_own(store: file_store.Files, said: Said) -> None:
     """`runops runs` has the runs, `--sessions` the sessions, with what each is about and cost."""
-    run = ended(kept, "passed")
-    session = everything(kept)
-    empty = Hand(kept).closed()
+    run = ended(store, "passed")
+    session = everything(store)
+    empty = Hand(store).closed()
     assert [each["id"] for each in said.json("runs")["runs"]] == [run]
     first, second = said.json("runs", "--sessions")["sessions"]
     assert (first["id"], first["about"], first["messages"]) == (session, ABOUT, 7)
@@ -227,37 +227,37 @@ def test_sessions_have_a_list_of_their_own(kept: file_store.Files, said: Said) -
     lines = said("runs", "--sessions").splitlines()
     assert lines[0].split() == ["session", "state", "started", "messages", "cost", "about"]
     assert lines[1].split()[:2] == [session, "idle"]
-    file = kept.conversation_file(session)
+    file = store.conversation_file(session)
     file.write_bytes(file.read_bytes().replace(b"What does", b"What dues"))
     assert said.json("runs", "--sessions")["sessions"][0]["state"] == "damaged"
     assert said.json("runs")["runs"][0]["id"] == run
 
 
-def test_the_last_run_is_no_session(kept: file_store.Files, said: Said) -> None:
+def test_the_last_run_is_no_session(store: file_store.Files, said: Said) -> None:
     """`last` passes over sessions; where there are only these, there is no run."""
-    session = everything(kept)
+    session = everything(store)
     assert "there are no runs" in said.both("show", "last", code=2)[1]
-    run = ended(kept, "failed")
-    everything(kept)
+    run = ended(store, "failed")
+    everything(store)
     assert run_index.find(file_store.Files(settings.load().home), "last") == run
     assert said.json("show", "last")["run"] == run
     assert run_index.find(file_store.Files(settings.load().home), session[-8:]) == session
 
 
 @pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
-def test_what_wants_a_run_says_that_a_session_is_none(kept: file_store.Files, said: Said, command: list[str]) -> None:
+def test_what_wants_a_run_says_that_a_session_is_none(store: file_store.Files, said: Said, command: list[str]) -> None:
     """It says how to continue with it, and writes nothing."""
-    session = everything(kept, "called")
-    before = bytes_of(kept.home)
+    session = everything(store, "called")
+    before = bytes_of(store.home)
     _out, err = said.both(command[0], session, *command[1:], code=2)
     assert "error[not-a-run]" in err
     assert f"runops chat --resume {session}" in err
-    assert bytes_of(kept.home) == before
+    assert bytes_of(store.home) == before
 
 
-def test_a_living_session_is_listed_as_alive(kept: file_store.Files, said: Said) -> None:
+def test_a_living_session_is_listed_as_alive(store: file_store.Files, said: Said) -> None:
     """`runops ps` has it while a process holds it, and not after."""
-    hand = Hand(kept, file="pay.yaml")
+    hand = Hand(store, file="pay.yaml")
     (alive,) = active.find(file_store.Files(settings.load().home))
     assert (alive.run, alive.kind, alive.state, alive.next) == (hand.id, "session", "running", f"runops show {hand.id}")
     assert "session: chat about pay.yaml" in said("ps")
@@ -265,9 +265,9 @@ def test_a_living_session_is_listed_as_alive(kept: file_store.Files, said: Said)
     assert active.find(file_store.Files(settings.load().home)) == []
 
 
-def test_a_run_tells_from_which_session_it_was_started(kept: file_store.Files, said: Said) -> None:
+def test_a_run_tells_from_which_session_it_was_started(store: file_store.Files, said: Said) -> None:
     """In the list, in `show`, and in SQL."""
-    writer = begun(kept, parent="01JD0000000000000000000005")
+    writer = begun(store, parent="01JD0000000000000000000005")
     let_go(writer.conversation)
     run = writer.conversation.id
     assert said.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
@@ -287,9 +287,9 @@ def _each(answer: query.Answer) -> Iterator[dict[str, Any]]:
         yield from batch
 
 
-def test_sessions_can_be_asked_about_with_sql(kept: file_store.Files) -> None:
+def test_sessions_can_be_asked_about_with_sql(store: file_store.Files) -> None:
     """Each version of plan and description, each call and each request with who asked, each session in a row; and no run of it is one."""
-    session = everything(kept)
+    session = everything(store)
     assert rows("SELECT session, purpose, about, state, mode, messages, requests, dollars FROM sessions") == [
         {
             "session": session,
@@ -321,9 +321,9 @@ def test_sessions_can_be_asked_about_with_sql(kept: file_store.Files) -> None:
     assert rows("SELECT * FROM runs") == rows("SELECT * FROM steps") == []
 
 
-def test_a_cleared_plan_has_a_version_without_a_value(kept: file_store.Files) -> None:
+def test_a_cleared_plan_has_a_version_without_a_value(store: file_store.Files) -> None:
     """Its row says so by null."""
-    hand = Hand(kept)
+    hand = Hand(store)
     hand.keeps("description", "", "Pay.")
     hand.keeps("description", "", None, clear=True)
     hand.closed()

@@ -14,7 +14,8 @@ from typing_extensions import override
 
 from nodes.errors import LogError
 from runtime import testing
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.testing import store_suite
 
 HOLDER = """
@@ -45,19 +46,19 @@ def held_by_a_process(home: Path, run: str) -> Generator[subprocess.Popen[str]]:
 class TestFileStore(store_suite.StoreConformance):
     @override
     @pytest.fixture
-    def kept(self, tmp_path: Path) -> file_store.FileStore:
+    def store(self, tmp_path: Path) -> file_store.FileStore:
         return file_store.FileStore(tmp_path / "home")
 
     @override
-    def seen_by_another(self, kept: store.Store) -> store.Store:
-        assert isinstance(kept, file_store.FileStore)
-        return file_store.FileStore(kept.files.home)
+    def seen_by_another(self, store: log_store.Store) -> log_store.Store:
+        assert isinstance(store, file_store.FileStore)
+        return file_store.FileStore(store.files.home)
 
     @override
     @contextlib.asynccontextmanager
-    async def held_elsewhere(self, kept: store.Store, run: str) -> AsyncGenerator[None]:
-        assert isinstance(kept, file_store.FileStore)
-        with held_by_a_process(kept.files.home, run) as process:
+    async def held_elsewhere(self, store: log_store.Store, run: str) -> AsyncGenerator[None]:
+        assert isinstance(store, file_store.FileStore)
+        with held_by_a_process(store.files.home, run) as process:
             process.send_signal(signal.SIGSTOP)
             yield
             # Whoever stood still, and would have written when it was let go, is ended.
@@ -78,18 +79,18 @@ class TestMemoryStore(store_suite.FencingConformance):
 
     @override
     @pytest.fixture
-    def kept(self, tmp_path: Path) -> testing.MemoryStore:
+    def store(self, tmp_path: Path) -> testing.MemoryStore:
         self.clock = Clock()
         return testing.MemoryStore(tmp_path, lease=30.0, clock=self.clock)
 
     @override
-    def let_expire(self, kept: store.Store) -> None:
+    def let_expire(self, store: log_store.Store) -> None:
         self.clock.now += 30.0
 
     @override
     @contextlib.asynccontextmanager
-    async def held_elsewhere(self, kept: store.Store, run: str) -> AsyncGenerator[None]:
-        owned, _entries = await kept.claim(run)
+    async def held_elsewhere(self, store: log_store.Store, run: str) -> AsyncGenerator[None]:
+        owned, _entries = await store.claim(run)
         await store_suite.claimed(owned)
         yield
         await owned.aclose()
@@ -97,13 +98,13 @@ class TestMemoryStore(store_suite.FencingConformance):
     async def test_without_a_lease_a_claim_holds_until_it_is_given_up(self, tmp_path: Path) -> None:
         """Time alone frees nothing."""
         clock = Clock()
-        kept, run = testing.MemoryStore(tmp_path, clock=clock), store.new_id()
-        owned = await kept.create(run)
+        store, run = testing.MemoryStore(tmp_path, clock=clock), log_store.new_id()
+        owned = await store.create(run)
         clock.now += 1e9
-        assert kept.kept.held(run)
+        assert store.reader.held(run)
         assert owned.lease is None
         await owned.aclose()
-        assert not kept.kept.held(run)
+        assert not store.reader.held(run)
 
 
 class TestHostileStore(TestMemoryStore):
@@ -111,25 +112,25 @@ class TestHostileStore(TestMemoryStore):
 
     @override
     @pytest.fixture
-    def kept(self, tmp_path: Path) -> testing.MemoryStore:
+    def store(self, tmp_path: Path) -> testing.MemoryStore:
         self.clock = Clock()
         return testing.MemoryStore(tmp_path, lease=30.0, clock=self.clock, hostile=True, delay=0.002)
 
-    async def test_what_no_barrier_covered_is_lost(self, kept: testing.MemoryStore) -> None:
+    async def test_what_no_barrier_covered_is_lost(self, store: testing.MemoryStore) -> None:
         """Lines and large values that were written behind the last barrier are seen by nobody, and the next owner does not find them."""
-        run = store.new_id()
-        owned = await kept.create(run)
+        run = log_store.new_id()
+        owned = await store.create(run)
         covered = owned.put_blob(b"covered", "value")
         written = owned.append(store_suite.note(1))
         await owned.barrier()
         lost = owned.put_blob(b"lost", "value")
         owned.append(store_suite.note(2))
-        assert kept.kept.read(run).entries == [written]
-        self.let_expire(kept)
-        later, entries = await kept.claim(run)
+        assert store.reader.read(run).entries == [written]
+        self.let_expire(store)
+        later, entries = await store.claim(run)
         assert entries == [written]
         assert later.append(store_suite.note(3)).seq == 2
-        assert kept.kept.blob(covered.sha256) == b"covered"
+        assert store.reader.blob(covered.sha256) == b"covered"
         with pytest.raises(LogError, match="missing"):
-            kept.kept.blob(lost.sha256)
+            store.reader.blob(lost.sha256)
         await later.aclose()

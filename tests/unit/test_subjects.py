@@ -18,7 +18,8 @@ from director.session.state import SessionState
 from director.subjects import files, runs
 from nodes.errors import ModelError, SiteError, UsageError
 from runtime.context import window
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.messages.messages import Message, Request, ToolCall, ToolOutput
 from runtime.models import run_models, selection
 from runtime.observation import page_text
@@ -77,7 +78,7 @@ async def failed(folder: Path) -> tuple[Rig, runs.RunSubject]:
     rig = rig_of(folder)
     assert (await rig.start()).status == "failed"
     rig.die()
-    return rig, runs.RunSubject(rig.kept, rig.id)
+    return rig, runs.RunSubject(rig.reader, rig.id)
 
 
 def outputs(subject: runs.RunSubject, *, pointers: bool) -> list[str]:
@@ -141,7 +142,7 @@ async def test_a_step_is_found_by_its_path_also_in_a_file_that_is_used(tmp_path:
     rig = Rig(tmp_path, text, texts={"part.yaml": callee}, missing={"css=gone"})
     await rig.start()
     rig.die()
-    subject = runs.RunSubject(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.reader, rig.id)
     assert "Ended at part/inner (part.yaml:3): target-not-found" in subject.summary()
     assert "id: inner" in subject.nodes("part/inner", None)
     assert subject.outline() == "  1 part  group part.yaml  - error"
@@ -199,7 +200,7 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
     rig.site.on_click = fail
     assert (await rig.start()).status != "passed"
     rig.die()
-    subject = runs.RunSubject(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.reader, rig.id)
     told = [
         subject.title,
         subject.summary(),
@@ -231,13 +232,13 @@ async def test_a_dead_run_is_told_as_it_is_and_not_touched(tmp_path: Path) -> No
     rig.site.before_click = kill
     with pytest.raises(Killed):
         await rig.start()
-    active = runs.RunSubject(rig.kept, rig.id)
+    active = runs.RunSubject(rig.reader, rig.id)
     assert active.title.endswith(": running")
     rig.die()
     assert active.title.endswith(": died")
     (file,) = (rig.home / "conversations").iterdir()
     before = file.read_bytes()
-    subject = runs.RunSubject(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.reader, rig.id)
     assert subject.title.endswith(": died")
     assert "Open, no outcome recorded: each_order[#1]/pay" in subject.summary()
     assert "  9   pay  browser_action click  - open" in subject.outline()
@@ -257,7 +258,7 @@ async def test_a_living_run_is_told_as_it_stands_at_each_moment(tmp_path: Path) 
     subject: list[runs.RunSubject] = []
 
     async def look(_target: str, _page: FakePage) -> None:
-        subject[:] = subject or [runs.RunSubject(rig.kept, rig.id)]
+        subject[:] = subject or [runs.RunSubject(rig.reader, rig.id)]
         seen.append(next(line for line in subject[0].outline().splitlines() if "pay" in line))
 
     rig.site.before_click = look
@@ -293,12 +294,12 @@ async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     """An id that nobody has, and a session's."""
     with pytest.raises(UsageError) as caught:
-        runs.RunSubject(file_store.Files(tmp_path), store.new_id())
+        runs.RunSubject(file_store.Files(tmp_path), log_store.new_id())
     assert caught.value.code == "unknown-run"
-    kept = memory_store.MemoryStore(tmp_path)
-    session = begun(tmp_path, kept=kept).conversation.id
+    store = memory_store.MemoryStore(tmp_path)
+    session = begun(tmp_path, store=store).conversation.id
     with pytest.raises(UsageError) as caught:
-        runs.RunSubject(kept.kept, session)
+        runs.RunSubject(store.reader, session)
     assert caught.value.code == "unknown-run"
 
 
@@ -319,7 +320,7 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     answering = talks.Supply(lambda _request: talks.said("It died."), requests)
     writer = begun(tmp_path)
     state = SessionState(writer)
-    subject = runs.RunSubject(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.reader, rig.id)
     talk = reply.Talk(state, subject, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
@@ -345,7 +346,7 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
         async def say(_target: str, _page: FakePage) -> None:
             if not talk:
                 writer = begun(tmp_path / "session")
-                subject = runs.RunSubject(rig.kept, rig.id)
+                subject = runs.RunSubject(rig.reader, rig.id)
                 limits = window.Limits(strategy="clean")
                 talk.append(reply.Talk(SessionState(writer), subject, supplied, own, Listener(), lambda: limits))
             await talk[0].say("How far is it?")
@@ -368,7 +369,7 @@ async def test_a_run_that_is_pruned_while_it_is_talked_about_is_told_as_it_was_l
     """The talk continues with what it knows."""
     rig, subject = await failed(tmp_path)
     title, outline, items = subject.title, subject.outline(), len(subject.items())
-    (file,) = rig.kept.stands_in(rig.id, ())
+    (file,) = rig.reader.stands_in(rig.id, ())
     file.unlink()
     assert (subject.title, subject.outline(), len(subject.items())) == (title, outline, items)
 

@@ -111,7 +111,9 @@ async def test_what_is_not_recent_is_summed_up() -> None:
     assert len(told) == 5
     assert state.rung.startswith("saved 4,")
     [summary] = [
-        each for each in state.talk.kept.kept.read(state.talk.writer.conversation.id).entries if each.kind == "summary"
+        each
+        for each in state.talk.store.reader.read(state.talk.writer.conversation.id).entries
+        if each.kind == "summary"
     ]
     assert isinstance(summary, entries.Summary)
     [row] = state.talk.writer.history.ledger.rows

@@ -82,7 +82,7 @@ class Summing:
     @property
     def summaries(self) -> list[log_entries.Summary]:
         """All that were ever written."""
-        entries = self.talk.kept.kept.read(self.talk.writer.conversation.id).entries
+        entries = self.talk.store.reader.read(self.talk.writer.conversation.id).entries
         return [each for each in entries if isinstance(each, log_entries.Summary)]
 
     @property

@@ -154,7 +154,7 @@ def test_a_fork_goes_its_own_way(
     whole = talks.lived(by_count(script, summed), "tea " * 150, *words, limits=limits, mode="agent")
     entries, blobs = whole.now, whole.all_blobs
     masker = masking.Masker({"S": talks.SECRET})
-    writer = now(open_session.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2))))
+    writer = now(open_session.fork(whole._store, "s", masker, 2 + int(at * (len(entries) - 2))))
     assert writer.history.header is not None
     assert writer.history.header.forked is not None
     later = [talks.said("Later: no tea.")]

@@ -172,10 +172,10 @@ class Life:
     async def live(self) -> None:
         """Begin, or continue, until the work is done or given up; ``entries`` are then the whole log."""
         with tempfile.TemporaryDirectory() as folder:
-            kept = memory_store.MemoryStore(Path(folder))
-            conversation = await kept.create("r")
+            store = memory_store.MemoryStore(Path(folder))
+            conversation = await store.create("r")
             before = [conversation.append(each) for each in self.entries]
-            writer = LogWriter(conversation, history.History(before), masking.Masker({"S": SECRET}), kept.kept)
+            writer = LogWriter(conversation, history.History(before), masking.Masker({"S": SECRET}), store.reader)
             first = next((each for each in before if isinstance(each, log_entries.Call)), None)
             call = log_entries.Call(
                 path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f"
@@ -188,7 +188,7 @@ class Life:
                 await self._work(turns)
             except ModelError as error:
                 self.error = error.code
-            self.entries = kept.kept.read("r").entries
+            self.entries = store.reader.read("r").entries
 
     async def _work(self, turns: turn.Turns) -> None:
         assert self.toolset is not None

@@ -101,8 +101,8 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
         supplied = run_models.RunModels(
             chosen, selection.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
         )
-        kept = memory_store.MemoryStore(tmp_path)
-        writer = LogWriter(await kept.create("r"), history.History(), masking.Masker({}), kept.kept)
+        store = memory_store.MemoryStore(tmp_path)
+        writer = LogWriter(await store.create("r"), history.History(), masking.Masker({}), store.reader)
         call = entries.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
         call = await writer.announce(call)
         toolset = Tools(writer, [])
@@ -133,7 +133,7 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
             sent = [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked[:2]]
             assert sent == [(1, False), (1, True)]
             assert codes != ["model-chain-lost"] or len(server.asked[-1].body["input"]) == 3
-    errors = [each.error["code"] for each in kept.kept.read("r").entries if isinstance(each, entries.ModelError)]
+    errors = [each.error["code"] for each in store.reader.read("r").entries if isinstance(each, entries.ModelError)]
     assert codes is None or errors == codes
     assert (raised is None) is passes
     assert passes or raised == codes[-1]

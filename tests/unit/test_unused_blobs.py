@@ -10,19 +10,20 @@ from pathlib import Path
 import pytest
 
 from runtime.log import entries
-from runtime.log.store import file_store, owners, store
+from runtime.log.store import file_store, owners
+from runtime.log.store import store as log_store
 from runtime.workspace import prune, retention
 from tests.now import let_go
 
 
-def collected(kept: file_store.Files) -> prune.Report:
+def collected(store: file_store.Files) -> prune.Report:
     """Delete what nobody needs."""
-    return prune.prune(kept, retention.Selection(), dry_run=False)
+    return prune.prune(store, retention.Selection(), dry_run=False)
 
 
-def begun(kept: file_store.Files) -> file_store.OpenFile:
+def begun(store: file_store.Files) -> file_store.OpenFile:
     """A conversation that this process owns."""
-    conversation = kept.create(store.new_id())
+    conversation = store.create(log_store.new_id())
     conversation.append(entries.Note(name="claimed", data={**owners.me(), "epoch": 1}))
     return conversation
 
@@ -35,21 +36,21 @@ def name(conversation: file_store.OpenFile, blob: entries.Blob) -> None:
 
 def test_a_value_that_no_log_names_waits_until_nobody_works(tmp_path: Path) -> None:
     """Whoever has a log open, even another one, may be about to name it: that is told. Once nobody has, it goes."""
-    kept = file_store.Files(tmp_path)
-    conversation, other = begun(kept), begun(kept)
+    store = file_store.Files(tmp_path)
+    conversation, other = begun(store), begun(store)
     blob = conversation.put_blob(b"value", "step")
     let_go(conversation)
-    left = collected(kept).left
+    left = collected(store).left
     assert "a process works here" in left[0].why
-    assert kept.blob(blob.sha256) == b"value"
+    assert store.blob(blob.sha256) == b"value"
     again = other.put_blob(b"value", "step")
     name(other, again)
     let_go(other)
-    collected(kept)
-    assert kept.blob(blob.sha256) == b"value"
-    kept.conversation_file(other.id).unlink()
-    assert [each.kind for each in collected(kept).gone] == ["value"]
-    assert not kept.blob_file(blob.sha256).exists()
+    collected(store)
+    assert store.blob(blob.sha256) == b"value"
+    store.conversation_file(other.id).unlink()
+    assert [each.kind for each in collected(store).gone] == ["value"]
+    assert not store.blob_file(blob.sha256).exists()
 
 
 @pytest.mark.parametrize("begins", ["create", "claim"])
@@ -57,14 +58,14 @@ def test_who_begins_while_values_go_waits_until_they_are_gone(
     begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The value that goes just then is written anew, and is there for good."""
-    kept = file_store.Files(tmp_path)
-    one = begun(kept)
+    store = file_store.Files(tmp_path)
+    one = begun(store)
     blob = one.put_blob(b"value", "step")
     let_go(one)
     opened: list[file_store.OpenFile] = []
 
     def write() -> None:
-        opened.append(kept.create(store.new_id()) if begins == "create" else kept.claim(one.id)[0])
+        opened.append(store.create(log_store.new_id()) if begins == "create" else store.claim(one.id)[0])
         name(opened[0], opened[0].put_blob(b"value", "step"))
 
     writer = threading.Thread(target=write)
@@ -78,20 +79,20 @@ def test_who_begins_while_values_go_waits_until_they_are_gone(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "unlink", slowly)
-        assert [each.kind for each in collected(kept).gone] == ["value"]
+        assert [each.kind for each in collected(store).gone] == ["value"]
     writer.join()
-    assert kept.blob(blob.sha256) == b"value"
+    assert store.blob(blob.sha256) == b"value"
     let_go(opened[0])
 
 
 def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
     """While values are put and named in one thread and deleted in another, no entry ever names a missing one."""
-    kept = file_store.Files(tmp_path)
+    store = file_store.Files(tmp_path)
     over = threading.Event()
 
     def collect() -> None:
         while not over.is_set():
-            collected(kept)
+            collected(store)
 
     pruner = threading.Thread(target=collect)
     pruner.start()
@@ -99,15 +100,15 @@ def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
         until, rounds = time.monotonic() + 2, 0
         while rounds < 20 or time.monotonic() < until:
             rounds += 1
-            conversation = begun(kept)
+            conversation = begun(store)
             values = [f"{rounds % 7} {number}".encode() for number in range(5)]
             blobs = [conversation.put_blob(each, "step") for each in values]
             for blob in blobs:
                 name(conversation, blob)
-            assert [kept.blob(each.sha256) for each in blobs] == values
+            assert [store.blob(each.sha256) for each in blobs] == values
             let_go(conversation)
             if rounds % 2:
-                kept.conversation_file(conversation.id).unlink()
+                store.conversation_file(conversation.id).unlink()
     finally:
         over.set()
         pruner.join()

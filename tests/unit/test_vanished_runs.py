@@ -11,7 +11,8 @@ from nodes.errors import UsageError
 from runtime.cli import app
 from runtime.language import prepare, reader
 from runtime.log import entries
-from runtime.log.store import file_store, store
+from runtime.log.store import file_store
+from runtime.log.store import store as log_store
 from runtime.runs import start
 from runtime.settings import settings
 from runtime.workspace import host
@@ -32,14 +33,14 @@ def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str
     gone, left = (start.run_workflow("one.yaml").run for _ in range(2))
     listed, known = file_store.Files.ids, file_store.Files.has
 
-    def ids(kept: file_store.Files) -> list[str]:
-        found = listed(kept)
-        kept.conversation_file(gone).unlink(missing_ok=True)
+    def ids(store: file_store.Files) -> list[str]:
+        found = listed(store)
+        store.conversation_file(gone).unlink(missing_ok=True)
         return found
 
-    def has(kept: file_store.Files, conversation: str) -> bool:
-        found = known(kept, conversation)
-        kept.conversation_file(gone).unlink(missing_ok=True)
+    def has(store: file_store.Files, conversation: str) -> bool:
+        found = known(store, conversation)
+        store.conversation_file(gone).unlink(missing_ok=True)
         return found
 
     monkeypatch.setattr(file_store.Files, "ids", ids)
@@ -73,32 +74,32 @@ def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsy
 @pytest.mark.parametrize("way", ["read", "claim", "held"])
 def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the file goes between the look and the opening of it, the run is unknown, and nothing was written wrongly."""
-    kept, run = file_store.Files(tmp_path), store.new_id()
-    conversation = kept.create(run)
+    store, run = file_store.Files(tmp_path), log_store.new_id()
+    conversation = store.create(run)
     conversation.append(entries.Note(name="tail-truncated", data={"bytes": 0}))
     conversation.close()
-    there = kept._existing
+    there = store._existing
 
     def look(conversation: str) -> Path:
         found = there(conversation)
         found.unlink()
         return found
 
-    monkeypatch.setattr(kept, "_existing", look)
+    monkeypatch.setattr(store, "_existing", look)
     with pytest.raises(UsageError) as caught:
-        getattr(kept, way)(run)
+        getattr(store, way)(run)
     assert caught.value.code == "unknown-run"
-    assert kept.ids() == []
+    assert store.ids() == []
 
 
 async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
-    kept = file_store.Files(tmp_path / ".runops")
+    store = file_store.Files(tmp_path / ".runops")
     (tmp_path / "one.yaml").write_text(WORKFLOW)
     prepared = prepare.prepare(reader.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)
-    old, create = kept.keyed("nightly"), file_store.Files.create
+    old, create = store.keyed("nightly"), file_store.Files.create
 
-    def made(self: file_store.Files, conversation: str) -> store.Conversation:
+    def made(self: file_store.Files, conversation: str) -> log_store.Conversation:
         monkeypatch.setattr(file_store.Files, "create", create)
         (file,) = (tmp_path / ".runops" / "keys").iterdir()
         file.unlink()
@@ -107,5 +108,5 @@ async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, mo
     monkeypatch.setattr(file_store.Files, "create", made)
     ended = await start.begin(prepared, host.of_command(settings.Settings(home=tmp_path / ".runops")), key="nightly")
     assert ended.status == "passed"
-    assert ended.run == kept.keyed("nightly") != old
-    assert not kept.read(old).entries
+    assert ended.run == store.keyed("nightly") != old
+    assert not store.read(old).entries

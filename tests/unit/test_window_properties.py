@@ -242,12 +242,12 @@ def test_what_is_recent_moves_in_steps(talk: Talk, recent: int, begins: float) -
 def test_the_same_gives_the_same_and_nothing_is_changed(case: draws.Case) -> None:
     """A window is made of the log, and leaves no mark on it; also where it is read again from the disk."""
     talk, around, limits = case
-    before = repr(talk.writer.history.thread(talk.thread)), talk.kept.kept.read(talk.writer.conversation.id).entries
+    before = repr(talk.writer.history.thread(talk.thread)), talk.store.reader.read(talk.writer.conversation.id).entries
     first = built(talk, around, limits)
     assert built(talk, around, limits) == first
     assert before == (
         repr(talk.writer.history.thread(talk.thread)),
-        talk.kept.kept.read(talk.writer.conversation.id).entries,
+        talk.store.reader.read(talk.writer.conversation.id).entries,
     )
     again = Talk.read(talk)
     assert built(again, around, limits) == first

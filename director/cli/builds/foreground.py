@@ -99,8 +99,8 @@ def follow(
     code = 0
     with foreground.followed(opening, lambda writer: Building(writer, here, models, screen, who)) as (front, held):
         # A build tries anew with the browsers that a dead process left; runs that are resumed elsewhere keep theirs.
-        dead = [each for each in held.session.open_runs if not here.kept.held(each)]
-        foreground.end_browsers(here.kept, [held.id, *dead])
+        dead = [each for each in held.session.open_runs if not here.reader.held(each)]
+        foreground.end_browsers(here.reader, [held.id, *dead])
         try:
             ended = front.run(loop.to_its_end(held.build, held.talk, word))
         except signals.Interrupted as interrupted:

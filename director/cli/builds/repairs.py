@@ -72,7 +72,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
             console.result(endings.NothingToRepair(run=one.run).as_json())
         raise typer.Exit(0)
     one.load()
-    known = patch_files.known(here.kept, one.run) if goal.apply else None
+    known = patch_files.known(here.reader, one.run) if goal.apply else None
     if known is not None:
         one.apply(known, as_json=as_json)
     found = one.follow()
@@ -88,7 +88,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
     if as_json:
         result = one.report(found, fix, built, code).as_json()
     cli_foreground.result(result, one.look(fix))
-    made = patch_files.known(here.kept, one.run) if goal.apply and code == outcome.READY else None
+    made = patch_files.known(here.reader, one.run) if goal.apply and code == outcome.READY else None
     if made is not None:
         one.apply(made, as_json=False)
     raise typer.Exit(code)
@@ -97,8 +97,8 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
 class _Repair:
     def __init__(self, goal: RepairOptions, here: host.Host, *, quiet: bool) -> None:
         self._goal, self._here, self._quiet = goal, here, quiet
-        self.run = run_index.find(here.kept, goal.run)
-        self.past, reading = run_index.load_history(here.kept, self.run)
+        self.run = run_index.find(here.reader, goal.run)
+        self.past, reading = run_index.load_history(here.reader, self.run)
         if reading.held:
             raise UsageError("not-failed", f"run {self.run} is continuing", fix="wait for its end, or stop it")
         assert self.past.header is not None
@@ -144,7 +144,7 @@ class _Repair:
         who = typed_input.person_at(console.say) if self._asks else person.Nobody()
         one = repair.Repair(self._here, repair_effects.Effects(self.policy, who), say, listen)
         with Foreground(
-            lambda: f"again  {self._again}", clear=lambda: cli_foreground.end_browsers(self._here.kept, copies)
+            lambda: f"again  {self._again}", clear=lambda: cli_foreground.end_browsers(self._here.reader, copies)
         ) as front:
             try:
                 return front.run(one.repair(self.run, self._loaded))
@@ -182,7 +182,7 @@ class _Repair:
         models.check(here.settings.budget)
         # Actions that a person has refused once are not requested again.
         policy: Policy = "hold" if found.refused else self.policy
-        goal = goals.of(found, self.past, self._loaded, here.kept, policy=policy, runs=self._goal.runs)
+        goal = goals.of(found, self.past, self._loaded, here.reader, policy=policy, runs=self._goal.runs)
         known = sources.read(here.secrets, goal.secrets, goal.place.parent)
         masker = masking.Masker({**known, **models.masked()})
         text = repair_builds.text_of(goal.place)
@@ -216,7 +216,7 @@ class _Repair:
             }
             for each in proof.repairs
         ]
-        fix = patch_files.keep(self._here.kept, self.run, known, steps, proof.reached)
+        fix = patch_files.keep(self._here.reader, self.run, known, steps, proof.reached)
         return endings.PatchReport.model_validate(fix)
 
     def apply(self, known: patch_files.KnownPatch, *, as_json: bool) -> NoReturn:

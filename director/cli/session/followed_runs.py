@@ -82,7 +82,7 @@ async def _report(
 
 
 def spent_by(held: Conversation, run: str) -> entries.Ran:
-    return budgets.ran(run_index.load_history(held.here.kept, run)[0].ledger, held.price)
+    return budgets.ran(run_index.load_history(held.here.reader, run)[0].ledger, held.price)
 
 
 async def settle(held: Conversation) -> None:
@@ -98,7 +98,7 @@ async def settle(held: Conversation) -> None:
         await held.happened(text)
     else:
         ending = past.ending.data if past.ending is not None else {}
-        state = run_index.state_of(past, held=held.here.kept.read(run).held)
+        state = run_index.state_of(past, held=held.here.reader.read(run).held)
         text = told(what, run, state, ending.get("path"), ending.get("error"))
         spent = held.runs.spent(past, entries.Ran.model_validate(note.data["spent"]))
         await held.happened(text, run, spent)

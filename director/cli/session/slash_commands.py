@@ -210,7 +210,7 @@ class SlashCommands:
         held = self._held
         path = Path(words[0] if words else f"session-{held.id}.md")
         self._front.complete(held.writer.barrier())
-        report = of_session.session_report(held.session, held.here.kept.read(held.id), held.writer, brief=True)
+        report = of_session.session_report(held.session, held.here.reader.read(held.id), held.writer, brief=True)
         write(path, markdown.of_session(report))
         held.screen.say(f"--  saved in {path}")
 
@@ -226,7 +226,7 @@ class SlashCommands:
     def _run(self, words: Words) -> None:
         named, pairs = file_and_inputs(words)
         held = self._held
-        path = Path(named) if named is not None else held.about.workflow_file(held.here.kept)
+        path = Path(named) if named is not None else held.about.workflow_file(held.here.reader)
         if path is None:
             raise UsageError("usage", "this session is about no workflow", fix=f"name one: {SHAPES['run']}")
         values = given_values.inputs(pairs)
@@ -244,7 +244,7 @@ class SlashCommands:
 
     def _resume(self, words: Words) -> None:
         held = self._held
-        run = run_index.find(held.here.kept, words[0]) if words else held.about.run
+        run = run_index.find(held.here.reader, words[0]) if words else held.about.run
         if run is None:
             raise UsageError("usage", "this session is about no run", fix=f"name one: {SHAPES['resume']}")
         self.ran = followed_runs.to_its_end(

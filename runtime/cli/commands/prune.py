@@ -49,8 +49,8 @@ def prune(
         states=retention.states(tuple(state or ())),
         sessions=sessions,
     )
-    kept = host.load().files
-    report = workspace_prune.prune(kept, wanted, dry_run=dry_run)
+    store = host.load().files
+    report = workspace_prune.prune(store, wanted, dry_run=dry_run)
     failed = [each for each in report.left if each.failed]
     error = None
     if failed:
@@ -62,7 +62,7 @@ def prune(
     if as_json:
         console.result(
             console.as_json(
-                home=kept.place,
+                home=store.place,
                 dry_run=dry_run,
                 gone=[dataclasses.asdict(each) for each in report.gone],
                 left=[dataclasses.asdict(each) for each in report.left],
@@ -72,7 +72,7 @@ def prune(
         )
     elif report.gone:
         console.result("\n".join(console.table([["size", "what"], *rows(report.gone)])))
-    print_summary(report, kept.place, dry_run=dry_run)
+    print_summary(report, store.place, dry_run=dry_run)
     if error is not None:
         console.say(console.failure(error))
         raise typer.Exit(error.exit)

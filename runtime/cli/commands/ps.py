@@ -14,16 +14,16 @@ def ps(as_json: flags.JsonFlag = False) -> None:
 
     It changes nothing: a browser ends when it would have ended anyway.
     """
-    kept = host.load().kept
-    found = active.find(kept)
+    store = host.load().reader
+    found = active.find(store)
     if as_json:
-        console.result(console.as_json(home=kept.place, alive=[dataclasses.asdict(each) for each in found]))
+        console.result(console.as_json(home=store.place, alive=[dataclasses.asdict(each) for each in found]))
     elif found:
         console.result("\n".join(console.table([HEAD, *(row(each) for each in found)])))
         for command in dict.fromkeys(each.next for each in found):
             console.say(f"  {LABELS.get(command.split()[1], 'again')}  {command}")
     else:
-        console.say(f"nothing is active in {kept.place}\n  what ran: runops runs")
+        console.say(f"nothing is active in {store.place}\n  what ran: runops runs")
 
 
 LABELS = {"show": "look ", "prune": "clear", "runs": "look "}

@@ -47,7 +47,7 @@ def resume(
     A run that passed prints its result again. A paused one asks its question until it is answered (`runops decide`, `runops answer`).
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls)
-    run_id = run_index.find(here.kept, run)
+    run_id = run_index.find(here.reader, run)
     foreground_run.carry_out(
         lambda carrier, listener: carrier.resume(
             run_id, allow_changed=allow_changed, take_over=take_over, from_step=from_step, listener=listener
@@ -75,7 +75,7 @@ def decide(
     `done`: it happened, and is not repeated; `not-done`: it did not happen, and is done now; `skip`: continue without it.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
-    run_id = run_index.find(here.kept, run)
+    run_id = run_index.find(here.reader, run)
     replaced = asyncio.run(Runtime.of(here).write_decision(run_id, verdict, take_over=take_over))
     _continue(here, run_id, replaced, only=only, as_json=as_json, quiet=quiet, decided=verdict)
 
@@ -97,8 +97,8 @@ def answer(
     kept in the log, so they must not contain secrets.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
-    run_id = run_index.find(here.kept, run)
-    past, _reading = run_index.load_history(here.kept, run_id)
+    run_id = run_index.find(here.reader, run)
+    past, _reading = run_index.load_history(here.reader, run_id)
     questions = answers.asked(past, run_id)
     answers.masker_of(past, here.secrets)  # reads the secrets, so that an error that quotes an answer is masked
     known, missing = answers.read_all(questions, _given(pairs or []))

@@ -11,45 +11,45 @@ from nodes.values import Json
 from runtime.cli import console, flags
 from runtime.display import costs
 from runtime.display.text import duration, one_line, when
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.workspace import host, run_index, session_index
 
 
 def runs(
     sessions: Annotated[bool, flags.option("--sessions", "List sessions (`runops chat`, `build`), no runs.")] = False,
     limit: Annotated[int | None, flags.option("--limit, -n N", "Only the N newest.", min=1)] = None,
-    state: Annotated[store.State | None, flags.option("--state", "Only runs in this state.")] = None,
+    state: Annotated[log_store.State | None, flags.option("--state", "Only runs in this state.")] = None,
     as_json: Annotated[bool, flags.option("--json", "Print the list as one JSON object.")] = False,
 ) -> None:
     """List the runs of this project, oldest first, with state, start and duration. `--sessions` lists its sessions."""
-    kept = host.load().kept
+    store = host.load().reader
     if sessions:
         if limit is not None or state is not None:
             said = "`--limit` and `--state` are for runs, and `--sessions` lists none"
             raise UsageError("usage", said, fix="leave one of them out")
-        _sessions(kept, as_json=as_json)
+        _sessions(store, as_json=as_json)
         return
-    found = run_index.list_runs(kept, limit, state)
+    found = run_index.list_runs(store, limit, state)
     if as_json:
         listed: list[Json] = [{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found]
-        console.result(console.as_json(home=kept.place, runs=listed))
+        console.result(console.as_json(home=store.place, runs=listed))
     elif found:
         console.result("\n".join(console.table([HEAD, *(row(each) for each in found)])))
     elif state is not None:
-        console.say(f"no run in {kept.place} is {state}")
+        console.say(f"no run in {store.place} is {state}")
     else:
-        more = "\n  its sessions: runops runs --sessions" if session_index.list_sessions(kept) else ""
-        console.say(f"no runs in {kept.place}{more}\n  start one: runops run FILE")
+        more = "\n  its sessions: runops runs --sessions" if session_index.list_sessions(store) else ""
+        console.say(f"no runs in {store.place}{more}\n  start one: runops run FILE")
 
 
-def _sessions(kept: store.Kept, *, as_json: bool) -> None:
-    found = session_index.list_sessions(kept)
+def _sessions(store: log_store.StoreReader, *, as_json: bool) -> None:
+    found = session_index.list_sessions(store)
     if as_json:
-        console.result(console.as_json(home=kept.place, sessions=[dataclasses.asdict(each) for each in found]))
+        console.result(console.as_json(home=store.place, sessions=[dataclasses.asdict(each) for each in found]))
     elif found:
         console.result("\n".join(console.table([SESSION_HEAD, *(session_row(each) for each in found)])))
     else:
-        console.say(f"no sessions in {kept.place}\n  begin one: runops chat")
+        console.say(f"no sessions in {store.place}\n  begin one: runops chat")
 
 
 SESSION_HEAD = ["session", "state", "started", "messages", "cost", "about"]

@@ -11,7 +11,7 @@ from runtime.cli import console, flags
 from runtime.context import report as context_report
 from runtime.context import report_text
 from runtime.display import plans
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
 from runtime.report import markdown, of_run, of_session, session_text, text
 from runtime.workspace import host, run_index, session_index
@@ -48,23 +48,23 @@ def show(
     if as_markdown and (other := next((name for name, given in others.items() if given), None)):
         raise UsageError("usage", f"`--markdown` and `{other}` are two forms of a report", fix="leave one of them out")
     here = host.load()
-    kept = here.kept
-    found = run_index.find(kept, conversation)
+    store = here.reader
+    found = run_index.find(store, conversation)
     if window:
         report = _window(here, found)
         in_json = as_json and console.as_json(conversation=found, **report.as_json())
         shown = in_json or "\n".join(report_text.lines(report))
-    elif session_index.kind(kept, found) == "session":
+    elif session_index.kind(store, found) == "session":
         if as_nodes is not None:
             raise UsageError("usage", f"{found} is a session, and `--as-nodes` is for runs", fix="leave it out")
-        shown = _session(kept, found, at, as_json=as_json, as_markdown=as_markdown)
+        shown = _session(store, found, at, as_json=as_json, as_markdown=as_markdown)
     elif as_nodes is not None:
         from runtime.agents import export  # most calls need none
 
-        past, _reading = run_index.load_history(kept, found)
-        shown = export.as_nodes(found, past, kept, as_nodes)
+        past, _reading = run_index.load_history(store, found)
+        shown = export.as_nodes(found, past, store, as_nodes)
     else:
-        shown = _run(kept, found, at, as_json=as_json, as_markdown=as_markdown)
+        shown = _run(store, found, at, as_json=as_json, as_markdown=as_markdown)
     console.result(shown.removesuffix("\n"))
 
 
@@ -85,10 +85,10 @@ def _window(here: host.Host, conversation: str) -> context_report.Report:
     raise SetupError("window-not-offered", message, fix=fix)
 
 
-def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
-    reading, whole = kept.read(session), at is None
+def _session(store: log_store.StoreReader, session: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
+    reading, whole = store.read(session), at is None
     brief = not as_json and whole
-    report = of_session.session_report(session_index.fold(reading), reading, Texts(kept), at=at, brief=brief)
+    report = of_session.session_report(session_index.fold(reading), reading, Texts(store), at=at, brief=brief)
     if as_json:
         return report.as_json()
     if as_markdown:
@@ -96,10 +96,10 @@ def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, a
     return "\n".join((session_text.whole if whole else session_text.lines)(report, _style()))
 
 
-def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
-    (past, reading), whole = run_index.load_history(kept, run), at is None
+def _run(store: log_store.StoreReader, run: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
+    (past, reading), whole = run_index.load_history(store, run), at is None
     placed = as_json or (as_markdown and whole)
-    report = of_run.run_report(past, reading, kept, at=at, brief=not as_json, placed=placed)
+    report = of_run.run_report(past, reading, store, at=at, brief=not as_json, placed=placed)
     if as_json:
         return report.as_json()
     if as_markdown:

@@ -20,28 +20,29 @@ from typing_extensions import override
 
 from nodes.errors import LogError
 from runtime.log import entries as log_entries
-from runtime.log.store import integrity, owners, store
+from runtime.log.store import integrity, owners
+from runtime.log.store import store as log_store
 from runtime.system import files as system_files
 from runtime.system import locks, regular_files, tasks
 
 
-class FileStore(store.Store):
+class FileStore(log_store.Store):
     def __init__(self, home: Path | Files) -> None:
         self.files = home if isinstance(home, Files) else Files(home)
 
     @property
     @override
-    def kept(self) -> Files:
+    def reader(self) -> Files:
         return self.files
 
     @override
-    async def create(self, conversation: str) -> store.Conversation:
+    async def create(self, conversation: str) -> log_store.Conversation:
         return await tasks.in_thread(self.files.create, conversation)
 
     @override
     async def claim(
         self, conversation: str, *, take_over: bool = False
-    ) -> tuple[store.Conversation, list[log_entries.AnyEntry]]:
+    ) -> tuple[log_store.Conversation, list[log_entries.AnyEntry]]:
         return await tasks.in_thread(self.files.claim, conversation, take_over=take_over)
 
     @override
@@ -49,7 +50,7 @@ class FileStore(store.Store):
         return await asyncio.to_thread(self.files.keyed, key)
 
 
-class Files(store.Kept):
+class Files(log_store.StoreReader):
     """Conversations as files in ``.runops/``, for callers that may block."""
 
     opens: type[OpenFile]
@@ -128,7 +129,7 @@ class Files(store.Kept):
         return owned, entries
 
     @override
-    def read(self, conversation: str, after: int = 0) -> store.Reading:
+    def read(self, conversation: str, after: int = 0) -> log_store.Reading:
         path = self._existing(conversation)
         with _reads(path), self._there(conversation), regular_files.opened(path) as file:
             offset = integrity.offset_after(file, after) if after else 0
@@ -138,7 +139,7 @@ class Files(store.Kept):
         else:
             entries, torn = self._parsed(conversation, path, data)
             self._known = (conversation, data[: len(data) - torn], entries)
-        return store.Reading(conversation, [*entries], torn, self.held(conversation))
+        return log_store.Reading(conversation, [*entries], torn, self.held(conversation))
 
     def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log_entries.AnyEntry], int]:
         """Parse a log, without what is unchanged since it was read last."""
@@ -173,7 +174,7 @@ class Files(store.Kept):
                 names = [each.name for each in files]
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return []
-        return sorted(name[:-6] for name in names if name.endswith(".jsonl") and store.ID.match(name[:-6]))
+        return sorted(name[:-6] for name in names if name.endswith(".jsonl") and log_store.ID.match(name[:-6]))
 
     @override
     def blob(self, sha256: str) -> bytes:
@@ -203,7 +204,7 @@ class Files(store.Kept):
 
     @override
     def has(self, conversation: str) -> bool:
-        return store.ID.match(conversation) is not None and self.conversation_file(conversation).exists()
+        return log_store.ID.match(conversation) is not None and self.conversation_file(conversation).exists()
 
     @override
     def held(self, conversation: str) -> bool:
@@ -219,12 +220,12 @@ class Files(store.Kept):
             with _disk(path):
                 if not path.exists():
                     system_files.folder(path.parent)
-                    system_files.write_once(path, store.key_text(store.new_id()))
+                    system_files.write_once(path, log_store.key_text(log_store.new_id()))
                 # Its writer may have died before its name was synced.
                 system_files.sync_folder(path.parent)
             with _reads(path, "the file of the key"):
                 data = _bytes_of(path)
-        if (known := store.run_of_key(data)) is None:
+        if (known := log_store.run_of_key(data)) is None:
             raise LogError(
                 "log-damaged",
                 f"{path}: this file should name the run of the key {key!r}, and names none",
@@ -251,7 +252,7 @@ class Files(store.Kept):
         with _reads(path):
             known = self.has(conversation)
         if not known:
-            raise store.unknown(self, conversation)
+            raise log_store.unknown(self, conversation)
         return path
 
     @contextlib.contextmanager
@@ -259,10 +260,10 @@ class Files(store.Kept):
         try:
             yield
         except FileNotFoundError:
-            raise store.unknown(self, conversation) from None
+            raise log_store.unknown(self, conversation) from None
 
 
-class OpenFile(store.Conversation):
+class OpenFile(log_store.Conversation):
     """A log file with its lock.
 
     Lines are written at once, so that they outlive the process. A separate thread writes large values, and syncs. A line that follows a
@@ -274,7 +275,7 @@ class OpenFile(store.Conversation):
 
     def __init__(
         self,
-        kept: Files,
+        store: Files,
         conversation: str,
         handle: int,
         entries: Sequence[log_entries.AnyEntry] = (),
@@ -284,9 +285,9 @@ class OpenFile(store.Conversation):
         before = owners.last(entries)
         self.epoch = before.epoch + 1 if before is not None else 1
         self.taken_from = taken_from
-        self._files = kept
-        self._path = kept.conversation_file(conversation)
-        self._shared = locks.share(kept.writers)
+        self._files = store
+        self._path = store.conversation_file(conversation)
+        self._shared = locks.share(store.writers)
         self._handle = handle
         self._seq = len(entries)
         self._failed: OSError | None = None
@@ -334,11 +335,11 @@ class OpenFile(store.Conversation):
             await tasks.to_the_end(asyncio.wrap_future(self._submit(self._sync)))
 
     @override
-    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> log_store.File:
         self._refuse_failed()
         path = self._files.file(self.id, name, private=private)
         size, sha256 = await system_files.keep(path, data)
-        return store.File(path.name, str(path), size, sha256)
+        return log_store.File(path.name, str(path), size, sha256)
 
     @override
     async def drop_file(self, name: str, *, private: bool = False) -> None:

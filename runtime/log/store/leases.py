@@ -7,13 +7,13 @@ import contextlib
 from collections.abc import AsyncGenerator
 
 from nodes.errors import RunOpsError
-from runtime.log.store import store
+from runtime.log.store import store as log_store
 
 PER_LEASE = 3  # number of renewals per lease, so that one late renewal loses nothing
 
 
 @contextlib.asynccontextmanager
-async def held(conversation: store.Conversation) -> AsyncGenerator[None]:
+async def held(conversation: log_store.Conversation) -> AsyncGenerator[None]:
     """Renew the conversation's lease while the block runs. If that fails, cancel the block at once and raise the failure instead.
 
     Raises Replaced if another owner has claimed the conversation, or any other error of the store's renewal.

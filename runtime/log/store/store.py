@@ -132,7 +132,7 @@ class Summary:
     """The fault of a damaged log."""
 
 
-class Kept(Protocol):
+class StoreReader(Protocol):
     """Contents of a store, for blocking callers outside the event loop. Each method takes as long as the disk or the network does.
 
     Files of runs and data of this machine alone are in the folder ``home``, unless a store overrides the methods about them.
@@ -247,7 +247,7 @@ class Store(Protocol):
     """Keeps conversations and blobs. Nothing here blocks the event loop."""
 
     @property
-    def kept(self) -> Kept:
+    def reader(self) -> StoreReader:
         """Contents, for readers that may block."""
         ...
 
@@ -269,14 +269,14 @@ class Store(Protocol):
         ...
 
     async def read(self, conversation: str, after: int = 0) -> Reading:
-        """Like ``Kept.read``."""
-        return await asyncio.to_thread(self.kept.read, conversation, after)
+        """Like ``StoreReader.read``."""
+        return await asyncio.to_thread(self.reader.read, conversation, after)
 
     async def summaries(
         self, before: str | None = None, limit: int | None = None, state: State | None = None
     ) -> list[Summary]:
-        """Like ``Kept.summaries``: a page of a list."""
-        return await asyncio.to_thread(self.kept.summaries, before, limit, state)
+        """Like ``StoreReader.summaries``: a page of a list."""
+        return await asyncio.to_thread(self.reader.summaries, before, limit, state)
 
     async def keyed(self, key: str) -> str:
         """Return the id of the conversation for ``key``: chosen at the first call, the same for every caller, and synced when this returns.
@@ -308,9 +308,9 @@ class Unwritten(Conversation):
         raise AssertionError(f"a reader of {self.id} keeps {name}")
 
 
-def unknown(kept: Kept, conversation: str) -> UsageError:
+def unknown(store: StoreReader, conversation: str) -> UsageError:
     return UsageError(
-        "unknown-run", f"there is no run {conversation} in {kept.place}", fix="`runops runs` lists the runs"
+        "unknown-run", f"there is no run {conversation} in {store.place}", fix="`runops runs` lists the runs"
     )
 
 
