@@ -65,7 +65,7 @@ class Bench:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, server: responses.Server, text: str) -> None:
         self._server = server
-        self.rig = Rig(folder, text, chosen=models.asked_at(server, patch))
+        self.rig = Rig(folder, text, settings=models.asked_at(server, patch))
         self.site = self.rig.site
         self.site.texts[""] = SHOP
         self.site.facts |= FACTS

@@ -37,7 +37,7 @@ async def opened(
 ) -> AsyncGenerator[Session]:
     """A fresh browser that may load documents of ``origins``; ended with the block."""
     chosen = Chosen(browser_mode=mode, linger=linger)
-    browser = await open_browser.open_browser(options, origins=origins, private=private, chosen=chosen)
+    browser = await open_browser.open_browser(options, origins=origins, private=private, settings=chosen)
     browser.bound(seconds)
     try:
         yield browser

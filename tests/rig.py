@@ -18,7 +18,7 @@ from runtime.models import run_models
 from runtime.recovery import workflow_source
 from runtime.runs import model_plan, run, single_node
 from runtime.secrets import masking, sources
-from runtime.settings import settings
+from runtime.settings.settings import Settings
 from runtime.workspace import host, run_index
 from tests.fakes import FakeBrowser, FakeSite
 from tests.now import let_go
@@ -49,7 +49,7 @@ class Rig:
     """Where the log is kept, if not in files."""
     keep_browser: bool = False
     """Whether the browser stays open when the run ends."""
-    chosen: settings.Settings | None = None
+    settings: Settings | None = None
     """How models are asked, where a node asks one."""
     models: run_models.RunModels | None = None
     """The models that the run had last."""
@@ -144,13 +144,13 @@ class Rig:
             keep_browser=self.keep_browser,
             listener=self.told.append,
             models=self._models(writer),
-            python_modules=self.chosen.python_modules if self.chosen is not None else (),
+            python_modules=self.settings.python_modules if self.settings is not None else (),
         )
         return self.open_run
 
     def _models(self, writer: LogWriter) -> run_models.RunModels | None:
-        if self.chosen is not None:
-            plan = model_plan.plan(self.loaded, host.of_command(self.chosen), writer.history.budget)
+        if self.settings is not None:
+            plan = model_plan.plan(self.loaded, host.of_command(self.settings), writer.history.budget)
             self.models = plan.supply(self.reader.private(self.id), self.secrets)
         return self.models
 

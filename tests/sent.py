@@ -28,7 +28,7 @@ from runtime.browser.options import Mode
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from runtime.log.store import file_store
-from runtime.settings import settings
+from runtime.settings.settings import Settings
 from runtime.workspace import run_index
 from tests import agents, browsers, site
 from tests.now import now
@@ -334,7 +334,7 @@ class Live(Rig):
         chosen = browsers.Chosen(browser_mode=self.mode)
         origins = [str(self.inputs["base"])]
         private = self.home / "private"
-        self.session = await open_browser.open_browser(None, origins=origins, private=private, chosen=chosen)
+        self.session = await open_browser.open_browser(None, origins=origins, private=private, settings=chosen)
         return self.session
 
 
@@ -399,14 +399,14 @@ async def live_all(cases: Iterable[Case], orders: Orders, folder: Path) -> list[
     return await side_by_side(cases, lambda case: live(case, orders, folder / str(case)))
 
 
-def begun(case: Case, orders: Orders, folder: Path, text: str, chosen: settings.Settings | None = None) -> Live:
+def begun(case: Case, orders: Orders, folder: Path, text: str, settings: Settings | None = None) -> Live:
     """What a case runs in; its pages are served."""
     orders.offer(case)
     project = folder / "project"
     project.mkdir(parents=True)
     (project / "paper.txt").write_text("a paper")
     return Live(
-        folder / "kept", text, file=str(project / "test.yaml"), inputs={"base": orders.site.origin}, chosen=chosen
+        folder / "kept", text, file=str(project / "test.yaml"), inputs={"base": orders.site.origin}, settings=settings
     )
 
 

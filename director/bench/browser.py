@@ -67,7 +67,7 @@ class Browser:
         own = options.model_copy(update={"mode": mode}) if options is not None else None
         only = {"browser_mode": mode, "keep_browser": False, "linger": 0.0}
         settings = self._build.here.settings.model_copy(update=only)
-        return await open_browser.open_browser(own, origins=origins, private=self._private, chosen=settings)
+        return await open_browser.open_browser(own, origins=origins, private=self._private, settings=settings)
 
     def lender(self, prepared: prepare.Prepared) -> borrowed.Lender:
         return borrowed.Lender(lambda: self.open(prepared))

@@ -25,7 +25,8 @@ from runtime.log.writer import Texts
 from runtime.messages.messages import Usage
 from runtime.models import run_models, selection
 from runtime.secrets import masking, sources
-from runtime.settings import prices, settings
+from runtime.settings import prices
+from runtime.settings.settings import Settings
 from runtime.workspace import host, run_index
 
 SUFFIXES = (".yaml", ".yml")
@@ -100,21 +101,21 @@ def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, st
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Models:
-    chosen: settings.Settings
+    settings: Settings
     server: selection.Server
 
     @classmethod
     def of(cls, here: host.Host) -> Models:
         """Return the model. Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` if models may not be asked."""
-        chosen = here.settings
-        if chosen.model_calls != "live":
+        settings = here.settings
+        if settings.model_calls != "live":
             raise UsageError(
                 "bad-setting",
-                f"a conversation asks a model, and `model_calls` is `{chosen.model_calls}`",
+                f"a conversation asks a model, and `model_calls` is `{settings.model_calls}`",
                 fix="set it to `live`: RUNOPS_MODEL_CALLS=live",
             )
-        selection.model_for("director", chosen)
-        return cls(chosen, selection.server(chosen, here.secrets))
+        selection.model_for("director", settings)
+        return cls(settings, selection.server(settings, here.secrets))
 
     def masked(self) -> dict[str, str]:
         return {selection.KEY: self.server.key} if len(self.server.key) >= selection.MASKED_KEY else {}
@@ -122,11 +123,11 @@ class Models:
     def check(self, budget: budgets.Budget | None) -> None:
         """Raise UsageError ``price-unknown`` if money is limited, and the model's price is unknown."""
         if budget is not None and budget.money is not None:
-            model = selection.model_for("director", self.chosen)
-            prices.require([model], self.chosen.prices, self.server.profile.name)
+            model = selection.model_for("director", self.settings)
+            prices.require([model], self.settings.prices, self.server.profile.name)
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
-        return prices.dollars(usage, model, self.chosen.prices, self.server.profile.name)
+        return prices.dollars(usage, model, self.settings.prices, self.server.profile.name)
 
     def supply(self, writer: session_open.SessionWriter, store: log_store.StoreReader) -> run_models.RunModels:
         """Return the models of a session, within its budget. Raises UsageError ``price-unknown``."""
@@ -134,7 +135,7 @@ class Models:
         budget = budgets.parse(session.budget) if session.budget is not None else None
         self.check(budget)
         private = store.private(writer.conversation.id)
-        return run_models.RunModels(self.chosen, self.server, budget, private, private, {}, self.masked())
+        return run_models.RunModels(self.settings, self.server, budget, private, private, {}, self.masked())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -198,8 +199,8 @@ async def open_session(
     return writer
 
 
-def set_limit(own: SessionState, chosen: settings.Settings, name: str, value: Json, reason: str) -> None:
+def set_limit(own: SessionState, settings: Settings, name: str, value: Json, reason: str) -> None:
     """Keep a changed setting of the window. Raises UsageError ``bad-setting``."""
     known = limits.checked(name, value)
-    if getattr(limits.of_session(own.history, own.writer, chosen), name) != known:
+    if getattr(limits.of_session(own.history, own.writer, settings), name) != known:
         own.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

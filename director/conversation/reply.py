@@ -29,7 +29,7 @@ from runtime.log import entries
 from runtime.messages.messages import Item, Request
 from runtime.models import budgets, requests, run_models
 from runtime.models.turns import turn
-from runtime.settings import settings
+from runtime.settings.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Talk:
         state: SessionState,
         subject: Subject,
         models: run_models.RunModels | None,
-        chosen: settings.Settings,
+        settings: Settings,
         listener: Listener,
         limits: Callable[[], window.Limits],
         more: Sequence[Toolset] = (),
@@ -68,11 +68,11 @@ class Talk:
         self._limits, self._options = limits, options or CHAT
         self.ended: turn.Done | None = None
         """The call of the last answer that ended the work; None if it called no tool."""
-        known = [chosen.chat_knowledge] if chosen.chat_knowledge is not None else []
+        known = [settings.chat_knowledge] if settings.chat_knowledge is not None else []
         self._known = knowledge.Knowledge.read(known)
         self._until = math.inf
         sender = subagents.Sender(0, budgets.Requester("", None), self._items)
-        delegate = Delegation(state, listener, lambda: self._tools, clean=chosen.delegate_clean_context)
+        delegate = Delegation(state, listener, lambda: self._tools, clean=settings.delegate_clean_context)
         every = [*more, delegate]
         for each in every:
             if isinstance(each, subagents.SubagentCall):

@@ -92,7 +92,7 @@ class Browser:
         private = build.here.reader.private(build.writer.conversation.id)
         settings = build.here.settings.model_copy(update={"browser_mode": "shared"})
         self.session = await open_browser.open_browser(
-            self._options(), origins=self.origins(), private=private, chosen=settings
+            self._options(), origins=self.origins(), private=private, settings=settings
         )
         self._page_errors = page_errors.PageErrors(self.session.page.page.context)
         self.latest = MAIN

@@ -12,7 +12,7 @@ from director.session.state import SessionState
 from nodes.values import Json
 from runtime.log import entries, session
 from runtime.log.writer import Texts
-from runtime.settings import settings
+from runtime.settings.settings import Settings
 
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
 """The flags that set them, by name."""
@@ -20,8 +20,8 @@ FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate
 OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}  # those that override the goal of a build
 
 
-def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, Json]:
-    values = {name: getattr(chosen, name) for name in FLAGS if flags.get(name) is not None}
+def given(settings: Settings, flags: Mapping[str, object]) -> dict[str, Json]:
+    values = {name: getattr(settings, name) for name in FLAGS if flags.get(name) is not None}
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
@@ -35,16 +35,16 @@ def keep(own: SessionState, said: Mapping[str, Json]) -> None:
 
 
 def of_session(
-    history: session.Session, texts: Texts, chosen: settings.Settings, said: Mapping[str, Json] | None = None
-) -> settings.Settings:
-    """Return the settings of a session: the flags ``said`` now come first, then what it keeps, then what is ``chosen``."""
+    history: session.Session, texts: Texts, settings: Settings, said: Mapping[str, Json] | None = None
+) -> Settings:
+    """Return the settings of a session: the flags ``said`` now come first, then what it keeps, then ``settings``."""
     kept: dict[str, Any] = {}
     for name in FLAGS:
         found = history.latest("setting", name)
         if found is not None and name not in (said or {}):
             value = texts.value_of(found)
             kept[name] = Path(value) if isinstance(value, str) and name == "chat_knowledge" else value
-    return chosen.model_copy(update=kept)
+    return settings.model_copy(update=kept)
 
 
 def with_settings(goal: Goal, own: SessionState) -> Goal:

@@ -37,7 +37,7 @@ async def open_browser(
     *,
     origins: Sequence[str],
     private: Path,
-    chosen: BrowserSettings,
+    settings: BrowserSettings,
     usual: Mode = "own",
 ) -> Session:
     """Open a fresh browser for a run.
@@ -45,12 +45,12 @@ async def open_browser(
     Documents may load only from ``origins``. ``private`` is the run's private folder; ``usual`` is the mode when none is set.
     Raises SetupError if no browser is found or none can be started.
     """
-    wanted, mode = _mode(options, chosen, usual)
-    executable = find.find(chosen.browser)
+    wanted, mode = _mode(options, settings, usual)
+    executable = find.find(settings.browser)
     if mode == "shared":
-        return await shared.open_shared(executable, wanted, origins=origins, headed=chosen.headed)
+        return await shared.open_shared(executable, wanted, origins=origins, headed=settings.headed)
     return await own.open_own(
-        executable, wanted, origins=origins, private=private, linger=chosen.linger, headed=chosen.headed
+        executable, wanted, origins=origins, private=private, linger=settings.linger, headed=settings.headed
     )
 
 
@@ -59,22 +59,22 @@ async def reattach(
     *,
     origins: Sequence[str],
     private: Path,
-    chosen: BrowserSettings,
+    settings: BrowserSettings,
     usual: Mode = "own",
 ) -> Session | None:
     """Reattach to the run's own browser with its pages as they were; None if it is gone."""
-    wanted, mode = _mode(options, chosen, usual)
+    wanted, mode = _mode(options, settings, usual)
     if mode == "shared":
         return None
-    return await own.reattach(wanted, origins=origins, private=private, linger=chosen.linger)
+    return await own.reattach(wanted, origins=origins, private=private, linger=settings.linger)
 
 
-def _mode(options: BrowserOptions | None, chosen: BrowserSettings, usual: Mode) -> tuple[BrowserOptions, Mode]:
+def _mode(options: BrowserOptions | None, settings: BrowserSettings, usual: Mode) -> tuple[BrowserOptions, Mode]:
     """Return the options and the mode: that of the settings, else the workflow's, else *own* if something needs it, else ``usual``."""
     wanted = options or BrowserOptions()
-    mode = chosen.browser_mode or wanted.mode
+    mode = settings.browser_mode or wanted.mode
     if mode is None:
-        mode = "own" if wanted.unfit(usual) or chosen.keep_browser else usual
+        mode = "own" if wanted.unfit(usual) or settings.keep_browser else usual
     if message := wanted.unfit(mode):
         raise UsageError("browser-mode", message, fix="change the setting browser_mode, or the workflow's `browser`")
     return wanted, mode

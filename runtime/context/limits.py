@@ -9,7 +9,7 @@ from nodes.values import Json
 from runtime.context import window
 from runtime.log import session
 from runtime.log.writer import Texts
-from runtime.settings import settings
+from runtime.settings.settings import Settings
 
 PREFIX = "window_"
 
@@ -29,21 +29,21 @@ BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
 NAMES = tuple(window.Limits.model_fields)
 
 
-def of_settings(chosen: settings.Settings, strategy: window.Strategy | None = None) -> window.Limits:
+def of_settings(settings: Settings, strategy: window.Strategy | None = None) -> window.Limits:
     """Return the limits of a new session; those of another ``strategy``, where it was changed."""
-    strategy = strategy or chosen.window_strategy
-    said = {name: getattr(chosen, f"{PREFIX}{name}") for name in NAMES}
+    strategy = strategy or settings.window_strategy
+    said = {name: getattr(settings, f"{PREFIX}{name}") for name in NAMES}
     wanted = {name: known(name, value) for name, value in said.items() if value is not None}
     return window.Limits.model_validate({**BY_STRATEGY[strategy], **wanted, "strategy": strategy})
 
 
-def of_session(history: session.Session, texts: Texts, chosen: settings.Settings) -> window.Limits:
+def of_session(history: session.Session, texts: Texts, settings: Settings) -> window.Limits:
     """Return the limits of a session: its own changes precede the settings."""
     changed: dict[str, Json] = {}
     for name in NAMES:
         if (found := history.latest("window", name)) is not None:
             changed[name] = texts.value_of(found)
-    return window.Limits.model_validate({**of_settings(chosen, changed.get("strategy")).model_dump(), **changed})
+    return window.Limits.model_validate({**of_settings(settings, changed.get("strategy")).model_dump(), **changed})
 
 
 def known(name: str, value: Json) -> Json:

@@ -16,7 +16,8 @@ from runtime.log.ledger import Ledger, plain
 from runtime.messages import estimates
 from runtime.messages.messages import Request, Usage
 from runtime.models import budgets, selection
-from runtime.settings import prices, settings
+from runtime.settings import prices
+from runtime.settings.settings import Settings
 
 if TYPE_CHECKING:
     from runtime.models.cassettes import cassettes
@@ -28,7 +29,7 @@ class RunModels:
 
     def __init__(
         self,
-        chosen: settings.Settings,
+        settings: Settings,
         server: selection.Server | None,
         budget: Budget | None,
         file: Path,
@@ -44,16 +45,16 @@ class RunModels:
             importlib.import_module("runtime.models.client.client")
         self.player: cassettes.Player | None = None
         self.recorder: cassettes.Recorder | None = None
-        if chosen.model_calls in ("replay", "record"):
+        if settings.model_calls in ("replay", "record"):
             from runtime.models.cassettes import cassettes  # most runs have none
 
-            if chosen.model_calls == "replay":
+            if settings.model_calls == "replay":
                 self.player = cassettes.Player.open(file, secrets, origins)
             else:
                 self.recorder = cassettes.Recorder(file, private, secrets, masked, origins)
-        self.seconds = chosen.model_timeout
+        self.seconds = settings.model_timeout
         self._budget, self._allowance = budget, allowance
-        self._chosen = chosen
+        self._settings = settings
         self._server = server
         self._provider = server.profile.name if server is not None else ""
         self._client: model_client.Client | None = None
@@ -62,11 +63,11 @@ class RunModels:
 
     @property
     def background(self) -> bool:
-        return self._chosen.model_background and self._server is not None and self._server.profile.background
+        return self._settings.model_background and self._server is not None and self._server.profile.background
 
     @property
     def store(self) -> bool:
-        return self._chosen.model_store or self.background
+        return self._settings.model_store or self.background
 
     @property
     def chains(self) -> bool:
@@ -75,9 +76,9 @@ class RunModels:
 
     def model(self, role: selection.Role, named: str | None, number: int) -> str:
         """Return the model for exchange ``number`` of the run. Raises SetupError ``model-unset``."""
-        if self.player is not None and named is None and not selection.is_set(role, self._chosen):
+        if self.player is not None and named is None and not selection.is_set(role, self._settings):
             return self.player.model(number)
-        return selection.model_for(role, self._chosen, named)
+        return selection.model_for(role, self._settings, named)
 
     def client(self) -> model_client.Client:
         if self._client is None:
@@ -126,7 +127,7 @@ class RunModels:
         return min((each.share_left for each in self.accounts(ledger, asked)), default=1.0)
 
     def price(self, usage: Usage, model: str) -> decimal.Decimal | None:
-        return prices.dollars(usage, model, self._chosen.prices, self._provider)
+        return prices.dollars(usage, model, self._settings.prices, self._provider)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
         """Return the cost as the log holds it; None where unknown. A deployment's name and the model's own may both have a price."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from nodes.errors import SetupError, UsageError
 from runtime.models.client import profiles
 from runtime.secrets import sources
-from runtime.settings import addresses, settings
+from runtime.settings import addresses
+from runtime.settings.settings import URL, Settings, no_address
 
 if TYPE_CHECKING:
     from nodes.base import Node
@@ -64,9 +65,9 @@ def asking(loaded: workflow.Loaded) -> Iterator[ModelUse]:
                 yield ModelUse(node, node.asks, file)
 
 
-def refuse_frozen(loaded: workflow.Loaded, chosen: settings.Settings) -> None:
+def refuse_frozen(loaded: workflow.Loaded, settings: Settings) -> None:
     """Raise UsageError ``model-node-frozen`` where a file would ask a model and may not."""
-    if chosen.model_calls != "none":
+    if settings.model_calls != "none":
         return
     found = next(asking(loaded), None)
     if found is not None:
@@ -78,13 +79,13 @@ def refuse_frozen(loaded: workflow.Loaded, chosen: settings.Settings) -> None:
         )
 
 
-def is_set(role: Role, chosen: settings.Settings) -> bool:
-    return (getattr(chosen, f"model_{role}") or chosen.model) is not None
+def is_set(role: Role, settings: Settings) -> bool:
+    return (getattr(settings, f"model_{role}") or settings.model) is not None
 
 
-def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -> str:
+def model_for(role: Role, settings: Settings, named: str | None = None) -> str:
     """Return the model of a role; ``named`` is the node's own choice. Raises SetupError ``model-unset``."""
-    model = named or getattr(chosen, f"model_{role}") or chosen.model
+    model = named or getattr(settings, f"model_{role}") or settings.model
     if model is None:
         raise SetupError(
             "model-unset",
@@ -95,10 +96,12 @@ def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -
     return model
 
 
-def server(chosen: settings.Settings, source: sources.SecretSource) -> Server:
+def server(settings: Settings, source: sources.SecretSource) -> Server:
     """Return the server. Raises UsageError ``bad-setting``, SetupError ``model-key-missing`` and ``model-key-refused``."""
-    base_url = _checked(chosen.model_base_url or profiles.OPENAI_URL)
-    profile = profiles.PROFILES[chosen.model_profile] if chosen.model_profile is not None else profiles.of_url(base_url)
+    base_url = _checked(settings.model_base_url or profiles.OPENAI_URL)
+    profile = (
+        profiles.PROFILES[settings.model_profile] if settings.model_profile is not None else profiles.of_url(base_url)
+    )
     key = next((value for value in source.find(KEYS).values() if value), "")
     if not key:
         if urllib.parse.urlsplit(base_url).hostname not in profiles.LOOPBACK:
@@ -122,12 +125,12 @@ def _checked(address: str) -> str:
     try:
         return addresses.checked(address)
     except addresses.BadAddress as wrong:
-        raise settings.no_address(settings.URL, wrong) from None
+        raise no_address(URL, wrong) from None
 
 
-def models_of(nodes: Iterable[ModelUse], chosen: settings.Settings) -> dict[str, ModelUse]:
+def models_of(nodes: Iterable[ModelUse], settings: Settings) -> dict[str, ModelUse]:
     """Return every model that the nodes ask, with the first node that does. Raises SetupError ``model-unset``."""
     found: dict[str, ModelUse] = {}
     for each in nodes:
-        found.setdefault(model_for(each.role, chosen, each.model), each)
+        found.setdefault(model_for(each.role, settings, each.model), each)
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nodes import budgets as node_budgets
 from runtime.models import selection
-from runtime.settings import settings
+from runtime.settings.settings import Settings
 from runtime.workspace import host
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    chosen: settings.Settings
+    settings: Settings
     asks: bool
     budget: node_budgets.Budget | None
     server: selection.Server | None  # none where no model is asked, or only a cassette
@@ -37,7 +37,7 @@ class Plan:
 
     def refuse_late_recording(self, exchanges: int, private: Path) -> None:
         """Raise UsageError ``cassette-incomplete`` if earlier exchanges of a run to be recorded were not recorded, before new ones are paid."""
-        if self.asks and self.chosen.model_calls == "record":
+        if self.asks and self.settings.model_calls == "record":
             from runtime.models.cassettes import cassettes
 
             cassettes.Recorder(self.file, private, {}, {}).demand(exchanges)
@@ -54,7 +54,7 @@ class Plan:
         from runtime.models import run_models  # most runs ask no model
 
         return run_models.RunModels(
-            self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.allowance
+            self.settings, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.allowance
         )
 
 
@@ -69,22 +69,22 @@ def plan(
     ``allowance`` is the parent session's allowance for the run. Raises UsageError ``model-node-frozen``, ``price-unknown``,
     ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
     """
-    chosen = given.settings
-    selection.refuse_frozen(loaded, chosen)
-    budget = chosen.budget or (node_budgets.parse(begun_with) if begun_with is not None else None)
+    settings = given.settings
+    selection.refuse_frozen(loaded, settings)
+    budget = settings.budget or (node_budgets.parse(begun_with) if begun_with is not None else None)
     nodes = list(selection.asking(loaded))
     server = None
-    if nodes and chosen.model_calls == "replay":
+    if nodes and settings.model_calls == "replay":
         from runtime.models.cassettes import cassettes
 
         cassettes.Player.open(loaded.path)
     elif nodes:
-        models = selection.models_of(nodes, chosen)
-        server = selection.server(chosen, given.secrets)
+        models = selection.models_of(nodes, settings)
+        server = selection.server(settings, given.secrets)
         for model, asking in models.items():
             limits = [budget, allowance.budget if allowance is not None else None, asking.node.allowance]
             if any(each is not None and each.money is not None for each in limits):
                 from runtime.settings import prices
 
-                prices.require([model], chosen.prices, server.profile.name)
-    return Plan(chosen, bool(nodes), budget, server, loaded.path, allowance)
+                prices.require([model], settings.prices, server.profile.name)
+    return Plan(settings, bool(nodes), budget, server, loaded.path, allowance)

@@ -47,7 +47,7 @@ class Chromium(run.Browsers):
         more: dict[str, Any] = {
             "origins": loaded.origins(inputs),
             "private": private,
-            "chosen": given.settings,
+            "settings": given.settings,
             "usual": given.usual_mode,
         }
         self.open = functools.partial(open_browser.open_browser, options, **more)

@@ -82,7 +82,7 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
         (folder / "own").mkdir()
         (folder / "raw").mkdir()
         browser = await open_browser.open_browser(
-            loaded.workflow.browser, origins=[shop.url], private=folder / "own", chosen=chosen
+            loaded.workflow.browser, origins=[shop.url], private=folder / "own", settings=chosen
         )
         raw = await launch.start(
             find.find(chosen.browser),

@@ -23,7 +23,7 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
         loaded = reader.parse(json.dumps(forms.workflow()), "form.yaml")
         (folder / "own").mkdir()
         browser = await open_browser.open_browser(
-            loaded.workflow.browser, origins=[shop.url], private=folder / "own", chosen=chosen
+            loaded.workflow.browser, origins=[shop.url], private=folder / "own", settings=chosen
         )
         try:
             found = await pairs.compare(

@@ -16,7 +16,7 @@ async def measure(folder: Path, count: int, warm: int) -> tuple[pairs.Comparison
     with site.serve() as served:
         address = served.page("/table", table.page())
         browser = await open_browser.open_browser(
-            None, origins=[served.origin], private=folder, chosen=browsers.Chosen()
+            None, origins=[served.origin], private=folder, settings=browsers.Chosen()
         )
         characters = 0
 

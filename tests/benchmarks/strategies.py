@@ -69,7 +69,7 @@ async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.S
     folder.mkdir()
     found: dict[window.Strategy, Cost] = {}
     with shop_process.Shop.start(folder) as shop:
-        browser = await open_browser.open_browser(None, origins=[shop.url], private=folder, chosen=browsers.Chosen())
+        browser = await open_browser.open_browser(None, origins=[shop.url], private=folder, settings=browsers.Chosen())
         try:
             browser.bound(DEADLINE)
             await _sign_in(browser.page, shop)

@@ -80,7 +80,7 @@ def killed_engine(private: Path, served: site.Site, linger: float = 60) -> None:
 async def reattached(private: Path, served: site.Site, options: BrowserOptions | None = None) -> Session | None:
     """The browser that a killed engine left."""
     found = await open_browser.reattach(
-        options, origins=[served.origin], private=private, chosen=browsers.Chosen(linger=60)
+        options, origins=[served.origin], private=private, settings=browsers.Chosen(linger=60)
     )
     if found is not None:
         found.bound(10)
@@ -211,7 +211,7 @@ async def test_another_process_with_the_same_number_is_not_touched(change: dict[
     }
     (tmp_path / "profile-x").mkdir()
     files.write(tmp_path / own.STATE, json.dumps({**state, **change}).encode())
-    assert await open_browser.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
+    assert await open_browser.reattach(None, origins=[], private=tmp_path, settings=browsers.Chosen()) is None
     assert left_behind(tmp_path) == []
 
 
@@ -219,7 +219,7 @@ async def test_another_process_with_the_same_number_is_not_touched(change: dict[
 async def test_whereabouts_that_make_no_sense_are_dropped(text: str, tmp_path: Path) -> None:
     """A state file that cannot be read means that there is no browser."""
     (tmp_path / own.STATE).write_text(text)
-    assert await open_browser.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
+    assert await open_browser.reattach(None, origins=[], private=tmp_path, settings=browsers.Chosen()) is None
     assert left_behind(tmp_path) == []
 
 
@@ -312,7 +312,7 @@ async def test_a_browser_that_does_not_start_says_what_it_said(tmp_path: Path) -
     private = tmp_path / "private"
     private.mkdir()
     with pytest.raises(SetupError) as failed:
-        await open_browser.open_browser(None, origins=[], private=private, chosen=browsers.Chosen(browser=broken))
+        await open_browser.open_browser(None, origins=[], private=private, settings=browsers.Chosen(browser=broken))
     assert failed.value.exit == 3
     assert "the sky is falling" in failed.value.evidence["log"]
     await browsers.until(lambda: left_behind(private) == [])
@@ -333,7 +333,7 @@ exit 1
     picky.chmod(0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     chosen = browsers.Chosen(browser=picky)
-    browser = await open_browser.open_browser(None, origins=[served.origin], private=tmp_path, chosen=chosen)
+    browser = await open_browser.open_browser(None, origins=[served.origin], private=tmp_path, settings=chosen)
     browser.bound(10)
     await browser.page.goto(f"{served.origin}/form")
     await browser.close()
@@ -346,7 +346,7 @@ async def test_an_interrupted_start_leaves_nothing(mode: Mode, served: site.Site
     chosen = browsers.Chosen(browser_mode=mode, linger=600)
     for seconds in (0, 0.02, 0.15, 0.35):
         opening = asyncio.ensure_future(
-            open_browser.open_browser(None, origins=[served.origin], private=tmp_path, chosen=chosen)
+            open_browser.open_browser(None, origins=[served.origin], private=tmp_path, settings=chosen)
         )
         await asyncio.sleep(seconds)
         opening.cancel()
@@ -371,7 +371,7 @@ async def test_a_start_that_is_interrupted_while_it_takes_hold_leaves_nothing(
     monkeypatch.setattr(launch.Chromium, "hold", slowly)
     opening = asyncio.ensure_future(
         open_browser.open_browser(
-            None, origins=[served.origin], private=tmp_path, chosen=browsers.Chosen(browser_mode="own", linger=600)
+            None, origins=[served.origin], private=tmp_path, settings=browsers.Chosen(browser_mode="own", linger=600)
         )
     )
     await taken.wait()

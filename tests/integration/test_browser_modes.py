@@ -151,7 +151,7 @@ async def found_again(
 ) -> AsyncGenerator[Session]:
     """The browser, let go of by its engine and taken up by the next one; ended with the block."""
     await browser.close(keep=True)
-    again = await open_browser.reattach(options, origins=origins, private=private, chosen=browsers.Chosen())
+    again = await open_browser.reattach(options, origins=origins, private=private, settings=browsers.Chosen())
     assert again is not None
     again.bound(20)
     try:
@@ -305,4 +305,4 @@ async def test_a_setting_cannot_choose_a_mode_that_lacks_something(tmp_path_fact
     options = BrowserOptions(switches=["--lang=de"])
     chosen = browsers.Chosen(browser_mode="shared")
     with pytest.raises(UsageError, match="mode `shared` has no `switches`: take mode `own`"):
-        await open_browser.open_browser(options, origins=[], private=private, chosen=chosen)
+        await open_browser.open_browser(options, origins=[], private=private, settings=chosen)

@@ -455,7 +455,7 @@ async def test_names_survive_the_engine(shown: site.Site, tmp_path: Path) -> Non
         file = tmp_path / "checkpoint.json"
         file.write_bytes((await first.capture()).data)
         await first.close(keep=True)
-    again = await open_browser.reattach(None, origins=[shown.origin], private=tmp_path, chosen=browsers.Chosen())
+    again = await open_browser.reattach(None, origins=[shown.origin], private=tmp_path, settings=browsers.Chosen())
     assert again is not None
     async with browsers.opened(tmp_path / "new", shown.origin, mode="shared") as restored:
         await restored.restore(file.read_bytes())

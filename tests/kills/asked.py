@@ -105,7 +105,7 @@ class Run:
     def __init__(self, way: str, folder: Path, server: responses.Server, patch: pytest.MonkeyPatch) -> None:
         self.site = FakeSite()
         chosen = models.asked_at(server, patch, **WAYS[way])
-        self.rig = Rig(folder, FLOW, site=self.site, inputs={"notes": NOTES}, chosen=chosen)
+        self.rig = Rig(folder, FLOW, site=self.site, inputs={"notes": NOTES}, settings=chosen)
         self.passed: list[CrashPoint] = []
         """The crash points, in order, over all lives."""
         self.output: Json = None

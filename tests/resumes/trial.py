@@ -71,7 +71,7 @@ class Process(Rig):
             None,
             origins=self.loaded.origins(self.inputs),
             private=self.reader.private(self.id),
-            chosen=browsers.Chosen(browser_mode=self.mode),
+            settings=browsers.Chosen(browser_mode=self.mode),
         )
         self.opened.append(opened)
         return opened

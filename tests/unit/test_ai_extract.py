@@ -51,7 +51,9 @@ class Asked:
         """Run it; what is no answer yet becomes one."""
         answers = [each if isinstance(each, scripted_model.Scripted) else scripted_model.text(each) for each in said]
         with responses.serve(answers, strict=True) as server:
-            self.rig = Rig(self.home, text, chosen=models.asked_at(server, self.patch), secrets={"TOKEN": self.secret})
+            self.rig = Rig(
+                self.home, text, settings=models.asked_at(server, self.patch), secrets={"TOKEN": self.secret}
+            )
             self.rig.site.texts.update({"": page, "css=#bill": "Bill 1007"})
             ended = await self.rig.start()
             self.bodies = [each.body for each in server.asked]

@@ -66,7 +66,7 @@ async def test_an_answer_is_for_the_very_question(
 ) -> None:
     """A run that continues with another input asks anew, also where a cassette would take the two for the same."""
     with responses.serve([said("first"), said("second")], strict=True) as server:
-        rig = Rig(tmp_path, ASK.replace("{INPUT}", before), chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", before), settings=models.asked_at(server, monkeypatch))
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
             await rig.start()
         rig.die()
@@ -80,7 +80,7 @@ async def test_a_masked_answer_is_no_answer(tmp_path: Path, monkeypatch: pytest.
     with responses.serve([echo, echo], strict=True) as server:
         text = ASK.replace("{INPUT}", "x").replace("nodes:", "secrets: [TOKEN]\nnodes:", 1)
         chosen = models.asked_at(server, monkeypatch)
-        rig = Rig(tmp_path, text, chosen=chosen, secrets={"TOKEN": "hunter2hunter2"})
+        rig = Rig(tmp_path, text, settings=chosen, secrets={"TOKEN": "hunter2hunter2"})
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
             await rig.start()
         rig.die()
@@ -95,7 +95,7 @@ async def test_what_came_before_a_refused_request_still_counts(tmp_path: Path, m
     """A step that failed because a later request was refused asks for what it lacks, and for nothing that it had."""
     bad = scripted_model.server_error(400, "no such thing")
     with responses.serve([said(1), bad, said("good")]) as server:
-        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert ((await rig.resume()).output, len(server.asked)) == ("good", 3)
 
@@ -103,7 +103,7 @@ async def test_what_came_before_a_refused_request_still_counts(tmp_path: Path, m
 async def test_answers_that_never_fitted_are_not_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step whose answers could not be fixed begins from the first question: the same answers would end the same way."""
     with responses.serve([said(1), said(2), said(3), said("good")], strict=True) as server:
-        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert (await rig.resume()).output == "good"
         assert len(server.asked[3].body["input"]) == 1
@@ -116,7 +116,7 @@ async def test_a_response_that_cannot_be_fetched_for_now_is_neither_cancelled_no
     slow = said("one").in_background(polls=1, faults=[scripted_model.server_error(403, "not through here")])
     with responses.serve([slow, said("two")]) as server:
         chosen = models.asked_at(server, monkeypatch, model_background=True)
-        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=chosen)
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=chosen)
         with dying_at(CrashPoint.SUBMISSION_SYNCED):
             await rig.start()
         rig.die()
@@ -131,7 +131,7 @@ async def test_time_that_a_dead_process_waited_is_spent(tmp_path: Path, monkeypa
     """A request of which nothing came counts as waited for until somebody continues, or as long as it might take."""
     with responses.serve([said("x"), said("y")]) as server:
         rig = Rig(
-            tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch, model_timeout=0.05)
+            tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch, model_timeout=0.05)
         )
         with dying_at(CrashPoint.ANSWER_CAME):
             await rig.start()
@@ -149,7 +149,7 @@ async def test_what_was_learnt_of_a_tokenizer_outlives_the_process(
     """A server that counts more tokens than were reckoned is believed for the rest of the run, also behind a crash."""
     with responses.serve([said(1), said("x"), said("x")], tokens=lambda text: 50 + len(text)) as server:
         long = "a word " * 400
-        rig = Rig(tmp_path, ASK.replace("{INPUT}", long), chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", long), settings=models.asked_at(server, monkeypatch))
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
             await rig.start()
         rig.die()
@@ -178,7 +178,7 @@ async def test_a_model_that_takes_too_long_is_told_as_such(tmp_path: Path, monke
     """The time of an attempt ends a request too, and nothing is said of a page that no such step has."""
     with responses.serve([scripted_model.hang()]) as server:
         text = ASK.replace("{INPUT}", "x").replace("timeout: 20", "timeout: 0.3")
-        ended = await Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch)).start()
+        ended = await Rig(tmp_path, text, settings=models.asked_at(server, monkeypatch)).start()
     assert ended.error is not None
     assert ended.error["code"] == "model-timeout"
     assert "page" not in ended.error["fix"]

@@ -33,7 +33,7 @@ def record(folder: Path, patch: pytest.MonkeyPatch, deaths: list[int]) -> tuple[
     """A run that is recorded, and dies at these crash points of its lives; with how many answers were given."""
     with responses.serve(asked.Voice()) as server:
         run = asked.Run("live", folder, server, patch)
-        run.rig.chosen = models.asked_at(server, patch, model_calls="record")
+        run.rig.settings = models.asked_at(server, patch, model_calls="record")
         live(run, deaths)
         return run, asked.asked(server)
 
@@ -42,7 +42,7 @@ def play(folder: Path, server: responses.Server, patch: pytest.MonkeyPatch, deat
     """A run that is played from the cassette, without model and key, and dies at these crash points of its lives."""
     run = asked.Run("live", folder, server, patch)
     patch.delenv(selection.KEY)
-    run.rig.chosen = settings.load(model_calls="replay")
+    run.rig.settings = settings.load(model_calls="replay")
     live(run, deaths)
     return run
 

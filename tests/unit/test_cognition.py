@@ -38,7 +38,7 @@ def kinds(rig: Rig, thread: str) -> list[str]:
 async def test_an_answer_is_the_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is sent instruction, input and schema; its answer is the step's value, and the exchange stands in a thread of its own."""
     with responses.serve([scripted_model.text(REFUND)], strict=True) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch))
         ended = await rig.start()
     assert (ended.status, ended.output) == ("passed", REFUND)
     (asked,) = server.asked
@@ -125,7 +125,7 @@ async def test_each_fault_is_met_as_documented(
         rig = Rig(
             tmp_path,
             KINDS[kind],
-            chosen=models.asked_at(server, monkeypatch, model_timeout=0.4 if "model-timeout" in fault.codes else 20),
+            settings=models.asked_at(server, monkeypatch, model_timeout=0.4 if "model-timeout" in fault.codes else 20),
         )
         ended = await rig.start()
         assert len(server.asked) == len(fault.answers)
@@ -151,7 +151,7 @@ async def test_each_fault_is_met_as_documented(
 async def test_a_failed_step_is_asked_anew_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that failed because its model did continues with a new attempt, in a thread of its own."""
     with responses.serve([scripted_model.quota(), GOOD], strict=True) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert (await rig.resume()).output == REFUND
     assert rig.calls("kind") == ["error", "ok"]
@@ -163,7 +163,7 @@ async def test_a_model_that_is_told_what_is_wrong_sees_its_own_answer(
 ) -> None:
     """A repair turn sends the whole thread: the question, the answer that does not fit, and each misfit with its place."""
     with responses.serve([scripted_model.text({"wish": "tea", "urgent": "no"}), GOOD], strict=True) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).output == REFUND
     first, second = (each.body["input"] for each in server.asked)
     assert second[: len(first)] == first
@@ -180,13 +180,13 @@ async def test_a_server_that_keeps_responses_is_sent_what_is_new(
     """With ``model_store`` a further turn names the response before it; where the server has lost that, the whole thread is sent once more."""
     wrong = scripted_model.text({"wish": "tea", "urgent": False})
     with responses.serve([wrong, GOOD], strict=True) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_store=True))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_store=True))
         assert (await rig.start()).output == REFUND
         second = server.asked[1].body
     assert second["previous_response_id"]
     assert [each["role"] for each in second["input"]] == ["user"]
     with responses.serve([wrong, scripted_model.chain_lost(), GOOD]) as server:
-        rig = Rig(tmp_path / "lost", ASK, chosen=models.asked_at(server, monkeypatch, model_store=True))
+        rig = Rig(tmp_path / "lost", ASK, settings=models.asked_at(server, monkeypatch, model_store=True))
         assert (await rig.start()).output == REFUND
         third = server.asked[2].body
     assert "previous_response_id" not in third
@@ -197,7 +197,7 @@ async def test_a_background_response_is_polled(tmp_path: Path, monkeypatch: pyte
     """With ``model_background`` the id of the response is in the log before it is asked for; a poll that fails is repeated, and nothing is sent twice."""
     slow = GOOD.in_background(polls=1, faults=[scripted_model.server_error()])
     with responses.serve([slow], strict=True) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         ended = await rig.start()
         assert ended.output == REFUND
         assert len(server.asked) == 1
@@ -215,7 +215,7 @@ async def test_a_secret_is_never_sent(secret: str, tmp_path: Path, monkeypatch: 
         "nodes:", "secrets: [TOKEN]\nnodes:\n  - {id: said, type: browser_query, query: text, target: {css: note}}"
     )
     with responses.serve([GOOD]) as server:
-        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch), secrets={"TOKEN": secret})
+        rig = Rig(tmp_path, text, settings=models.asked_at(server, monkeypatch), secrets={"TOKEN": secret})
         rig.site.texts["css=note"] = f"the code is {secret}"
         ended = await rig.start()
         assert server.requests == []
@@ -227,6 +227,6 @@ async def test_a_secret_is_never_sent(secret: str, tmp_path: Path, monkeypatch: 
 async def test_a_word_of_our_instructions_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret that equals a word of the text that is the same for every model keeps nothing from being sent."""
     with responses.serve([GOOD]) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch), secrets={"TOKEN": "instructions"})
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch), secrets={"TOKEN": "instructions"})
         assert (await rig.start()).status == "passed"
         assert "instructions" in server.asked[0].body["instructions"]

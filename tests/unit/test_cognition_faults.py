@@ -92,7 +92,7 @@ async def test_each_fault_is_met_as_with_a_stream(
     hangs = codes == ["model-timeout"]
     with responses.serve(answers, strict=True) as server:
         chosen = models.asked_at(server, monkeypatch, model_timeout=0.5 if hangs else 30, **settings)
-        rig = Rig(tmp_path, KINDS[kind], chosen=chosen)
+        rig = Rig(tmp_path, KINDS[kind], settings=chosen)
         ended = await rig.start()
         assert len(server.asked) == len(answers)
     errors = [each.error["code"] for each in rig.store.read(rig.id).entries if isinstance(each, entries.ModelError)]
@@ -108,7 +108,7 @@ async def test_an_answer_without_usage_counts_with_its_estimate(
     text = ASK.replace("max_output: 300", "max_output: 300, budget: {tokens: 700}")
     unfit = scripted_model.text("Hm.").without_usage()
     with responses.serve([unfit, unfit]) as server:
-        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, text, settings=models.asked_at(server, monkeypatch))
         ended = await rig.start()
         assert (ended.status, len(server.asked)) == ("out-of-budget", 1)
     (row,) = rig.history.ledger.rows
@@ -143,7 +143,7 @@ def live(rig: Rig, deadly: CrashPoint | None = None) -> Json:
 def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while it polls, and the server has forgotten: the run continues with a new request."""
     with responses.serve([GOOD, GOOD]) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
         server.forget()
         assert live(rig) == "a"
@@ -153,7 +153,7 @@ def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monke
 def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while it polls, and the response has failed: that is closed in the log, and the run continues with a new request."""
     with responses.serve([scripted_model.failed().in_background(polls=0), GOOD], strict=True) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
         assert live(rig) == "a"
         assert len(server.asked) == 2
@@ -169,7 +169,7 @@ def test_a_response_that_no_other_try_would_fix_ends_it_as_without_a_crash(
 ) -> None:
     """Killed while it polls, and the model has refused, or its answer broke off: nobody pays for that twice."""
     with responses.serve([ends.in_background(polls=0), GOOD], strict=False) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
         assert live(rig) == code
         assert len(server.asked) == 1
@@ -182,9 +182,9 @@ def test_a_response_that_takes_longer_than_the_budget_has_is_given_up(
     """Killed while it polls; the run that continues waits no longer than its budget has left, and then is out of it."""
     slow = GOOD.held(threading.Event())
     with responses.serve([slow], strict=True) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
-        rig.chosen = models.asked_at(server, monkeypatch, model_background=True, budget="time=0.4s")
+        rig.settings = models.asked_at(server, monkeypatch, model_background=True, budget="time=0.4s")
         assert live(rig) == "budget-reached"
         assert len(server.asked) == 1
         assert server.requests[-1].path.endswith("/cancel")

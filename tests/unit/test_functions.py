@@ -110,7 +110,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def test_a_function_makes_the_value(tmp_path: Path) -> None:
     """Keyword arguments go in, JSON comes out; what it prints is no result."""
-    rig = Rig(tmp_path / "runs", WORKFLOW, chosen=settings.load(python_modules=ALLOWED))
+    rig = Rig(tmp_path / "runs", WORKFLOW, settings=settings.load(python_modules=ALLOWED))
     assert (await rig.start()).output == {"due": "2026-01-31", "price": 4}
 
 
@@ -120,7 +120,7 @@ async def test_runs_that_overlap_leave_stdout_alone(tmp_path: Path, capsys: pyte
     sys.path.append(str(tmp_path))
     overlap = importlib.import_module("overlap")
     chosen, stdout = settings.load(python_modules=("overlap",)), sys.stdout
-    one, two = (Rig(tmp_path / name, CALLS.format(name), chosen=chosen) for name in ("first", "second"))
+    one, two = (Rig(tmp_path / name, CALLS.format(name), settings=chosen) for name in ("first", "second"))
     task = asyncio.create_task(two.start())
     ended = asyncio.create_task(one.start())
     assert await asyncio.to_thread(overlap.both.wait, 20)
@@ -158,7 +158,7 @@ async def test_nothing_around_a_program_allows_more_than_it_does(
     chosen = settings.load(home=tmp_path / "runs", python_modules=())
     with pytest.raises(WorkflowInvalid):
         await start.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
-    ended = await Rig(tmp_path / "more", WORKFLOW, chosen=chosen).start()
+    ended = await Rig(tmp_path / "more", WORKFLOW, settings=chosen).start()
     assert ended.error is not None
     assert ended.error["code"] == "python-not-allowed"
     assert "shop_rules" not in sys.modules

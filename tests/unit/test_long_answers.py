@@ -47,7 +47,7 @@ async def test_a_long_text_is_counted_and_read_beside_the_run(
     seen(estimates, "tokens")
     text = "tea " * (size // 4)
     with responses.serve([scripted_model.server_error(), scripted_model.text({"value": text})]) as server:
-        ended = await Rig(tmp_path, ASK.replace("NOTE", text), chosen=models.asked_at(server, monkeypatch)).start()
+        ended = await Rig(tmp_path, ASK.replace("NOTE", text), settings=models.asked_at(server, monkeypatch)).start()
     assert (ended.status, ended.output) == ("passed", text)
     # Also where a request is sent twice it is counted once.
     assert threads == {"read": [not aside], "tokens": [not aside]}

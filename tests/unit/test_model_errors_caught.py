@@ -44,7 +44,7 @@ nodes:
 async def test_a_handle_catches_what_a_model_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of the model is one that the author may provide for, as one of the page."""
     with responses.serve([scripted_model.quota()]) as server:
-        rig = Rig(tmp_path, CAUGHT, chosen=models.asked_at(server, monkeypatch))
+        rig = Rig(tmp_path, CAUGHT, settings=models.asked_at(server, monkeypatch))
         ended = await rig.start()
     assert (ended.status, ended.output) == ("passed", "model-quota")
 
@@ -56,7 +56,7 @@ async def test_nothing_catches_a_miss(text: str, tmp_path: Path, monkeypatch: py
     cassettes.path_of(Path("test.yaml")).parent.mkdir()
     cassettes.path_of(Path("test.yaml")).write_bytes(cassettes.written([]))
     with responses.serve([]) as server:
-        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch, model_calls="replay"))
+        rig = Rig(tmp_path, text, settings=models.asked_at(server, monkeypatch, model_calls="replay"))
         ended = await rig.start()
         assert not server.asked
     assert ended.status == "failed"

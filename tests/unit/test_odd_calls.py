@@ -127,7 +127,7 @@ async def test_a_call_of_a_tool_where_none_was_offered_is_an_answer_that_does_no
     with responses.serve(
         [scripted_model.call("look", {}).in_background(polls=0), GOOD.in_background(polls=0)], strict=True
     ) as server:
-        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, **settings))
+        rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, **settings))
         over = await rig.start()
         assert (over.status, over.output) == ("passed", REFUND), over.error
         assert len(server.asked) == 2

@@ -80,7 +80,7 @@ async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
 ) -> None:
     """The step is named, what was paid is told; with a larger budget the rest is asked, and nothing a second time."""
     with responses.serve([FIT] * 5, strict=True) as server:
-        rig = Rig(tmp_path, LOOP, inputs={"notes": NOTES}, chosen=budgeted(server, monkeypatch, few))
+        rig = Rig(tmp_path, LOOP, inputs={"notes": NOTES}, settings=budgeted(server, monkeypatch, few))
         ended = await rig.start()
         evidence = reached(ended)
         assert (evidence["of"], f"{evidence['part']}={evidence['limit']}") == ("run", few)
@@ -88,7 +88,7 @@ async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
         assert ended.path.startswith("each[")
         assert ended.path.endswith("/kind")
         assert (len(server.asked), paid(rig)) == (stopped_after, stopped_after)
-        rig.chosen = budgeted(server, monkeypatch, more)
+        rig.settings = budgeted(server, monkeypatch, more)
         ended = await rig.resume()
         assert (ended.status, ended.output) == ("passed", ["a"] * 5)
         assert (len(server.asked), paid(rig)) == (5, 5)
@@ -102,12 +102,12 @@ async def test_time_is_that_of_waiting_for_models(tmp_path: Path, monkeypatch: p
         return FIT
 
     with responses.serve(slow) as server:
-        rig = Rig(tmp_path, LOOP, inputs={"notes": NOTES}, chosen=budgeted(server, monkeypatch, "time=0.5s"))
+        rig = Rig(tmp_path, LOOP, inputs={"notes": NOTES}, settings=budgeted(server, monkeypatch, "time=0.5s"))
         assert reached(await rig.start())["part"] == "time"
         first = paid(rig)
         assert first < 5
         assert sum(row.seconds for row in rig.history.ledger.rows) >= 0.499
-        rig.chosen = budgeted(server, monkeypatch, "time=10m")
+        rig.settings = budgeted(server, monkeypatch, "time=10m")
         assert (await rig.resume()).output == ["a"] * 5
         assert paid(rig) == 5
         assert server.problems == []
@@ -125,7 +125,7 @@ async def test_a_background_answer_is_waited_for_no_longer_than_the_budget_has(
 
         monkeypatch.setattr(requests, "time", types.SimpleNamespace(monotonic=now))
         rig = Rig(
-            tmp_path, ONE.replace("MORE", ""), chosen=budgeted(server, monkeypatch, "time=10m", model_background=True)
+            tmp_path, ONE.replace("MORE", ""), settings=budgeted(server, monkeypatch, "time=10m", model_background=True)
         )
         assert reached(await rig.start())["part"] == "time"
         assert [each.path.rpartition("/")[2] for each in server.requests if each.method == "POST"] == [
@@ -138,7 +138,7 @@ async def test_a_step_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytes
     """It stops the step however much the run has left, and says that it is the step's."""
     text = ONE.replace("MORE", ", budget: {calls: 2}")
     with responses.serve([UNFIT, UNFIT, FIT], strict=True) as server:
-        rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, "calls=1000"))
+        rig = Rig(tmp_path, text, settings=budgeted(server, monkeypatch, "calls=1000"))
         evidence = reached(await rig.start())
         assert (evidence["of"], evidence["part"], evidence["limit"]) == ("step", "calls", "2")
         assert reached(await rig.resume())["of"] == "step"
@@ -153,7 +153,7 @@ async def test_a_step_without_a_budget_has_the_default_one(tmp_path: Path, monke
     """Attempts and tries without end come to an end: twenty requests."""
     text = ONE.replace("MORE", ", retry: {attempts: 10, delay: 0}")
     with responses.serve(lambda _: scripted_model.rate_limited(milliseconds=0)) as server:
-        rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, None))
+        rig = Rig(tmp_path, text, settings=budgeted(server, monkeypatch, None))
         evidence = reached(await rig.start())
         assert (evidence["of"], evidence["budget"]) == ("step", "tokens=100k,calls=20,time=10m")
         assert len(server.asked) == 20
@@ -180,7 +180,9 @@ nodes:
 async def test_nothing_catches_a_budget(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was granted is not to be had by another way: the run stops, whatever its author provides for."""
     with responses.serve([]) as server:
-        rig = Rig(tmp_path, CATCHING[name], inputs={"notes": NOTES}, chosen=budgeted(server, monkeypatch, "tokens=100"))
+        rig = Rig(
+            tmp_path, CATCHING[name], inputs={"notes": NOTES}, settings=budgeted(server, monkeypatch, "tokens=100")
+        )
         reached(await rig.start())
         assert server.asked == []
     assert "guarded/catch/told" not in rig.history.attempts
@@ -192,7 +194,7 @@ async def test_retry_makes_attempts_with_conversations_of_their_own(
     """An attempt that the model failed is followed by another one, with another thread; the budget continues from the first."""
     text = ONE.replace("MORE", ", budget: {calls: 4}, retry: {attempts: 2, delay: 0}")
     with responses.serve([UNFIT] * 3 + [FIT], strict=True) as server:
-        rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, None))
+        rig = Rig(tmp_path, text, settings=budgeted(server, monkeypatch, None))
         assert (await rig.start()).output == "a"
         assert [len(each.items) for each in server.asked] == [1, 3, 5, 1]
     assert rig.calls("kind") == ["error", "ok"]
@@ -213,7 +215,7 @@ async def test_the_timeout_of_a_node_bounds_everything(
     """Waiting, polling and the time between tries: none continues when the attempt's time is over, and the run says why it failed."""
     answer, more = LATE[name]
     with responses.serve(lambda _: answer) as server:
-        rig = Rig(tmp_path, ONE.replace("MORE", ", timeout: 1"), chosen=budgeted(server, monkeypatch, None, **more))
+        rig = Rig(tmp_path, ONE.replace("MORE", ", timeout: 1"), settings=budgeted(server, monkeypatch, None, **more))
         begun = time.monotonic()
         ended = await rig.start()
         assert time.monotonic() - begun < 25
@@ -263,7 +265,7 @@ async def bounded(chance: random.Random, folder: Path, patch: pytest.MonkeyPatch
     with responses.serve(script, tokens=counted(factor)) as server:
         # Short answers: what they leave of their limit must not hide what an input had too much.
         text = LOOP.replace("max_output: 200", "max_output: 40")
-        rig = Rig(folder, text, inputs={"notes": notes}, chosen=budgeted(server, patch, f"tokens={limit}"))
+        rig = Rig(folder, text, inputs={"notes": notes}, settings=budgeted(server, patch, f"tokens={limit}"))
         ended = await rig.start()
         assert ended.status == "out-of-budget" or really_used(server) <= limit, ended
         assert server.problems == []

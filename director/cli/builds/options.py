@@ -24,7 +24,7 @@ from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.expressions import filters
 from runtime.log import entries
 from runtime.secrets import masking, sources
-from runtime.settings import settings
+from runtime.settings.settings import Settings
 from runtime.workspace import host
 
 FOLDER = "workflows"  # folder of new workflows, if it exists
@@ -149,7 +149,7 @@ def _checked(url: str | None) -> str | None:
     return url
 
 
-def settings_for(given: settings.Settings) -> settings.Settings:
+def settings_for(given: Settings) -> Settings:
     update: dict[str, object] = {}
     if "model_timeout" not in given.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
@@ -161,8 +161,8 @@ def settings_for(given: settings.Settings) -> settings.Settings:
     return given.model_copy(update=update)
 
 
-def given(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
-    return session_settings.given(chosen, {"model_director": order.model})
+def given(order: BuildOrder, settings: Settings) -> dict[str, Json]:
+    return session_settings.given(settings, {"model_director": order.model})
 
 
 async def open_build(
