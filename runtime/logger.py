@@ -17,12 +17,12 @@ def wanted() -> bool:
 
 def log(event: events.Event) -> None:
     """Log the event; the record has ``run`` and ``event``, the whole event as JSON."""
-    level, text = _told(event)
+    level, text = _rendered(event)
     if LOGGER.isEnabledFor(level):
         LOGGER.log(level, "run %s: %s", event.run, text, extra={"run": event.run, "event": event.as_json()})
 
 
-def _told(event: events.Event) -> tuple[int, str]:
+def _rendered(event: events.Event) -> tuple[int, str]:
     match event:
         case events.RunStarted():
             return logging.INFO, f"{event.workflow} {'continues' if event.resumed else 'begins'}"

@@ -10,7 +10,7 @@ VERSION = importlib.metadata.version("runops")
 TESTED = (1, 65), (1, 66)
 """Range of tested Playwright versions: from the first on, and before the second."""
 
-TOLD: set[str] = set()
+WARNED: set[str] = set()
 """Warnings that were given in this process."""
 
 
@@ -43,9 +43,9 @@ def warning() -> str | None:
     """Return that warning in one line, once in each process."""
     found = untested()
     word = f"{found[0]}; {found[1]}" if found is not None else None
-    if word is None or word in TOLD:
+    if word is None or word in WARNED:
         return None
-    TOLD.add(word)
+    WARNED.add(word)
     return word
 
 

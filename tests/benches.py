@@ -87,8 +87,8 @@ class Rig:
         """Call the tool; what became of each node, by id, or the code of its error by ``error``."""
         given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
         outcome = await build_contexts.call(self.build, "execute_nodes", bench.toolsets(self.build), **given)
-        self.told = outcome.told
+        self.told = outcome.text
         if outcome.error is not None:
             return {"error": outcome.error["code"]}
-        lines = [re.fullmatch(r"\d+ (\S+)  (\w+).*", line) for line in outcome.told.splitlines()]
+        lines = [re.fullmatch(r"\d+ (\S+)  (\w+).*", line) for line in outcome.text.splitlines()]
         return {line[1].rpartition("/")[2]: line[2] for line in lines if line is not None}

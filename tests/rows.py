@@ -101,7 +101,7 @@ def said(words: Sequence[str]) -> list[str]:
     return [each for each in words if not each.startswith("developer: ")]
 
 
-def told(words: Sequence[str]) -> str:
+def rendered(words: Sequence[str]) -> str:
     """What stands beside the conversation; empty where nothing does. It is one message, the last one."""
     found = [each for each in words if each.startswith("developer: ")]
     assert found in ([], [words[-1]])
@@ -110,7 +110,7 @@ def told(words: Sequence[str]) -> str:
 
 def parts_of(words: Sequence[str]) -> dict[str, str]:
     """The parts of what stands beside the conversation, by their names."""
-    parts = re.split(r"^## (.+)$", told(words), flags=re.MULTILINE)
+    parts = re.split(r"^## (.+)$", rendered(words), flags=re.MULTILINE)
     assert parts[0] == ""
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 

@@ -193,7 +193,7 @@ class Bench(build_context.Bench):
                 self.own.lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()
-        return report.Trip(start, watch.seen, ended, part.held, stopped, view, self._confirmed(watch, ended.run))
+        return report.Trip(start, watch.seen, ended, part.withheld, stopped, view, self._confirmed(watch, ended.run))
 
     def _confirmed(self, watch: watcher.Watcher, run_id: str) -> frozenset[str]:
         """Return the paths of the actions with a verdict; the log is only read if a node could have one."""
@@ -212,6 +212,6 @@ class Bench(build_context.Bench):
         error = ended.error or {}
         stopped = watch.failed(error, ended.path)
         untouched = stopped is not None and stopped.at is None and not stopped.place.node.container
-        if not (untouched and (part.held is not None or error.get("phase") == "before")):
+        if not (untouched and (part.withheld is not None or error.get("phase") == "before")):
             watch.break_off()
         return stopped

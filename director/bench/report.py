@@ -42,7 +42,7 @@ class Trip:
     start: Start
     seen: list[Seen]
     ended: events.RunEnded
-    held: dict[str, Json] | None
+    withheld: dict[str, Json] | None
     """The prepared action, if it was withheld."""
     stopped: Seen | None
     """The node at which it ended early, if it did."""
@@ -87,7 +87,7 @@ def _head(report: Report) -> str:
     done = [seen for seen in report.seen if seen.over and not seen.redone and not seen.inner]
     first, last = report.trips[0], report.trips[-1]
     doubts = _doubts(report)
-    if last.held is not None:
+    if last.withheld is not None:
         said = "stopped before an action that is held"
     elif last.ended.status == "passed":
         said = "not all well" if doubts else "all done"
@@ -143,7 +143,7 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
     theirs = [*_value(seen), *(_error(trip, seen) if stopped else ()), *_page_of(seen, last=stopped or last)]
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
-    if stopped and seen.error is not None and trip.held is None and (fix := run_items.fix_of(seen.error)[0]):
+    if stopped and seen.error is not None and trip.withheld is None and (fix := run_items.fix_of(seen.error)[0]):
         yield f"fix: {fix}"
 
 
@@ -160,7 +160,7 @@ def _site_error(seen: Seen) -> str:
 
 def _status(trip: Trip, seen: Seen) -> str:
     if seen is trip.stopped:
-        if trip.held is not None:
+        if trip.withheld is not None:
             return "held: ready, not done"
         error = seen.error or (trip.ended.question or {})
         where = f" in {briefs.ours(seen.at)}" if seen.at else ""
@@ -192,12 +192,12 @@ def _value(seen: Seen) -> Iterator[str]:
 
 
 def _error(trip: Trip, seen: Seen) -> Iterator[str]:
-    if trip.held is None:
+    if trip.withheld is None:
         yield from proving_report.details(seen.error or trip.ended.question or {}, AN_ERROR)
         return
-    args: Mapping[str, Json] = trip.held.get("args") or {}
+    args: Mapping[str, Json] = trip.withheld.get("args") or {}
     action: Json = {name: each for name, each in args.items() if name not in ("verify", "confirm")}
-    matched = ", ".join(map(str, trip.held.get("matched") or ()))
+    matched = ", ".join(map(str, trip.withheld.get("matched") or ()))
     shown = proving_report.cut(json.dumps(action, ensure_ascii=False), proving_report.A_DETAIL)
     yield f"would do: {shown}{f' on {matched}' if matched else ''}"
 
@@ -205,7 +205,7 @@ def _error(trip: Trip, seen: Seen) -> Iterator[str]:
 def _end(report: Report) -> Iterator[str]:
     last = report.trips[-1]
     ended, question = last.ended, last.ended.question or {}
-    if last.held is not None:
+    if last.withheld is not None:
         yield "later nodes were not executed; the action is done once a person allows it"
     elif ended.status == "failed" and last.stopped is None:
         error = ended.error or {}

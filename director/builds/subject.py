@@ -43,13 +43,13 @@ class BuildSubject(DraftSubject):
             return f"build: {goal}" if self._goal.repairs is not None else f"build: {goal}; no nodes yet"
         states = self._build.bench.marks()
         known = [each for each in draft.loaded.places if each in states]
-        told = [
+        parts = [
             f"{count} {state}" for state, count in Counter(states[each].partition(":")[0] for each in known).items()
         ]
         if stale := [each for each in known if states[each].startswith("stale")]:
             named = f"({_some(stale)})"
-            told = [f"{each} {named}" if each.endswith(" stale") else each for each in told]
-        return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(told)}" if told else "")
+            parts = [f"{each} {named}" if each.endswith(" stale") else each for each in parts]
+        return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(parts)}" if parts else "")
 
     @override
     def summary(self) -> str:

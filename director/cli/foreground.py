@@ -144,17 +144,20 @@ def followed(
     opening: Coroutine[Any, Any, SessionWriter], make: Callable[[SessionWriter], Held]
 ) -> Generator[tuple[foreground.Foreground, Held]]:
     """Open a session, and close it at the end. A process that ends at once names the command that resumes it."""
-    held: Held | None = None
+    conversation: Held | None = None
     with foreground.Foreground(
-        lambda: f"again  {held.again}" if held is not None else "", clear=lambda: held and held.end_browsers()
+        lambda: f"again  {conversation.again}" if conversation is not None else "",
+        clear=lambda: conversation and conversation.end_browsers(),
     ) as front:
-        held = make(front.run(opening))
+        conversation = make(front.run(opening))
         try:
-            held.screen.say("  ".join(filter(None, (held.command, held.id, held.subject.title))))
-            foreground_run.report_takeover(held.writer.conversation.taken_from)
-            yield front, held
+            conversation.screen.say(
+                "  ".join(filter(None, (conversation.command, conversation.id, conversation.subject.title)))
+            )
+            foreground_run.report_takeover(conversation.writer.conversation.taken_from)
+            yield front, conversation
         finally:
-            front.complete(held.close())
+            front.complete(conversation.close())
 
 
 def end_browsers(store: log_store.StoreReader, names: Iterable[str]) -> None:

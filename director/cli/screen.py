@@ -25,7 +25,7 @@ from runtime.log import session as log_session
 DIM, RED, YELLOW = 2, 31, 33
 
 WIDE = 100  # columns of a line about a tool
-TOLD = 160  # columns of a tool's result in a build
+RESULT_WIDE = 160  # columns of a tool's result in a build
 UNKNOWN = 78  # columns of an overwritten line, if the width of the terminal is unknown
 
 INDENT = "    "
@@ -68,11 +68,11 @@ class Screen(Listener):
         self.broken()
         # Parts already omitted count, too: the whole conversation has outgrown the window.
         then = "is summed up" if overflow == "summarize" else "is left out"
-        told = (
+        warning = (
             f"the window is nearly full: {_share(report.wanted, report.limit)}; where there are more, the oldest {then}"
         )
-        self.warnings.append(told)
-        self.say(f"--  {told}\n    {self.more_room}", YELLOW)
+        self.warnings.append(warning)
+        self.say(f"--  {warning}\n    {self.more_room}", YELLOW)
 
     @override
     def text(self, part: str) -> None:
@@ -95,11 +95,11 @@ class Screen(Listener):
         self._asked[path] = name if arguments in ("", "{}") else f"{name} {arguments}"
 
     @override
-    def done(self, path: str, told: str, *, failed: bool) -> None:
+    def done(self, path: str, text: str, *, failed: bool) -> None:
         # Before a delegate's calls comes the call of the delegate.
         asked = f"{_depth(path)}{one_line(self._asked.pop(path, path))}"
         if failed:
-            self.say(f"error  {cut(f'{asked}  {one_line(told)}', WIDE)}", RED)
+            self.say(f"error  {cut(f'{asked}  {one_line(text)}', WIDE)}", RED)
         else:
             self.say(f"ok  {cut(asked, WIDE)}", DIM)
 
@@ -141,7 +141,7 @@ class Screen(Listener):
             self.talk.line(escapes.styled(text, colour) if colour is not None and coloured(self.talk) else text)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
-        parts = [costs.told(spent)] if spent is not None else []
+        parts = [costs.render(spent)] if spent is not None else []
         parts += [f"window {_share(report.tokens, report.limit)}"] if report is not None else []
         if parts:
             self.say(f"--  {'  '.join(parts)}", DIM)
@@ -176,7 +176,7 @@ class BuildScreen(Screen):
         self._turn += 1
         spent = self.session.ledger.totals() if self.session is not None else None
         parts = [f"turn {self._turn}", f"window {_share(report.tokens, report.limit)}"]
-        parts += [f"so far {costs.told(spent)}"] if spent is not None and spent["requests"] else []
+        parts += [f"so far {costs.render(spent)}"] if spent is not None and spent["requests"] else []
         self.say(f"--  {'  '.join(parts)}", DIM)
 
     @override
@@ -201,19 +201,19 @@ class BuildScreen(Screen):
     @override
     def called(self, path: str, name: str, arguments: str) -> None:
         self._pending = name, self._clock()
-        told = "  ".join(filter(None, (name, _about(arguments))))
-        self.say(f">   {cut(one_line(told), WIDE)}", DIM)
+        called = "  ".join(filter(None, (name, _about(arguments))))
+        self.say(f">   {cut(one_line(called), WIDE)}", DIM)
 
     @override
-    def done(self, path: str, told: str, *, failed: bool) -> None:
+    def done(self, path: str, text: str, *, failed: bool) -> None:
         self._pending = None
         if failed:
-            self.say(f"error  {_depth(path)}{cut(one_line(told), TOLD)}", RED)
+            self.say(f"error  {_depth(path)}{cut(one_line(text), RESULT_WIDE)}", RED)
         else:
-            lines = [line.strip() for line in told.splitlines() if line.strip()] or [""]
+            lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
             # A first line may only announce the next one.
             shown = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
-            self.say(f"ok  {_depth(path)}{cut(one_line(shown), TOLD)}")
+            self.say(f"ok  {_depth(path)}{cut(one_line(shown), RESULT_WIDE)}")
 
     @override
     def ran(self, event: events.Event) -> None:

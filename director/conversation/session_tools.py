@@ -86,14 +86,14 @@ class Toolbox(ModelTools):
         key: str | None = arguments.get("key")
         values = {**self._subject.variables(), **self._state.variables.all()}
         if key is None:
-            return page_text.fenced("\n".join(session_variables.told(values))) if values else "(none has a value)"
+            return page_text.fenced("\n".join(session_variables.render(values))) if values else "(none has a value)"
         if key in values:
             # Each of them may contain what a step has read on a page.
             return page_text.fenced(state_paths.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
             raise session_variables.unknown(key, list(values), self._subject.missing_value(key))
-        return page_text.fenced("\n".join(session_variables.told(within)))
+        return page_text.fenced("\n".join(session_variables.render(within)))
 
     def _variable(self, arguments: dict[str, Json]) -> str:
         if arguments["key"] not in self._state.variables.names():
@@ -113,7 +113,7 @@ class Toolbox(ModelTools):
     def _write_plan(self, arguments: dict[str, Json]) -> str:
         plan = plans.of(arguments["plan"])
         self._state.set_plan(plan, reason=str(arguments["reason"]))
-        return self._kept("plan", f"kept as version {self._number('plan')}")
+        return self._stored("plan", f"kept as version {self._number('plan')}")
 
     def _write_task(self, arguments: dict[str, Json]) -> str:
         task = str(arguments["task_id"])
@@ -123,11 +123,11 @@ class Toolbox(ModelTools):
             notes=arguments.get("notes"),
             reason=str(arguments["reason"]),
         )
-        return self._kept("plan", f"kept as version {self._number('plan')}: {one_line(plans.as_step(plan, task))}")
+        return self._stored("plan", f"kept as version {self._number('plan')}: {one_line(plans.as_step(plan, task))}")
 
     def _write_description(self, arguments: dict[str, Json]) -> str:
         self._state.describe(str(arguments["description"]), reason=str(arguments["reason"]))
-        return self._kept("description", f"kept as version {self._number('description')}")
+        return self._stored("description", f"kept as version {self._number('description')}")
 
     def _write_variable(self, arguments: dict[str, Json]) -> str:
         name, text = str(arguments["name"]), str(arguments["value"])
@@ -140,13 +140,13 @@ class Toolbox(ModelTools):
                 fix='write it as JSON: a text in quotes (`"tea"`), a number, a list, a map',
             ) from None
         self._state.variables.set(name, value, reason=str(arguments["reason"]))
-        told = "\n".join(session_variables.told({name: self._state.value("variable", name)}))
-        return self._kept("variable", told, name)
+        shown = "\n".join(session_variables.render({name: self._state.value("variable", name)}))
+        return self._stored("variable", shown, name)
 
     def _cleared(self, arguments: dict[str, Json]) -> str:
         name = str(arguments["name"])
         self._state.variables.clear(name, reason=str(arguments["reason"]))
-        return self._kept("variable", f"`{name}` has no value any more", name)
+        return self._stored("variable", f"`{name}` has no value any more", name)
 
     def _all_cleared(self, arguments: dict[str, Json]) -> str:
         names = self._state.variables.clear_all(reason=str(arguments["reason"]))
@@ -157,6 +157,6 @@ class Toolbox(ModelTools):
     def _number(self, of: str) -> int:
         return len(self._state.history.versions(of))
 
-    def _kept(self, of: str, told: str, name: str = "") -> str:
+    def _stored(self, of: str, text: str, name: str = "") -> str:
         self._listener.changed(of, name)
-        return told
+        return text

@@ -105,7 +105,7 @@ class SubagentCall(Toolset):
                 f"the arguments do not fit `{self.tool.name}`: task: it says nothing",
                 fix="call it again, with what to find",
             ).as_json()
-            return turn.Outcome(call_checks.told(refusal), error=refusal)
+            return turn.Outcome(call_checks.render_error(refusal), error=refusal)
         call = entries.Call(
             thread=place.thread,
             path=place.path,
@@ -132,8 +132,8 @@ class SubagentCall(Toolset):
             subagent.close(error)
             outcome = self._failed(error, call)
         else:
-            told = self._answered(answer, call)
-            outcome = turn.Outcome(told, told, written=True)
+            report = self._answered(answer, call)
+            outcome = turn.Outcome(report, report, written=True)
         finally:
             await subagent.config.close()
         status = "ok" if outcome.error is None else "error"
@@ -148,8 +148,8 @@ class SubagentCall(Toolset):
         said = self.writer.history.thread(entries.delegate_thread(call.call)).said
         last = said[-1] if said else None
         if isinstance(last, threads.Exchange) and not last.answer.calls:
-            told = self._answered(self.writer.text_of(last.answer), call)
-            return turn.Outcome(told, told)
+            report = self._answered(self.writer.text_of(last.answer), call)
+            return turn.Outcome(report, report)
         if self.models is not None:
             Subagent(self, call, ()).close()
         error = ModelError(
@@ -163,14 +163,14 @@ class SubagentCall(Toolset):
         return f"{answer or NOTHING}\n({self._cost(call)})"
 
     def _failed(self, error: RunOpsError, call: entries.Call) -> turn.Outcome:
-        told = error.as_json()
-        told["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
-        told["fix"] = f"{self.left(call)}{told.get('fix') or 'do it without one, or send it with another task'}"
-        told = self.writer.masker.json(told)
-        return turn.Outcome(call_checks.told(told), error=told, written=True)
+        details = error.as_json()
+        details["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
+        details["fix"] = f"{self.left(call)}{details.get('fix') or 'do it without one, or send it with another task'}"
+        details = self.writer.masker.json(details)
+        return turn.Outcome(call_checks.render_error(details), error=details, written=True)
 
     def _cost(self, call: entries.Call) -> str:
-        return f"the {self.who} took {costs.told(ledger.totals([*self.writer.history.ledger.within(call.path)]))}"
+        return f"the {self.who} took {costs.render(ledger.totals([*self.writer.history.ledger.within(call.path)]))}"
 
 
 class Subagent:

@@ -124,7 +124,7 @@ class Layout:
             raise _unknown(f"there is no node at {part}", f"the positions are 1 to {len(self.nodes)}")
         return within
 
-    def told(self, selected: Sequence[Placed]) -> str:
+    def render(self, selected: Sequence[Placed]) -> str:
         """Return the source text of these nodes, each once: a node within another selected one appears only there."""
         lines: list[str] = []
         outer: Path | None = None
@@ -137,7 +137,7 @@ class Layout:
     def read(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> str:
         if which.strip() == HEAD and not any(each.id == HEAD for each in self.nodes):
             return self.head
-        return self.told(self.selected(which, kind, recent))
+        return self.render(self.selected(which, kind, recent))
 
     @property
     def head(self) -> str:

@@ -70,7 +70,7 @@ def card() -> str:
     return "\n".join([*CARD.values(), *([f"Other types: {', '.join(others)}."] if others else [])])
 
 
-def told(name: str) -> str:
+def render(name: str) -> str:
     """Return the reference of a type, of a kind of it, or of a topic. Raises ModelError ``type-unknown`` with the closest name."""
     name = name.strip().strip("`")
     if name in ("references", "reference", "filters"):

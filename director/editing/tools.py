@@ -48,7 +48,7 @@ class _Edits:
         self._build = build
 
     def reference(self, arguments: dict[str, Json]) -> str:
-        return reference.told(str(arguments["type"]))
+        return reference.render(str(arguments["type"]))
 
     def create(self, arguments: dict[str, Json]) -> str:
         text, after = str(arguments["yaml"]), cast("str | None", arguments["after"] or None)
@@ -107,7 +107,7 @@ class _Edits:
                 state.write_draft(made, reason=reason)
                 self._build.listener.changed("draft", "")
         head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"
-        lines = [head, told(before, made, named), *advised(before, made, self._build.goal)]
+        lines = [head, render_changes(before, made, named), *advised(before, made, self._build.goal)]
         return masker.text("\n".join(lines))
 
     def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
@@ -161,7 +161,7 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
     )
 
 
-def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
+def render_changes(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
     was, now = _said(before), _said(made)
     touched = {each for each, said in now.items() if was.get(each) != said} | set(named)
     lines = [f"{each.position:>3} {'  ' * each.depth}{each}" for each in made.layout.nodes if each.id in touched]

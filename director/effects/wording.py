@@ -31,7 +31,7 @@ _INPUT = re.compile(r"\{\{ *inputs\.(\w+) *\}\}")
 
 _KINDS = {"label": "field ", "placeholder": "field ", "text": "", "alt": "picture ", "title": "", "test_id": "test id "}
 
-_UNTOLD = frozenset({"id", "type", "action", "query", "description", "target", "effect"})
+_NOT_SHOWN = frozenset({"id", "type", "action", "query", "description", "target", "effect"})
 
 
 def lines_of(action: EffectRequest, page: Json) -> list[str]:
@@ -107,7 +107,7 @@ def _read(value: Json) -> str:
     does = str(said.get("query") or said.get("action") or said.get("type"))
     target = _target(said.get("target"))
     words = [f"{does} {element(target)}" if target is not None else does]
-    words += [f"{name}: {_plain(each)}" for name, each in said.items() if name not in _UNTOLD]
+    words += [f"{name}: {_plain(each)}" for name, each in said.items() if name not in _NOT_SHOWN]
     return one_line("; ".join(words))
 
 

@@ -110,14 +110,14 @@ async def run(
         ),
     )
     past = await asyncio.to_thread(build.runs.past, ended.run)
-    held = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
+    withheld = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
     ran = proofs.Ran(
         run=ended.run,
         status=ended.status,
         outcomes={},
-        held=held,
-        path=ended.path if held is None else None,
-        error=(ended.error or ended.question) if held is None else None,
+        withheld=withheld,
+        path=ended.path if withheld is None else None,
+        error=(ended.error or ended.question) if withheld is None else None,
         output=ended.output,
         seconds=round(ended.seconds, 1),
     )

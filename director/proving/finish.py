@@ -231,8 +231,10 @@ def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
 
 def _sign_ins(proof: Proof) -> list[str]:
     """Return the actions at which runs were withheld, and which seem only to sign in: everything after them is unproved."""
-    held = {each.held for each in proof.runs if each.held and effects.only_signs_in(proof.loaded, each.held)}
-    return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in held)
+    withheld = {
+        each.withheld for each in proof.runs if each.withheld and effects.only_signs_in(proof.loaded, each.withheld)
+    }
+    return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in withheld)
 
 
 def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
@@ -285,7 +287,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
             {
                 "run": each.run,
                 "status": each.status,
-                "held": briefs.ours(each.held) if each.held is not None else None,
+                "held": briefs.ours(each.withheld) if each.withheld is not None else None,
                 "output": each.output,
             }
             for each in proof.runs

@@ -76,8 +76,8 @@ def page(
         questions=[each for each in history.questions if each.place not in places],
         grants=granted,
         no_actions=list(_no_actions(draft.loaded)) if draft is not None else [],
-        cost=costs.told(own) if own is not None else "",
-        cost_of_runs=costs.told(ledger.together(runs)) if runs else "",
+        cost=costs.render(own) if own is not None else "",
+        cost_of_runs=costs.render(ledger.together(runs)) if runs else "",
         next_command=next_command,
     )
     return build.writer.masker.text(text)

@@ -35,7 +35,7 @@ class Ran:
     status: str
     outcomes: Mapping[str, Outcome]
     """Outcome of each leaf, by its key (``effects.leaves_of``)."""
-    held: str | None = None
+    withheld: str | None = None
     """The path of the withheld action at which it stopped."""
     path: str | None = None
     """The path of the step that ended it otherwise."""
@@ -52,7 +52,7 @@ class Ran:
     @property
     def went_well(self) -> bool:
         """True if it passed, or stopped only before a withheld action."""
-        return self.status == "passed" or self.held is not None
+        return self.status == "passed" or self.withheld is not None
 
     def became(self, key: str) -> Outcome:
         return self.outcomes.get(key, "not reached")
@@ -74,14 +74,14 @@ class Effect:
         return self.outcomes.count("done")
 
     @property
-    def held(self) -> bool:
+    def withheld(self) -> bool:
         """True if it was prepared and withheld in any run."""
         return "held" in self.outcomes
 
     @property
     def missing(self) -> bool:
         """True if no run did it, though none was withheld at it."""
-        return not self.done and not self.held
+        return not self.done and not self.withheld
 
     @property
     def name(self) -> str:
@@ -116,8 +116,8 @@ def outcomes_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Out
 
     for path, attempts in past.attempts.items():
         note(path, _outcome(attempts))
-    if (held := held_at(past)) is not None:
-        note(held, "held")
+    if (withheld := withheld_at(past)) is not None:
+        note(withheld, "held")
     return found
 
 
@@ -164,7 +164,7 @@ def on_errors(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
     return found
 
 
-def held_at(past: history.History) -> str | None:
+def withheld_at(past: history.History) -> str | None:
     """Return the path of the withheld action at which the run stopped."""
     question = past.question
     return str(question.data["path"]) if question is not None and question.data["reason"] == "held" else None
@@ -194,10 +194,10 @@ def errors_of(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:
 def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
     """Summarise the proof: ``full`` if all runs passed, each action was done in one, none on an error page, and ``others`` is empty."""
     doubts = {key: f"{key} ({said})" for key, said in errors_of(every, ran).items()}
-    held = list(dict.fromkeys(briefs.ours(each.held) for each in ran if each.held is not None))
-    if held:
+    withheld = list(dict.fromkeys(briefs.ours(each.withheld) for each in ran if each.withheld is not None))
+    if withheld:
         but = f", but {', '.join(doubts.values())}" if doubts else ""
-        return f"up to {' and '.join(held)} (held: ready, not done){but}"
+        return f"up to {' and '.join(withheld)} (held: ready, not done){but}"
     if not ran or not all(each.status == "passed" for each in ran):
         return "not"
     undone = [*(f"{each.key} ({each.describe()})" for each in every if not each.done), *others]
@@ -220,8 +220,8 @@ def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
 
 def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
     """Return the names of what the runs leave unproved though nothing was withheld, and of outputs that are empty in all of them."""
-    held = any(each.held is not None for each in ran)
-    undone = [each.name for each in every if each.missing and not held]
+    withheld = any(each.withheld is not None for each in ran)
+    undone = [each.name for each in every if each.missing and not withheld]
     return list(dict.fromkeys([*undone, *empty_names([each.output for each in ran if each.status == "passed"])]))
 
 

@@ -65,8 +65,8 @@ def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ra
     if any(each.became(key) != "not reached" for each in ran) if kept else all(each.status == "passed" for each in ran):
         return None
     step = briefs.ours(repairs.path)
-    held = next((briefs.ours(each.held) for each in ran if each.held is not None), None)
-    why = f"they were held at {held}" if held is not None else "they passed by it"
+    withheld = next((briefs.ours(each.withheld) for each in ran if each.withheld is not None), None)
+    why = f"they were held at {withheld}" if withheld is not None else "they passed by it"
     return ModelError(
         "fix-not-reached",
         f"not done: no proof run reached `{step}`, the step that is to be fixed: {why}",
@@ -93,6 +93,6 @@ def leave(
     done = [each.key for each in every if each.done or each.alone]
     change = patch_files.Patch(build.goal.place, _before(build), output_files.patched(draft.text, repairs.run))
     known = patch_files.KnownPatch("proved" if whole else "held", [change], done, ran[-1].run)
-    held = next((each.held for each in ran if each.held is not None), None)
+    withheld = next((each.withheld for each in ran if each.withheld is not None), None)
     step: dict[str, Json] = {"path": repairs.path, "what": summary, "file": repairs.file}
-    return patch_files.keep(build.here.reader, repairs.run, known, [step], held)
+    return patch_files.keep(build.here.reader, repairs.run, known, [step], withheld)

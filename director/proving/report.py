@@ -42,7 +42,7 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     yield f"run {ran.run}: {head(ran)}"
     if ran.on_errors:
         yield f"error pages of the site: {cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
-    if ran.held is not None and effects.only_signs_in(loaded, ran.held):
+    if ran.withheld is not None and effects.only_signs_in(loaded, ran.withheld):
         yield SIGNS_IN
     if ran.past is not None:
         yield from _steps(ran.past, loaded)
@@ -71,8 +71,8 @@ def in_short(value: Json, longest: int) -> str:
 
 
 def head(ran: proofs.Ran) -> str:
-    if ran.held is not None:
-        return f"held at {briefs.ours(ran.held)}: ready, not done; later nodes were not executed"
+    if ran.withheld is not None:
+        return f"held at {briefs.ours(ran.withheld)}: ready, not done; later nodes were not executed"
     at = f" at {briefs.ours(ran.path)}" if ran.path else ""
     return f"{ran.status}{at} ({ran.seconds} s)"
 

@@ -143,8 +143,8 @@ def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
             continue
         open_steps = [briefs.ours(each.call.path) for each in past.open_calls()]
         state = past.status if past.ending is not None else "broken off"
-        if (held := proofs.held_at(past)) is not None:
-            state = f"held at {briefs.ours(held)}"
+        if (withheld := proofs.withheld_at(past)) is not None:
+            state = f"held at {briefs.ours(withheld)}"
         if open_steps:
             state += f" at {', '.join(open_steps)}, which may have happened"
         ran.append(f"run {number} ({run}): {state}")

@@ -214,13 +214,13 @@ class Repair:
             return None
         repairs = (*before, fix)
         past = run_index.load_history(self._store, ended.run)[0]
-        held = ended.status == "paused" and (ended.question or {}).get("reason") == "held"
-        if held or ended.status == "passed":
+        withheld = ended.status == "paused" and (ended.question or {}).get("reason") == "held"
+        if withheld or ended.status == "passed":
             # At a withheld action `verify` has proved nothing yet.
-            at_step = held and ended.path == fix.path
+            at_step = withheld and ended.path == fix.path
             sure = all(each.named if at_step else each.evident for each in repairs)
-            verdict: Verdict = "guess" if not sure else "held" if held else "proved"
-            reached = ended.path if held else None
+            verdict: Verdict = "guess" if not sure else "held" if withheld else "proved"
+            reached = ended.path if withheld else None
             return Proof(verdict, repairs, patched, ended.run, reached, self._done(past))
         if effects.static(ended.path or "") == effects.static(fix.path) or past.done(fix.path) is None:
             self._tried.append(f"{fix.what}: {(ended.error or ended.question or {}).get('message')}")

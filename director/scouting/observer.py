@@ -163,7 +163,7 @@ class PageObserver(Observer):
         if seen is not None:
             lines = set(map(page_frame.bare, text.split("\n")))
             self._around.setdefault(thread, set()).update(
-                part for part in seen.view.around if page_frame.told(part, lines)
+                part for part in seen.view.around if page_frame.is_shown(part, lines)
             )
 
     def around(self, page: Tab, thread: str) -> Collection[str]:

@@ -104,7 +104,7 @@ class _Tools(subagents.SubagentTools):
                 "a person must be asked for it, and none is there now",
                 fix="leave it, and say in the report what would have to be done",
             ).as_json()
-            return turn.Outcome(call_checks.told(error), error=error)
+            return turn.Outcome(call_checks.render_error(error), error=error)
 
     @override
     async def close(self) -> None:

@@ -51,10 +51,12 @@ async def reopen(
     async with log_store.release_on_error(owned):
         past = await asyncio.to_thread(session.Session, entries)
         writer = LogWriter(owned, past, masker, store.reader)
-        told: dict[str, Json] = {"taken_from": owned.taken_from.as_evidence()} if owned.taken_from is not None else {}
+        details: dict[str, Json] = (
+            {"taken_from": owned.taken_from.as_evidence()} if owned.taken_from is not None else {}
+        )
         if budget is not None and budget != past.budget:
-            told["budget"] = budget
-        _claimed(writer, **told)
+            details["budget"] = budget
+        _claimed(writer, **details)
     return writer
 
 
@@ -149,8 +151,8 @@ def _open(writer: SessionWriter, header: log_entries.SessionHeader) -> None:
     writer.scope("", "opened", "session", thread=log_entries.SESSION_THREAD, session=header)
 
 
-def _claimed(writer: SessionWriter, **told: Json) -> None:
-    data: dict[str, Json] = {**owners.me(), "epoch": writer.conversation.epoch, "version": version.VERSION, **told}
+def _claimed(writer: SessionWriter, **details: Json) -> None:
+    data: dict[str, Json] = {**owners.me(), "epoch": writer.conversation.epoch, "version": version.VERSION, **details}
     writer.noted("claimed", data, log_entries.SESSION_THREAD)
 
 

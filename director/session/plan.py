@@ -93,8 +93,8 @@ def of(data: Json) -> Plan:
     try:
         plan = Plan.model_validate(_without_nulls(data))
     except pydantic.ValidationError as error:
-        told = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)[:5]]
-        raise _invalid("; ".join(told)) from None
+        faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)[:5]]
+        raise _invalid("; ".join(faults)) from None
     ids = [each.task_id for each in plan.tasks()]
     names = [each.phase_name for each in plan.phases]
     if len(ids) > MOST_TASKS:

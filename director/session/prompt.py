@@ -83,7 +83,7 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
         return
     yield Part("plan", plans.as_text(state.plan))
     yield Part("outline", subject.outline() or "(there is no workflow yet)")
-    told = "\n".join(variables.told({**subject.variables(), **state.variables.all()}))
+    values = "\n".join(variables.render({**subject.variables(), **state.variables.all()}))
     # A variable may hold anything that a step has read.
-    yield Part("variables", page_text.fenced(told) if told else "(none has a value)")
+    yield Part("variables", page_text.fenced(values) if values else "(none has a value)")
     yield Part("browser state", subject.browser_state())

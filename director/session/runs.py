@@ -86,7 +86,7 @@ class Runs:
         for run, note in list(self._writer.history.open_runs.items()):
             if "call" in note.data:
                 past = await tasks.in_thread(self.past, run)
-                await self._ended(run, run_index.state_of(past, held=False) if past is not None else "lost")
+                await self._ended(run, run_index.state_of(past, owned=False) if past is not None else "lost")
 
     def past(self, run: str) -> history.History | None:
         with contextlib.suppress(UsageError, LogError):
@@ -100,5 +100,5 @@ class Runs:
     async def _ended(self, run: str, status: str) -> None:
         past = await tasks.in_thread(self.past, run)
         spent = self.spent(past) if past is not None else None
-        told = spent.model_dump(mode="json") if spent is not None else None
-        self._writer.noted("child-ended", {"run": run, "status": status, "spent": told}, entries.SESSION_THREAD)
+        cost = spent.model_dump(mode="json") if spent is not None else None
+        self._writer.noted("child-ended", {"run": run, "status": status, "spent": cost}, entries.SESSION_THREAD)

@@ -83,7 +83,7 @@ def _said(state: SessionState) -> Iterator[log_entries.Said]:
             match each:
                 case threads.Exchange():
                     yield each.answer
-                    yield from (done.told for done in each.done.values() if done.told is not None)
+                    yield from (done.output for done in each.done.values() if done.output is not None)
                 case threads.Happened():
                     yield from each.events
                 case _:

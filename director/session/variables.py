@@ -76,7 +76,7 @@ class Variables:
             raise unknown(name, names)
 
 
-def told(values: Mapping[str, object]) -> Iterator[str]:
+def render(values: Mapping[str, object]) -> Iterator[str]:
     """Yield each value as a line ``NAME = …``: whole up to 100 characters; of a list the first item and its length."""
     for name, value in values.items():
         yield f"{name} = {briefs.shown(value)}"

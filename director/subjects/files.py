@@ -117,9 +117,9 @@ class _File:
         if not isinstance(self.problem, WorkflowInvalid):
             return [f"Not valid: {self.problem.message} ({self.problem.code}). {self.problem.fix or ''}".rstrip()]
         every = self.problem.diagnostics
-        told = [each.render() for each in every[:MOST_PROBLEMS]]
+        problems = [each.render() for each in every[:MOST_PROBLEMS]]
         more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
-        return [f"Not valid, {len(every)} mistake{'s' if len(every) != 1 else ''}:", *told, *more]
+        return [f"Not valid, {len(every)} mistake{'s' if len(every) != 1 else ''}:", *problems, *more]
 
 
 def secrets_of(path: Path) -> list[str]:

@@ -108,13 +108,13 @@ class _Step:
 
 
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
-    told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the action)"
+    text = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the action)"
     fix, theirs = fix_of(error)
     if not pointers:
         evidence = json.dumps(error.get("evidence"), ensure_ascii=False) if error.get("evidence") else ""
         seen = filter(None, [str(error.get("message", ""))[:EVIDENCE], evidence[:EVIDENCE], theirs])
-        told = f"{told}\n{page_text.fenced(chr(10).join(seen))}"
-    return f"{told}\nfix: {fix}" if fix else told
+        text = f"{text}\n{page_text.fenced(chr(10).join(seen))}"
+    return f"{text}\nfix: {fix}" if fix else text
 
 
 def fix_of(error: dict[str, Json]) -> tuple[str, str]:

@@ -69,7 +69,7 @@ class View:
     @functools.cached_property
     def outcomes(self) -> dict[str, str]:
         found: dict[str, str] = {}
-        for path, status in of_run.statuses(self.past, held=self.reading.held).items():
+        for path, status in of_run.statuses(self.past, owned=self.reading.owned).items():
             attempts, scope = self.past.attempts.get(path), self.past.scopes.get(path)
             if attempts and attempts[-1].call.thread == entries.RUN_THREAD:
                 result = attempts[-1].result
@@ -108,7 +108,7 @@ class RunSubject(Subject):
     @property
     def now(self) -> View:
         """Return the current view of the log; if it was pruned meanwhile, the last one."""
-        if self._view.reading.held or not self._stamp or self._stamp != self._stamped():
+        if self._view.reading.owned or not self._stamp or self._stamp != self._stamped():
             with contextlib.suppress(UsageError):
                 self._view = self._look()
         return self._view
@@ -154,7 +154,7 @@ class RunSubject(Subject):
         if found is not None:
             # A step by its path, also in a used file.
             its = now.layout if not found.user else layout.Layout(found.file.document)
-            return its.told(its.selected(found.node.id, kind))
+            return its.render(its.selected(found.node.id, kind))
         steps = [each.call.path for each in now.past.all_attempts() if each.call.thread == entries.RUN_THREAD]
         recent = dict.fromkeys(node for path in reversed(steps) if (node := now.node(path)) is not None)
         return now.layout.read(which, kind, list(recent)[: layout.RECENT])
@@ -272,7 +272,7 @@ def _summary(now: View) -> Iterator[str]:
         yield f"Open, no outcome recorded: {', '.join(map(briefs.ours, open_ones))}"
         if theirs := [each for path in open_ones for each in _theirs(path)]:
             yield page_text.fenced("\n".join(theirs))
-    yield f"Cost: {costs.told(report.costs.model_dump()) if report.costs is not None else 'no model was asked'}"
+    yield f"Cost: {costs.render(report.costs.model_dump()) if report.costs is not None else 'no model was asked'}"
     if report.budget is not None:
         yield f"Budget: {report.budget}"
 

@@ -51,8 +51,8 @@ async def done(
         if error.who in ENDS:
             raise
         recorded = writer.masker.json(error.as_json())
-        outcome = turn.Outcome(call_checks.told(recorded), error=recorded)
+        outcome = turn.Outcome(call_checks.render_error(recorded), error=recorded)
     status: entries.Status = "ok" if outcome.error is None else "error"
     seconds = round(time.monotonic() - begun, 4)
     writer.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
-    return turn.Outcome(outcome.told, outcome.value, outcome.error, written=True)
+    return turn.Outcome(outcome.text, outcome.value, outcome.error, written=True)

@@ -109,14 +109,14 @@ class ModelTools(turn.Tools):
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         self._listener.called(place.path, asked.name, asked.arguments)
         outcome = await self._outcome(self.toolsets[asked.name], arguments, place)
-        told = self._bounded(outcome.told, place) if asked.name != state_paths.NAME else outcome.told
-        self._listener.done(place.path, self._state.masker.text(told), failed=outcome.error is not None)
-        return dataclasses.replace(outcome, told=told)
+        text = self._bounded(outcome.text, place) if asked.name != state_paths.NAME else outcome.text
+        self._listener.done(place.path, self._state.masker.text(text), failed=outcome.error is not None)
+        return dataclasses.replace(outcome, text=text)
 
-    def refused(self, asked: ToolCall, place: turn.Place, told: str) -> None:
+    def refused(self, asked: ToolCall, place: turn.Place, text: str) -> None:
         masker = self._state.masker
         self._listener.called(place.path, asked.name, masker.text(asked.arguments))
-        self._listener.done(place.path, masker.text(told), failed=True)
+        self._listener.done(place.path, masker.text(text), failed=True)
 
     async def _outcome(self, toolset: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         try:
@@ -126,7 +126,7 @@ class ModelTools(turn.Tools):
             # The log cannot be written any more, or has a new owner: nothing continues from here.
             if error.who in barrier.ENDS:
                 raise
-            return turn.Outcome(call_checks.told(error.as_json()), error=error.as_json())
+            return turn.Outcome(call_checks.render_error(error.as_json()), error=error.as_json())
 
     def _refuse(self, toolset: Toolset) -> None:
         mode = self._state.history.mode
@@ -149,9 +149,9 @@ class ModelTools(turn.Tools):
         return f"{begins}\n… ({len(text):,} characters in all; read on: `read_state` {where} from {BEGINNING})"
 
     @override
-    def told(self, asked: ToolCall, result: entries.Result) -> str:
+    def render_done(self, asked: ToolCall, result: entries.Result) -> str:
         if result.error is not None:
-            return call_checks.told(result.error)
+            return call_checks.render_error(result.error)
         value = self._state.value_of(result)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         call = self._state.history.actions[result.call].call

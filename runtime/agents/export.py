@@ -107,7 +107,7 @@ class _Actions:
         node: dict[str, Json] = {"id": self._id(str(call.action), fields.get("target")), "type": call.node, **values}
         if call.action in ("click", "press", "dialog") and call.effect != "effect":
             node["effect"] = call.effect
-        reported = Texts(self._store).text_of(done.told) if done.told is not None else ""
+        reported = Texts(self._store).text_of(done.output) if done.output is not None else ""
         opened = page_text.opened_in(reported)
         if call.action in ("click", "press") and reported.endswith(NOTHING_CHANGED) and not opened:
             shown = language_writer.text({"nodes": [node]}).strip().partition("\n")[2]

@@ -115,7 +115,7 @@ class PageTools:
         except (SiteError, AuthorError) as error:
             return self._failed(error, *await self._trouble(whole=error.code == "ref-gone"))
 
-    def told(self, asked: ToolCall, result: entries.Result) -> str:
+    def render_done(self, asked: ToolCall, result: entries.Result) -> str:
         """Render a call that was done before the process died, and not reported yet."""
         said = "done" if result.error is None else f"failed: {result.error.get('code')}"
         return f"{said}; the run was interrupted since, so look at what the page shows now"
@@ -332,7 +332,7 @@ class PageTools:
         """Check on the page that the goal is reached, whatever the model claims."""
         done, note = bool(arguments["done"]), str(arguments["note"])
         if not done:
-            return turn.Outcome(told="ended", value={"done": False, "note": note})
+            return turn.Outcome(text="ended", value={"done": False, "note": note})
         if (missing := await self._not_reached() or await self._denied()) is not None:
             return missing
         value: Json = None
@@ -342,7 +342,7 @@ class PageTools:
             except Mismatch as mismatch:
                 message = f"`output` does not fit:\n{mismatch}"
                 return self._refused("output-mismatch", message, "call `finish` again, fixed")
-        return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
+        return turn.Outcome(text="ended", value={"done": True, "note": note, "output": value})
 
     async def _not_reached(self) -> turn.Outcome | None:
         """Return the outcome for the first rule of `success` that does not hold; None where all do."""
@@ -359,7 +359,7 @@ class PageTools:
                 seen = error.evidence.get("seen")
                 shown = f"it shows: {seen}" if isinstance(seen, str | int | float) else ""
                 text = self._text(f"the work is not done: {rule} does not hold on the page", self._masker.text(shown))
-                return turn.Outcome(told=text, error=self._run.writer.error(error))
+                return turn.Outcome(text=text, error=self._run.writer.error(error))
         return None
 
     async def _denied(self) -> turn.Outcome | None:

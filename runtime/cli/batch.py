@@ -212,7 +212,7 @@ def summary(ended: Sequence[results.Outcome]) -> list[str]:
         lines.append(f"  {STATES[each.state]:<11}  {name:<{wide}}  {ran}  {why}".rstrip())
     spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
     if spent:
-        lines.append(f"  cost   {costs.told(ledger.together(spent))}")
+        lines.append(f"  cost   {costs.render(ledger.together(spent))}")
     stopped = next((each for each in ended if each.run is not None and each.state != "passed"), None)
     if stopped is not None:
         again = {"again": f"runops resume {stopped.run}"} if stopped.state == "interrupted" else {}

@@ -147,7 +147,7 @@ def silence() -> None:
 
 
 def _cost(ended: events.RunEnded | None) -> list[str]:
-    return [f"  cost  {costs.told(ended.costs)}"] if ended is not None and ended.costs is not None else []
+    return [f"  cost  {costs.render(ended.costs)}"] if ended is not None and ended.costs is not None else []
 
 
 def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
@@ -185,7 +185,7 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
         "code": str(error.get("code") or reason),
         "at": one_line(ended.place or ""),
         "fix": one_line(str(error.get("fix") or "")),
-        "cost": costs.told(ended.costs) if ended.costs is not None else "",
+        "cost": costs.render(ended.costs) if ended.costs is not None else "",
         "look": f"runops show {ended.run} --at {shlex.quote(ended.path)}" if ended.path else "",
         **({"again": again} if again is not None else next_step(ended, waits=waits)),
     }

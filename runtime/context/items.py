@@ -54,20 +54,20 @@ def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
 
 def _output_sizes(asked: str, done: threads.Done) -> tuple[Size, Size | None]:
     """Return the size of a call's output, and that of its pointer where it is shorter."""
-    told = done.told
-    if told is None:
+    output = done.output
+    if output is None:
         return output_size(asked, OPEN), None
-    whole, short = Size(told.tokens, told.chars, 1), output_size(asked, pointer(told))
+    whole, short = Size(output.tokens, output.chars, 1), output_size(asked, pointer(output))
     return whole, short if is_shorter(short, whole) else None
 
 
 def _output(asked: str, done: threads.Done, texts: Texts, pointers: bool) -> str:
-    told = done.told
-    if told is None:
+    output = done.output
+    if output is None:
         return OPEN
     if pointers and _output_sizes(asked, done)[1] is not None:
-        return pointer(told)
-    return texts.text_of(told) or NOTHING
+        return pointer(output)
+    return texts.text_of(output) or NOTHING
 
 
 class Thread(window.Pieces):
@@ -126,11 +126,11 @@ def broke_off(error: log_entries.ModelError) -> str:
     return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
 
 
-def pointer(told: log_entries.ToolResult) -> str:
+def pointer(output: log_entries.ToolResult) -> str:
     """Return the replacement of a left-out output: its place, length and beginning."""
-    path = told.blob.path if told.blob is not None else f"@state/line/{told.seq}"
-    begins = (told.blob.preview if told.blob is not None else told.text or "")[:PREVIEW]
-    return f"(left out: {told.chars} characters, kept at {path}; it begins: {begins!r})"
+    path = output.blob.path if output.blob is not None else f"@state/line/{output.seq}"
+    begins = (output.blob.preview if output.blob is not None else output.text or "")[:PREVIEW]
+    return f"(left out: {output.chars} characters, kept at {path}; it begins: {begins!r})"
 
 
 def is_shorter(one: Size, other: Size) -> bool:

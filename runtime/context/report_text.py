@@ -32,9 +32,9 @@ def lines(report: window.Report) -> list[str]:
         times = f" ({number})" if number > 1 else ""
         rows.append((f"left out: {what}{times}", f"{tokens[what, why]:,} tokens: {why}"))
     # Names can come from a person's Markdown, and reasons from a server, so each is put on one line.
-    told = [(_indented(name), one_line(text)) for name, text in rows]
-    wide = max(len(name) for name, _text in told)
-    return [f"{name:<{wide}}  {text}" for name, text in told]
+    indented = [(_indented(name), one_line(text)) for name, text in rows]
+    wide = max(len(name) for name, _text in indented)
+    return [f"{name:<{wide}}  {text}" for name, text in indented]
 
 
 def _indented(name: str) -> str:

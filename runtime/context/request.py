@@ -59,7 +59,7 @@ class Frame(turn.Frame):
 
     def window(self, model: str) -> window.Window:
         """Build the current window, without summarizing, sending or writing anything. Raises ModelError ``window-too-large``."""
-        return self._told(window.build(self._joined(self._items()), self._around(), self._narrowed(model)))
+        return self._with_usage(window.build(self._joined(self._items()), self._around(), self._narrowed(model)))
 
     @override
     async def request(self, model: str) -> Request:
@@ -74,7 +74,7 @@ class Frame(turn.Frame):
             if rung.outcome == "saved":
                 built = window.build(self._joined(self._items()), self._around(), limits)
         report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))
-        built = self._told(dataclasses.replace(built, report=report))
+        built = self._with_usage(dataclasses.replace(built, report=report))
         warned = self.report is not None and self.report.warns
         self.report = built.report
         if built.report.warns and not warned:
@@ -109,7 +109,7 @@ class Frame(turn.Frame):
             update={name: max(1, self._models.within(model, most, ledger)) for name, most in within.items()}
         )
 
-    def _told(self, built: window.Window) -> window.Window:
+    def _with_usage(self, built: window.Window) -> window.Window:
         """Add the server's token count of the thread's last request."""
         rows = self._writer.history.ledger.rows
         for row in reversed(rows[-ROWS:]):

@@ -114,9 +114,9 @@ class Summaries:
             return _failed(f"{error.code}: {error.message}")
         if not text:
             return _failed("the model said nothing")
-        told = checked(text, names(_newest_first(part), frozenset(self._ids())), bound)
-        self._writer.said(entries.Summary(thread=self._thread, upto=part.upto), told, "summary")
-        return report.Rung("summary", "saved", older - window_items.size_of(window_items.SUMMED_UP + told).tokens)
+        summary = checked(text, names(_newest_first(part), frozenset(self._ids())), bound)
+        self._writer.said(entries.Summary(thread=self._thread, upto=part.upto), summary, "summary")
+        return report.Rung("summary", "saved", older - window_items.size_of(window_items.SUMMED_UP + summary).tokens)
 
     # Earlier tries.
 
@@ -302,10 +302,12 @@ def checked(text: str, wanted: Iterable[str], bound: int) -> str:
     return cut or _fitting(len(text), lambda count: text[:count] + more, bound)
 
 
-def _fitting(most: int, told: Callable[[int], str], bound: int) -> str:
+def _fitting(most: int, text_of: Callable[[int], str], bound: int) -> str:
     count = bisect.bisect_left(
         range(most),
         1,
-        key=lambda number: 0 if window_items.size_of(window_items.SUMMED_UP + told(number + 1)).tokens <= bound else 1,
+        key=lambda number: (
+            0 if window_items.size_of(window_items.SUMMED_UP + text_of(number + 1)).tokens <= bound else 1
+        ),
     )
-    return told(count) if count else ""
+    return text_of(count) if count else ""

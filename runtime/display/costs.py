@@ -36,7 +36,7 @@ def tokens(sent: int, received: int) -> str:
     return f"{sent:,} tokens in  {received:,} out" if sent or received else ""
 
 
-def told(totals: Totals) -> str:
+def render(totals: Totals) -> str:
     """Format all totals on one line: ``3 requests  1,234 tokens in  210 out  $0.0012``."""
     used = tokens(totals["input_tokens"], totals["output_tokens"])
     return joined(count(totals["requests"], "request"), used, price(totals))

@@ -287,7 +287,7 @@ class Assistant(Said):
 
 
 class ToolResult(Said):
-    kind: Literal["told"] = "told"
+    kind: Literal["tool_result"] = "tool_result"
     asked: str
 
 

@@ -14,7 +14,7 @@ from runtime.log import entries, ledger
 class Done:
     call: entries.Call | None = None
     result: entries.Result | None = None
-    told: entries.ToolResult | None = None
+    output: entries.ToolResult | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -73,7 +73,7 @@ class Thread:
                     done.result = entry
             case entries.ToolResult() if entry.asked in self._asked:
                 number, done = self._asked[entry.asked]
-                done.told = entry
+                done.output = entry
                 for later in range(number, len(self.said)):
                     self._ends[later] += entry.tokens
             case _:

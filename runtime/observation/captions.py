@@ -38,7 +38,7 @@ def _define(node: Node) -> None:
     for before in reversed(_before(node)):
         if before.role == "term":
             if text := _text(before):
-                node.caption, before.told = text, not any(each.acting for each in before.walk())
+                node.caption, before.as_caption = text, not any(each.acting for each in before.walk())
             return
         if before.role != "definition":
             return
@@ -72,7 +72,7 @@ def _caption(node: Node, said: Node, earlier: Node | None) -> None:
     if earlier is not None and earlier.role in FIELDS and not (earlier.name or earlier.caption):
         return
     if text := _text(said):
-        node.caption, said.told = text, True
+        node.caption, said.as_caption = text, True
 
 
 def _column(cell: Node, row: Node, heads: dict[int, Node | None]) -> str:

@@ -22,34 +22,34 @@ def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) 
     another page is shown now, so what is gone is only counted.
     """
     old, new = _Told(before), _Told(after)
-    told: list[tuple[int, str]] = []
+    ranked: list[tuple[int, str]] = []
     for ref, now in new.refs.items():
         earlier = old.refs.get(ref)
         if earlier is None:
             continue
         was, is_now = line_of(earlier, address=False), line_of(now, address=False)
         if was != is_now:
-            told.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
+            ranked.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
             old.take(earlier)
             new.take(now)
-    told += [(4, f"new: {each}") for each in new.take_rows(old, acting=True)]
+    ranked += [(4, f"new: {each}") for each in new.take_rows(old, acting=True)]
     gone_rows = old.take_rows(new)
     came, went = new.counts - old.counts, old.counts - new.counts
     last = ""
     if not elsewhere:
-        told += [(5, f"gone: {each}") for each in gone_rows]
+        ranked += [(5, f"gone: {each}") for each in gone_rows]
     elif gone := len(gone_rows) + went.total():
         last = f"gone: {gone:,} element{'' if gone == 1 else 's'} of the page before"
         went.clear()
     for sign, lines, whole in (("new", came, new.lines), ("gone", went, old.lines)):
         for key, number in lines.items():
             times = f" ({number} times)" if number > 1 else ""
-            told.append((_rank(whole[key], sign), f"{sign}: {whole[key]}{times}"))
-    told.sort(key=lambda each: each[0])
-    if not told:
+            ranked.append((_rank(whole[key], sign), f"{sign}: {whole[key]}{times}"))
+    ranked.sort(key=lambda each: each[0])
+    if not ranked:
         return last
     shown = bounded(
-        [line for _rank, line in told], budget - (len(last) + 1 if last else 0), "… {} more changes: look()"
+        [line for _rank, line in ranked], budget - (len(last) + 1 if last else 0), "… {} more changes: look()"
     )
     return f"{shown}\n{last}" if last else shown
 
@@ -105,7 +105,7 @@ class _Told:
 def _line(node: Node) -> str:
     if node.role in URGENT:
         return f"{node.role} {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"
-    if node.told or any(each.role == "definition" and each.caption for each in node.above()):
+    if node.as_caption or any(each.role == "definition" and each.caption for each in node.above()):
         return line_of(node) if node.acting else ""
     if node.acting or node.role == "heading" or (node.role == "definition" and node.caption):
         return line_of(node)

@@ -161,7 +161,7 @@ def _children(node: Node) -> list[Item]:
 
 def _items(node: Node, alike: str) -> list[Item]:
     says_nothing = node.role in ("separator", "img") and not (node.acting or node.name or node.children)
-    if node.told or (node.role == "option" and not node.acting) or says_nothing:
+    if node.as_caption or (node.role == "option" and not node.acting) or says_nothing:
         return []
     if _is_value(node):
         return [Item(node, line_of(node))]

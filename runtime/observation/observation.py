@@ -95,8 +95,8 @@ class Observation:
             lines.append(f"now: {_head(self.title, self.url)}")
         left = _fit(budget) - sum(len(line) + 1 for line in lines)
         elsewhere = _place(self.url) != _place(earlier.url) and not self._refs.keys() & earlier._refs.keys()
-        if told := changes.changes(earlier._root, self._root, left, elsewhere=elsewhere):
-            lines.append(told)
+        if changed := changes.changes(earlier._root, self._root, left, elsewhere=elsewhere):
+            lines.append(changed)
         return "\n".join(lines) or "nothing changed"
 
     def continues(self, earlier: Observation) -> bool:

@@ -27,7 +27,7 @@ def fold(top: Item, before: Collection[str]) -> None:
             each.line, each.children = f"{shown}: as before", []
 
 
-def told(part: str, lines: Collection[str]) -> bool:
+def is_shown(part: str, lines: Collection[str]) -> bool:
     """Return True if all lines of a part are in ``lines``, without refs and margins (``bare``)."""
     return all(each.partition(" ")[2] in lines for each in part.split("\n"))
 

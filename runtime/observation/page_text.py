@@ -42,15 +42,15 @@ def refs_in(text: str) -> list[str]:
     return re.findall(r"\b(?:f\d+)?[ex]\d+\b", text)
 
 
-def opened_in(told: str) -> list[str]:
+def opened_in(text: str) -> list[str]:
     """Return the names of the tabs that an action opened, from the text shown to the model."""
-    ours = told.partition(f"\n{BEGIN}\n")[0]
+    ours = text.partition(f"\n{BEGIN}\n")[0]
     return re.findall(rf"{re.escape(OPENED)}(\w+)", ours)
 
 
-def left_on(told: str) -> str | None:
+def left_on(text: str) -> str | None:
     """Return the address of the page shown after an action that closed its tab; None if the action closed none."""
-    ours, _, theirs = told.partition(f"\n{BEGIN}\n")
+    ours, _, theirs = text.partition(f"\n{BEGIN}\n")
     if CLOSED not in ours.split("\n"):
         return None
     shown = _SHOWN.match(theirs)

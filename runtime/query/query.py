@@ -210,7 +210,7 @@ class _Reader:
     def read(self) -> None:
         """Load the log. Raises LogError for a damaged log, or one of a later version."""
         run = self._id
-        held = self._files.held(run)
+        owned = self._files.owned(run)
         for entry in entries(self._files.conversation_file(run)):
             self._limit.check()
             self._take(entry)
@@ -232,7 +232,7 @@ class _Reader:
         ending = self._ending or {}
         error: dict[str, Json] = ending.get("error") or {}
         self._run |= {
-            "state": ending.get("status") or ("running" if held else "died"),
+            "state": ending.get("status") or ("running" if owned else "died"),
             "exit": ending.get("exit"),
             "tolerated": ending.get("tolerated") or 0,
             "error": error.get("code"),

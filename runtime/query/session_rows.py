@@ -26,7 +26,7 @@ def read(database: duckdb.DuckDBPyConnection, files: file_store.Files, session: 
     past = log_session.Session(reading.entries)
     if not past.begun:
         return
-    views.insert(database, "sessions", [_session(session_index.summary(session, past, held=reading.held), past)])
+    views.insert(database, "sessions", [_session(session_index.summary(session, past, owned=reading.owned), past)])
     views.insert(database, "calls", [views.call(session, each.call, each.result) for each in past.actions.values()])
     views.insert(database, "costs", list(_costs(session, reading, past)))
     views.insert(database, "plans", [_version(session, each, files) for each in past.versions("plan")])

@@ -170,7 +170,7 @@ def _session(report: SessionReport) -> Iterator[str]:
     about += [f"forked from {report.forked.conversation}"] if report.forked is not None else []
     yield "\n".join(f"- {plain(one_line(each))}" for each in about)
     lines = [each for each in report.said if each.thread == entries.SESSION_THREAD]
-    results = {each.asked: each.text for each in lines if isinstance(each, said.ToldLine)}
+    results = {each.asked: each.text for each in lines if isinstance(each, said.ToolResultLine)}
     for line in lines:
         yield from _line(line, results)
 

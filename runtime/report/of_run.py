@@ -47,7 +47,7 @@ def run_report(
     """
     assert past.header is not None
     run, header = reading.id, past.header
-    state = run_index.state_of(past, held=reading.held)
+    state = run_index.state_of(past, owned=reading.owned)
     steps = _steps(past, state)
     top = [each for each in steps.values() if each.parent is None] if at is None else [_step_at(steps, at, run)]
     content = None if brief and at is None else _Content(reading.entries, past, store)
@@ -82,9 +82,9 @@ def run_report(
     )
 
 
-def statuses(past: history.History, *, held: bool) -> dict[str, Status]:
+def statuses(past: history.History, *, owned: bool) -> dict[str, Status]:
     """Return the status of each step, container and iteration of a loop, by path."""
-    return {path: step.status for path, step in _steps(past, run_index.state_of(past, held=held)).items()}
+    return {path: step.status for path, step in _steps(past, run_index.state_of(past, owned=owned)).items()}
 
 
 def _place(header: log_entries.RunHeader, path: str | None, store: log_store.StoreReader) -> str | None:

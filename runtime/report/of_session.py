@@ -51,7 +51,7 @@ class _Builder:
                 **{name: getattr(header, name) for name in ("purpose", "file", "parent", "forked")},
                 **{name: getattr(past, name) for name in ("about", "mode", "budget", "started", "messages")},
                 "title": session_index.titled(past),
-                "state": "running" if self._reading.held else "idle",
+                "state": "running" if self._reading.owned else "idle",
                 "last": past.last_at,
                 "costs": ledger.totals(),
                 "spent": ledger.totals_by_step(),

@@ -76,10 +76,10 @@ class AssistantLine(TextLine):
     calls: list[AskedCall] | None = absent()
 
 
-class ToldLine(TextLine):
+class ToolResultLine(TextLine):
     """The result of a tool call, as shown to the model."""
 
-    kind: Literal["told"]
+    kind: Literal["tool_result"]
     asked: str
 
 
@@ -225,7 +225,7 @@ class NoteLine(Line):
     data: dict[str, Json]
 
 
-Text = UserLine | ReasoningLine | AssistantLine | ToldLine | ModelErrorLine  # lines of both
+Text = UserLine | ReasoningLine | AssistantLine | ToolResultLine | ModelErrorLine  # lines of both
 OfRun = Text | RequestedLine | SubmittedLine | DoneLine | OpenLine  # lines of an attempt of a run
 OfSession = Text | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine  # lines of a session
 

@@ -40,7 +40,7 @@ class _Lines:
         self._report, self._style = report, style
         self._results = {each.call: each for each in report.said if isinstance(each, said.ResultLine)}
         self._threads = {each.thread for each in report.said}
-        self._answered = {(each.thread, each.asked) for each in report.said if isinstance(each, said.ToldLine)}
+        self._answered = {(each.thread, each.asked) for each in report.said if isinstance(each, said.ToolResultLine)}
         self._unfinished = "running" if report.state == "running" else said.OPEN
 
     def head(self) -> list[str]:
@@ -93,7 +93,7 @@ class _Lines:
     def _line(self, line: said.OfSession) -> Iterator[str]:
         match line:
             case said.UserLine():
-                yield from _block("you" if line.mode is not None else "told", line.text)
+                yield from _block("you" if line.mode is not None else "asked", line.text)
             case said.AssistantLine():
                 if line.text or not line.calls:
                     yield from _block("model", line.text)
@@ -167,8 +167,8 @@ class _Lines:
                 if line.error is not None:
                     yield f"    {line.error.code}: {harmless(line.error.message)}"
                 yield from fully("value", line.value)
-            case said.ToldLine():
-                yield from ("  told", *(f"    {each}" for each in harmless(line.text).split("\n")))
+            case said.ToolResultLine():
+                yield from ("  shown", *(f"    {each}" for each in harmless(line.text).split("\n")))
             case _:
                 yield from self._line(line)
                 yield from fully("value", line.value) if isinstance(line, said.VersionLine) else ()

@@ -48,7 +48,7 @@ def step(report: RunReport, style: Style) -> list[str]:
 
 
 def spent(totals: Costs) -> str:
-    return costs.told(totals.model_dump())
+    return costs.render(totals.model_dump())
 
 
 def brief(totals: Costs) -> str:
@@ -165,8 +165,8 @@ def _said(line: said.OfRun) -> Iterator[str]:
             yield "asked"
         case said.ReasoningLine():
             yield "thought"
-        case said.ToldLine():
-            yield "told"
+        case said.ToolResultLine():
+            yield "shown"
         case said.RequestedLine():
             yield from ("request", one_line(line.model))
             yield f"about {line.estimate:,} tokens in, at most {line.limit:,} out"

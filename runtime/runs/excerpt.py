@@ -53,7 +53,7 @@ class Excerpt:
     state: Path | None = None
     """File of a captured state that a fresh browser restores first; None where the browser is used as it is."""
     watch: run_state.Watch | None = None
-    held: dict[str, Json] | None = None
+    withheld: dict[str, Json] | None = None
     """The prepared action, once one was withheld (``attempt.EffectWithheld.value``), secrets masked."""
 
     @property
@@ -80,7 +80,7 @@ class Excerpt:
             for each in self.segments:
                 value = await self._piece(engine, each if isinstance(each, Segment) else each(root), value)
         except attempt.EffectWithheld as held:
-            self.held = engine.state.writer.masker.json(held.value)
+            self.withheld = engine.state.writer.masker.json(held.value)
             raise
         finally:
             engine.state.watch = None

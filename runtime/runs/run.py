@@ -100,7 +100,7 @@ class Run:
         failure: RunOpsError | None = None
         passing: BaseException | None = None
         try:
-            async with leases.held(self._writer.conversation):
+            async with leases.renewed(self._writer.conversation):
                 output = await self._with_evidence(work)
         except RunOpsError as error:
             failure = error
@@ -125,7 +125,7 @@ class Run:
         """Write the run's end. The claim is renewed until that is synced: another owner would reconcile finished steps meanwhile."""
         writer = self._writer
         try:
-            async with leases.held(writer.conversation):
+            async with leases.renewed(writer.conversation):
                 try:
                     await self.engine.state.checkpoints.settled()
                 except (LogError, Replaced) as error:

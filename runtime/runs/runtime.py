@@ -290,8 +290,8 @@ class Runtime:
                 after = entry.seq
             if reading.entries:
                 continue
-            if not reading.held and not was_held:
+            if not reading.owned and not was_held:
                 return
-            was_held = reading.held
+            was_held = reading.owned
             if was_held:
                 await asyncio.sleep(LOOK_SECONDS)

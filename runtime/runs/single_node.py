@@ -152,8 +152,8 @@ class Trial:
         try:
             return await part.run(engine)
         except attempt.EffectWithheld:
-            engine.state.writer.scope("", "committed", "run", value=part.held)
-            return part.held
+            engine.state.writer.scope("", "committed", "run", value=part.withheld)
+            return part.withheld
 
     async def _arrive(self, engine: engines.ExecutionEngine) -> None:
         if self.session is None and self.url is None:

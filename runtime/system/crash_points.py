@@ -40,7 +40,7 @@ class CrashPoint(enum.StrEnum):
     REASONING = "reasoning"
     ASSISTANT = "assistant"
     EXCHANGE_SYNCED = "exchange-synced"
-    TOLD = "told"
+    TOOL_RESULT = "tool-result"
     MODEL_ERROR = "model-error"
 
     # A session

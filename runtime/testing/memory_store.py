@@ -26,7 +26,7 @@ class _Conversation:
     lines: list[bytes] = dataclasses.field(default_factory=list[bytes])
     epoch: int = 0
     """Epoch of the last claim."""
-    held: bool = False
+    owned: bool = False
     """True until the last owner gives it up."""
     until: float = 0.0
     """Expiry of the last owner's claim."""
@@ -59,7 +59,7 @@ class Memory(log_store.StoreReader):
             return conversation in self.conversations
 
     @override
-    def held(self, conversation: str) -> bool:
+    def owned(self, conversation: str) -> bool:
         with self.lock:
             return self.is_held(self.existing(conversation))
 
@@ -105,7 +105,7 @@ class Memory(log_store.StoreReader):
         return kept
 
     def is_held(self, kept: _Conversation) -> bool:
-        return kept.held and (self.lease is None or self._clock() < kept.until)
+        return kept.owned and (self.lease is None or self._clock() < kept.until)
 
 
 class MemoryStore(log_store.Store):
@@ -165,11 +165,11 @@ class MemoryStore(log_store.Store):
 
     def _refuse_held(self, conversation: str, kept: _Conversation) -> None:
         if self.memory.is_held(kept):
-            raise owners.held(conversation, kept.entries())
+            raise owners.run_held(conversation, kept.entries())
 
     def _owned(self, conversation: str, kept: _Conversation, before: owners.Holder | None) -> _Owned:
         kept.epoch += 1
-        kept.held = True
+        kept.owned = True
         kept.until = self.memory.expiry()
         for sha256 in kept.unsure:
             self.memory.blobs.pop(sha256, None)
@@ -197,7 +197,7 @@ class MemoryStore(log_store.Store):
     def lose(self, conversation: str) -> None:
         """Act like the end of the owner's process: the conversation is free. A hostile store loses everything that no barrier covered."""
         with self.memory.lock:
-            self.memory.existing(conversation).held = False
+            self.memory.existing(conversation).owned = False
 
     async def late(self) -> None:
         if self.hostile:
@@ -263,9 +263,9 @@ class _Owned(log_store.Conversation):
     async def aclose(self) -> None:
         await self._store.late()
         with self._memory.lock:
-            if self._kept.epoch == self.epoch and self._kept.held:
+            if self._kept.epoch == self.epoch and self._kept.owned:
                 self._write()
-                self._kept.held = False
+                self._kept.owned = False
 
     def _write(self) -> None:
         self._kept.lines += self._coming
@@ -277,7 +277,7 @@ class _Owned(log_store.Conversation):
         with self._memory.lock:
             if self._kept.epoch != self.epoch:
                 raise owners.replaced(self.id, self.epoch, self._kept.entries())
-            if not self._kept.held:
+            if not self._kept.owned:
                 raise LogError(
                     "log-write-failed",
                     f"the log could not be written: run {self.id} was given up",

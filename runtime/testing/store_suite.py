@@ -73,7 +73,7 @@ class StoreConformance:
         async with begun(store) as (run, owned):
             assert (owned.id, owned.epoch, owned.taken_from) == (run, 1, None)
             reading = store.reader.read(run)
-            assert (reading.id, reading.entries, reading.torn, reading.held) == (run, [], 0, True)
+            assert (reading.id, reading.entries, reading.torn, reading.owned) == (run, [], 0, True)
             assert store.reader.ids() == [run]
 
     async def test_append_numbers_dates_and_names(self, store: log_store.Store) -> None:
@@ -127,7 +127,7 @@ class StoreConformance:
         assert caught.value.code == "log-write-failed"
         assert self.seen_by_another(store).reader.blob(blob.sha256) == b"a large value"
         reading = store.reader.read(run)
-        assert (reading.entries, reading.held) == ([written], False)
+        assert (reading.entries, reading.owned) == ([written], False)
 
     async def test_what_cannot_be_a_line_is_refused_and_harms_nothing(self, store: log_store.Store) -> None:
         """Appending an entry that UTF-8 cannot encode is refused; the next one gets its number."""
@@ -161,9 +161,9 @@ class StoreConformance:
                 with pytest.raises(RunHeld, match=f"{run} is held by process .* since {said.at}") as caught:
                     await attempt(run)
                 assert "--take-over" in (caught.value.fix or "")
-            assert other.reader.read(run).held
+            assert other.reader.read(run).owned
             owned.append(note())
-        assert not other.reader.read(run).held
+        assert not other.reader.read(run).owned
         again, entries = await other.claim(run)
         await again.aclose()
         assert len(entries) == 2
@@ -187,7 +187,7 @@ class StoreConformance:
             before = store.reader.read(run)
             with pytest.raises(RunHeld):
                 await store.claim(run)
-            assert before.held
+            assert before.owned
             assert store.reader.read(run) == before
             holder = store_owners.last(before.entries)
             assert holder is not None
@@ -226,7 +226,7 @@ class StoreConformance:
         with pytest.raises(LogError) as caught:
             await store.create(run)
         assert caught.value.code == "run-exists"
-        assert (store.reader.read(run).entries, store.reader.read(run).held) == ([written], False)
+        assert (store.reader.read(run).entries, store.reader.read(run).owned) == ([written], False)
 
     async def test_ids_are_sorted_and_conversations_are_apart(self, store: log_store.Store) -> None:
         """Ids come oldest first, whatever the order of creation; each conversation has its own entries, owner and numbers."""
@@ -255,7 +255,7 @@ class StoreConformance:
         """Newest first, each with its state, by its last entry or its owner. Pages start after any of them, for any state, up to the limit."""
         runs = sorted(log_store.new_id() for _ in range(5))
         states = ("passed", "failed", "died", "passed", "running")
-        held: list[log_store.Conversation] = []
+        open_ones: list[log_store.Conversation] = []
         for run, state in zip(runs, states, strict=True):
             owned = await store.create(run)
             owned.append(note())
@@ -263,7 +263,7 @@ class StoreConformance:
                 owned.append(log_entries.Note(name="ended", data={"status": state, "exit": 0}))
             await owned.barrier()
             await (_nothing() if state == "running" else owned.aclose())
-            held.append(owned)
+            open_ones.append(owned)
         listed = await store.summaries()
         assert [(each.id, each.state) for each in listed] == list(zip(runs, states, strict=True))[::-1]
         for each in listed:
@@ -278,7 +278,7 @@ class StoreConformance:
                     wanted = cast(log_store.State | None, state)
                     for other in (store, self.seen_by_another(store)):
                         assert await other.summaries(before, limit, wanted) == expected[:limit]
-        await held[-1].aclose()
+        await open_ones[-1].aclose()
 
     async def test_what_is_new_is_the_rest_of_a_reading(self, store: log_store.Store) -> None:
         """After any entry a reading has the rest of the log, however long the lines are. After the last one it has only newer entries."""
@@ -393,11 +393,11 @@ class FencingConformance(StoreConformance):
         owned = await store.create(run)
         await claimed(owned)
         self.let_expire(store)
-        assert not store.reader.read(run).held
+        assert not store.reader.read(run).owned
         later, entries = await store.claim(run)
         assert (len(entries), later.taken_from) == (1, None)
         assert later.epoch > owned.epoch
-        assert store.reader.read(run).held
+        assert store.reader.read(run).owned
         await later.aclose()
 
     async def test_a_claim_that_is_renewed_lasts(self, store: log_store.Store) -> None:
@@ -441,7 +441,7 @@ class FencingConformance(StoreConformance):
         owned = await store.create(run)
         later, _entries = await store.claim(run, take_over=True)
         await owned.aclose()
-        assert store.reader.read(run).held
+        assert store.reader.read(run).owned
         later.append(note())
         await later.aclose()
 

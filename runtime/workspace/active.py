@@ -59,10 +59,10 @@ def find(store: log_store.StoreReader) -> list[Active]:
     browsers = _browsers(store)
     found: list[Active] = []
     for run in sorted({*store.ids(), *browsers}):
-        held = False
+        owned = False
         with contextlib.suppress(LogError, UsageError):
-            held = store.held(run)
-        if held or run in browsers:
+            owned = store.owned(run)
+        if owned or run in browsers:
             found.append(_active(store, run, browsers.get(run)))
     return [each for each in found if each.browser is not None or each.state in ("running", "damaged")]
 
@@ -89,17 +89,17 @@ def _active(store: log_store.StoreReader, run: str, browser: Browser | None) -> 
         return Active(run, "damaged", None, None, browser, command, kind or "run")
     if kind == "session":
         said = session.Session(reading.entries)
-        state: State = "running" if reading.held else "gone"
+        state: State = "running" if reading.owned else "gone"
         title = session_index.titled(said) if said.header is not None else None
         return Active(run, state, title, holder_of(reading), browser, f"runops show {run}", "session")
     past = history.History(reading.entries)
     workflow = past.header.workflow if past.header is not None else None
-    if reading.held:
+    if reading.owned:
         # A new owner may not be in the log yet, so the log can still end with how the run ended before.
         return Active(run, "running", workflow, holder_of(reading), browser, f"runops show {run}")
     if past.header is None:
         return Active(run, "gone", None, None, browser, "runops prune")
-    state = run_index.state_of(past, held=False)
+    state = run_index.state_of(past, owned=False)
     over = state == "passed" or past.header.trial is not None
     return Active(run, state, workflow, None, browser, "runops prune" if over else run_index.again(past, run))
 

@@ -116,7 +116,7 @@ class _Pruning:
     def _survey(self, run: str) -> None:
         file = self._store.conversation_file(run)
         try:
-            if self._holds_nothing(run, regular_files.read(file)) and not self._store.held(run):
+            if self._holds_nothing(run, regular_files.read(file)) and not self._store.owned(run):
                 self._empty.append(run)
                 return
             reading = self._store.read(run)
@@ -128,7 +128,7 @@ class _Pruning:
             why = error.message if isinstance(error, LogError) else f"its log cannot be read: {error.strerror}"
             self._report.left.append(Left(run, why))
             return
-        if not reading.held and (known := retention.known(reading)) is not None:
+        if not reading.owned and (known := retention.known(reading)) is not None:
             self._known[run] = known
 
     def _holds_nothing(self, run: str, data: bytes) -> bool:

@@ -91,5 +91,5 @@ def known(reading: log_store.Reading) -> KnownConversation | None:
     past = history.History(reading.entries)
     if past.header is None:
         return None
-    state, ended = run_index.state_of(past, held=False), dt.datetime.fromisoformat(past.last_at).timestamp()
+    state, ended = run_index.state_of(past, owned=False), dt.datetime.fromisoformat(past.last_at).timestamp()
     return KnownConversation(reading.id, state, past.header.trial is not None, past.header.workflow, ended)

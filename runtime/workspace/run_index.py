@@ -92,11 +92,11 @@ def _damaged(run: str, error: LogError) -> RunSummary:
     return RunSummary(run, "?", "damaged", "", "", 0, error.message)
 
 
-def state_of(past: history.History, *, held: bool) -> RunState:
+def state_of(past: history.History, *, owned: bool) -> RunState:
     """Return the state of the run; ``died``: its log ends without an outcome."""
     if past.ending is not None:
         return past.ending.status
-    return "running" if held else "died"
+    return "running" if owned else "died"
 
 
 def find(store: log_store.StoreReader, name: str) -> str:

@@ -109,16 +109,16 @@ def list_sessions(store: log_store.StoreReader) -> list[SessionSummary]:
             continue
         past = log_session.Session(reading.entries)
         if past.begun:
-            found.append(summary(conversation, past, held=reading.held))
+            found.append(summary(conversation, past, owned=reading.owned))
     return found
 
 
-def summary(conversation: str, past: log_session.Session, *, held: bool) -> SessionSummary:
+def summary(conversation: str, past: log_session.Session, *, owned: bool) -> SessionSummary:
     assert past.header is not None
     return SessionSummary(
         id=conversation,
         purpose=past.header.purpose,
-        state="running" if held else "idle",
+        state="running" if owned else "idle",
         about=past.about or past.header.file,
         parent=past.header.parent,
         forked=past.header.forked.conversation if past.header.forked is not None else None,

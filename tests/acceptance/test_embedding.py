@@ -150,6 +150,6 @@ def test_the_service_of_the_page_carries_runs(tmp_path: Path) -> None:
         assert arrived.wait(60)
     over.set()
     store = file_store.Files(tmp_path / "runs")
-    assert [store.held(run) for run in store.ids()] == [False] * 4
+    assert [store.owned(run) for run in store.ids()] == [False] * 4
     last = store.read(still).entries[-1]
     assert last.model_dump()["data"]["status"] == "interrupted"

@@ -11,7 +11,7 @@ import pytest
 from runtime.context import items
 from runtime.testing.scripted_model import Answer, AskedFor, call, text
 from tests.chats import Chats, typed, words_of
-from tests.rows import agrees, begun, is_for_summary, said, told
+from tests.rows import agrees, begun, is_for_summary, rendered, said
 
 GETS: list[tuple[str, dict[str, Any], str]] = [
     ("get_workflow_summary", {}, "expression-failed"),
@@ -75,7 +75,7 @@ def test_clean_with_retrieval_tools(name: str, chats: Chats) -> None:
     assert done.returncode == 0, done.stderr
     agrees(chats, f"clean_with_retrieval_tools-{name}")
     bodies = [body for body in chats.bodies() if not is_for_summary(body)]
-    assert any(told(words_of(body)) for body in bodies) == ("injected" in flags)
+    assert any(rendered(words_of(body)) for body in bodies) == ("injected" in flags)
     read = words_of(bodies[1])
     if SUMMED_UP not in str(read):
         # What stands before the word are the steps of the run itself.

@@ -13,7 +13,7 @@ import pytest
 from runtime.context import items
 from runtime.testing.scripted_model import Answer, AskedFor, call, text
 from tests.chats import Chats, text_of, typed
-from tests.rows import LONG, PLAN, agrees, begun, last, parts_of, said, summaries, talked, told
+from tests.rows import LONG, PLAN, agrees, begun, last, parts_of, rendered, said, summaries, talked
 
 SECRET = "correct-horse-battery"
 
@@ -82,8 +82,8 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
     assert "Leave out what is no number" in state["plan"]
     # Fresh: what the first word changed stands in the next request, and what stood there before stands nowhere.
     first, second = talked(chats)[:2]
-    assert "Leave out" not in told(first)
-    assert "Leave out" in told(second)
+    assert "Leave out" not in rendered(first)
+    assert "Leave out" in rendered(second)
     assert SECRET not in str([text_of(each) for each in chats.bodies()])
     for file in (project.folder / ".runops").rglob("*"):
         assert not file.is_file() or b"## outline" not in file.read_bytes()

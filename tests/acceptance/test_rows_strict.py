@@ -14,7 +14,7 @@ from runtime.messages import estimates
 from runtime.testing import scripted_model
 from runtime.testing.scripted_model import Answer, AskedFor, text
 from tests.chats import Chats, text_of, typed, words_of
-from tests.rows import SUM_UP, agrees, is_for_summary, last, parts_of, said, summaries, talked, told
+from tests.rows import SUM_UP, agrees, is_for_summary, last, parts_of, rendered, said, summaries, talked
 
 KNOWLEDGE = """\
 # Notes
@@ -95,8 +95,8 @@ def test_strict_budget(name: str, chats: Chats) -> None:
     found = list(parts_of(last(chats)))
     three = ["shop.md: Returns", "shop.md: Prices", "shop.md: Notes"]
     assert found == (three[:1] if name == "top_k_1" else three)
-    assert estimates.of_text(told(last(chats))) <= limit * 40 // 100
-    assert ("(cut)" in told(last(chats))) == (name != "top_k_1" and too_large)
+    assert estimates.of_text(rendered(last(chats))) <= limit * 40 // 100
+    assert ("(cut)" in rendered(last(chats))) == (name != "top_k_1" and too_large)
     if too_large:
         demand_narrow(chats, limit, prunes=name == "prune", least=9 if name == "min_recent_9" else 4)
     else:

@@ -55,7 +55,7 @@ async def execute(
 ) -> str:
     """What the tool tells."""
     given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
-    return (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).told
+    return (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).text
 
 
 async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_process.Shop, build: BuildContext) -> None:
@@ -70,7 +70,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     assert 'heading "Orders"' in told
     # All of the page was told, and is not told once more.
     seen = {"tab": "bench", "instruction": None, "ref": None, "reason": "to see"}
-    assert "nothing changed" in (await build_contexts.call(build, "inspect_tab", scouting.toolsets(build), **seen)).told
+    assert "nothing changed" in (await build_contexts.call(build, "inspect_tab", scouting.toolsets(build), **seen)).text
     # What was told of the page may be pointed at.
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
     async with observer_of(build).pointed("bench", None, ref) as (_pointed, element):
@@ -124,7 +124,7 @@ nodes:
         build = build_contexts.opened(tmp_path, served.origin, text)
         try:
             looked = {"tab": None, "url": f"{served.origin}/", "reason": "to see"}
-            told = (await build_contexts.call(build, "debug_navigate", scouting.toolsets(build), **looked)).told
+            told = (await build_contexts.call(build, "debug_navigate", scouting.toolsets(build), **looked)).text
             assert 'link "Staff"' in told
             for node, heading in (("home", "Welcome"), ("bills", "Due")):
                 told = await execute(build, node, begin="live" if node == "bills" else None)

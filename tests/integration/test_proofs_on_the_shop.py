@@ -98,6 +98,6 @@ async def test_a_draft_that_passes_once_only_is_refused(tmp_path: Path, site: Sh
         f"{site.url}/orders/1003",
         "not executed: after",
     ):
-        assert words in outcome.told
-    assert site.password not in outcome.told
+        assert words in outcome.text
+    assert site.password not in outcome.text
     assert len(site.ledger("payment", "1003")) == 1

@@ -100,10 +100,10 @@ async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple
     outcome = await build_contexts.call(
         shop, tools.NAME, toolsets, tab=None, ref=ref, anchor=anchor, reason="It is clicked."
     )
-    assert outcome.value == (None if outcome.error else outcome.told)
+    assert outcome.value == (None if outcome.error else outcome.text)
     # What stands there can be put into a file as it is.
-    inside = outcome.told.partition("[page]\n")[2].partition("\n[end of page]")[0]
-    return outcome.told, {} if outcome.error else yaml.safe_load(inside)["target"]
+    inside = outcome.text.partition("[page]\n")[2].partition("\n[end of page]")[0]
+    return outcome.text, {} if outcome.error else yaml.safe_load(inside)["target"]
 
 
 async def look(observer: observer.PageObserver) -> Observation:

@@ -117,7 +117,7 @@ async def test_twenty_runs_do_not_know_of_each_other(tmp_path: Path, together: t
     assert len(told) > len(("open", "fill", "send"))
     assert shop.taken == {n: f"p={password(n)}" for n in range(MANY) if n not in INTERRUPTED}
     store = file_store.Files(tmp_path / "home")
-    assert [store.held(run.id) for run in runs] == [False] * MANY
+    assert [store.owned(run.id) for run in runs] == [False] * MANY
     written = [each.read_bytes() for each in (tmp_path / "home").rglob("*") if each.is_file()]
     assert not any(password(number).encode() in each for each in written for number in range(MANY))
     (process,) = browser.processes

@@ -69,7 +69,7 @@ async def call(shop: BuildContext, tool: str, /, **arguments: Json) -> turn.Outc
 
 async def fresh(shop: BuildContext) -> str:
     """The page, loaded anew; what is told of it."""
-    return (await call(shop, "debug_navigate", url="/stock")).told
+    return (await call(shop, "debug_navigate", url="/stock")).text
 
 
 def ref(told: str, line: str) -> str:
@@ -96,14 +96,14 @@ async def test_actions_are_runs_and_what_they_changed_is_told(shop: BuildContext
     for action, line, value in (("fill", 'textbox "Search"', "tea"), ("select", 'combobox "Size"', "M")):
         outcome = await act(shop, action, ref(seen, line), value)
         assert outcome.error is None
-        assert "button" not in outcome.told
+        assert "button" not in outcome.text
     assert last_run(shop).header.parent == shop.writer.conversation.id
     sold = await act(shop, "click", ref(seen, 'button "Sell"'))
-    assert "Sold: tea" in sold.told
+    assert "Sold: tea" in sold.text
     assert [each.call.effect for each in last_run(shop).all_attempts()] == ["effect"]
     gift = await act(shop, "click", ref(seen, "checkbox"))
     assert [each.call.action for each in last_run(shop).all_attempts()] == ["check"]
-    assert "checked" in gift.told
+    assert "checked" in gift.text
     assert shop.writer.history.open_runs == {}
 
 
@@ -122,7 +122,7 @@ async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: BuildContex
         await call(shop, "debug_navigate", url="/stock?p={{ secrets.PASSWORD }}"),
     ):
         assert refused.error is not None
-    everything = [seen, typed.told, clicked.told, (await call(shop, "inspect_tab")).told]
+    everything = [seen, typed.text, clicked.text, (await call(shop, "inspect_tab")).text]
     assert [each for each in everything if SECRET in each] == []
     written = [each for each in shop.here.settings.home.rglob("*") if each.is_file() and "private" not in each.parts]
     assert [each for each in written if SECRET.encode() in each.read_bytes()] == []
@@ -159,7 +159,7 @@ async def test_an_element_that_a_script_changed_or_nobody_was_shown_is_not_touch
     for outcome, word in ((renamed, "Delete all"), (unseen, "New")):
         assert outcome.error is not None
         assert outcome.error["code"] == "ref-gone"
-        assert word in outcome.told
+        assert word in outcome.text
     assert await tab.page.evaluate("arm.textContent") == "Delete all"
 
 
@@ -167,23 +167,23 @@ async def test_a_dialog_is_told_and_answered(shop: BuildContext, served: site.Si
     """It stands in the way of everything else, in words that say how to answer it."""
     seen = await fresh(shop)
     asked = await act(shop, "click", ref(seen, 'button "Ask"'))
-    assert "Really?" in asked.told
-    assert "debug_action" in asked.told
+    assert "Really?" in asked.text
+    assert "debug_action" in asked.text
     blocked = await act(shop, "fill", ref(seen, 'textbox "Search"'), "x")
     assert blocked.error is not None
     assert blocked.error["code"] == "dialog-open"
     answered = await act(shop, "dialog", None, "accept")
-    assert "Yes" in answered.told
+    assert "Yes" in answered.text
 
 
 async def test_tabs_open_and_close_by_name(shop: BuildContext, served: site.Site) -> None:
     """A tab that a click opens gets a name; one that is asked for has its own; a closed one is not offered any more."""
     seen = await fresh(shop)
     opened = await act(shop, "click", ref(seen, 'link "Other"'))
-    assert "a tab opened, called tab2" in opened.told
-    assert "Hello" in (await call(shop, "inspect_tab", tab="tab2")).told
+    assert "a tab opened, called tab2" in opened.text
+    assert "Hello" in (await call(shop, "inspect_tab", tab="tab2")).text
     more = await call(shop, "debug_open_tab", name="third", url="/stock?page=2")
-    assert 'button "Sell"' in more.told
+    assert 'button "Sell"' in more.text
     assert [each.name for each in observer_of(shop).tabs()] == ["main", "tab2", "third"]
     assert [each.name for each in observer_of(shop).tabs() if each.current] == ["third"]
     for name in ("tab2", "third"):
@@ -199,22 +199,22 @@ async def test_a_page_is_shown_once_and_then_what_changed(shop: BuildContext, se
     await call(shop, "debug_navigate", url="/other")
     await fresh(shop)
     first = await call(shop, "inspect_tab")
-    assert "nothing changed" in first.told
-    assert 'button "Sell"' not in first.told
-    whole = (await call(shop, "inspect_tab")).told
+    assert "nothing changed" in first.text
+    assert 'button "Sell"' not in first.text
+    whole = (await call(shop, "inspect_tab")).text
     assert 'button "Sell"' in whole
-    second = (await call(shop, "debug_navigate", url="/stock?page=2")).told
+    second = (await call(shop, "debug_navigate", url="/stock?page=2")).text
     assert 'button "Sell"' in second
     # The frame of the site is told once; what is in it is found by its ref.
     assert 'link "Other things"' in whole
     assert 'link "Other things"' not in second
     frame = await call(shop, "inspect_tab", ref=ref(second, 'navigation "Main"'))
-    other = await act(shop, "click", ref(frame.told, 'link "Other things"'))
-    assert "Hello" in other.told
+    other = await act(shop, "click", ref(frame.text, 'link "Other things"'))
+    assert "Hello" in other.text
     await call(shop, "debug_navigate", url="/stock?page=2")
-    assert 'button "Sell"' in (await call(shop, "find", role="button", name="Sell")).told
+    assert 'button "Sell"' in (await call(shop, "find", role="button", name="Sell")).text
     named = await call(shop, "inspect_tab", instruction="the size")
-    assert 'combobox "Size"' in named.told
+    assert 'combobox "Size"' in named.text
 
 
 async def test_test_ids_are_shown_as_targets_have_them(shop: BuildContext, served: site.Site) -> None:
@@ -227,7 +227,7 @@ async def test_test_ids_are_shown_as_targets_have_them(shop: BuildContext, serve
         f'<script>h.attachShadow({{mode: "open"}}).innerHTML = "{inner}"</script><iframe src=/framed></iframe>',
     )
     served.page("/framed", "<!doctype html><p data-testid=note>Note</p>")
-    told = (await call(shop, "debug_navigate", url="/marked")).told
+    told = (await call(shop, "debug_navigate", url="/marked")).text
     assert 'beside "Status"' in told
     for mark in ("{test_id: status}", "{test_id: draft}", "{test_id: seats}", "{test_id: note}"):
         assert told.count(mark) == 1
@@ -245,22 +245,22 @@ async def test_the_frame_of_a_site_is_told_once(served: site.Site, tmp_path: Pat
     back = await fresh(made)
     assert frame not in back
     assert 'navigation "Main" [ref=' in back
-    opened = (await call(made, "debug_open_tab", name="second", url=f"{served.origin}/stock")).told
+    opened = (await call(made, "debug_open_tab", name="second", url=f"{served.origin}/stock")).text
     assert frame not in opened
-    assert frame not in (await call(made, "inspect_tab", instruction="the gift box")).told
-    assert frame in (await call(made, "inspect_tab", instruction="stock of what")).told
+    assert frame not in (await call(made, "inspect_tab", instruction="the gift box")).text
+    assert frame in (await call(made, "inspect_tab", instruction="stock of what")).text
     await call(made, "inspect_tab")
-    assert frame in (await call(made, "inspect_tab")).told
+    assert frame in (await call(made, "inspect_tab")).text
     await made.close()
 
 
 async def test_an_error_in_a_tab_that_opens_is_told_first(shop: BuildContext, served: site.Site) -> None:
     """The page that opened it is shown, and the status of the other one before it."""
     served.page("/opens", "<!doctype html><title>Opens</title><a href=/broken target=_blank>Broken</a>")
-    told = (await call(shop, "debug_navigate", url="/opens")).told
+    told = (await call(shop, "debug_navigate", url="/opens")).text
     clicked = await act(shop, "click", ref(told, 'link "Broken"'))
-    assert clicked.told.startswith("the document in tab")
-    first = clicked.told.split("\n")[0]
+    assert clicked.text.startswith("the document in tab")
+    first = clicked.text.split("\n")[0]
     assert first.endswith(" was answered with HTTP status 500")
     await call(shop, "debug_close_tab", name=first.split()[3])
 
@@ -268,8 +268,8 @@ async def test_an_error_in_a_tab_that_opens_is_told_first(shop: BuildContext, se
 async def test_an_error_page_is_no_empty_page(shop: BuildContext, served: site.Site) -> None:
     """The status of its document is told; an origin that is not allowed is not loaded at all."""
     broken = await call(shop, "debug_navigate", url="/broken")
-    assert broken.told.count("500") == 1, broken.told
-    assert "HTTP status 500" in broken.told
+    assert broken.text.count("500") == 1, broken.text
+    assert "HTTP status 500" in broken.text
     with site.serve() as other:
         elsewhere = await call(shop, "debug_navigate", url=f"{other.origin}/")
         assert elsewhere.error is not None
@@ -299,19 +299,19 @@ async def test_held_actions_are_ready_and_not_done(served: site.Site, tmp_path: 
         seen = await fresh(held)
         outcome = await act(held, "click", ref(seen, 'button "Pay"'))
         assert outcome.error is None
-        assert "held" in outcome.told
+        assert "held" in outcome.text
         assert sum(each.path == "/counted" for each in served.requests) == before
         link = await act(held, "click", ref(seen, 'link "Next"'))
-        assert f"leads to {served.origin}/stock?page=2" in link.told
+        assert f"leads to {served.origin}/stock?page=2" in link.text
         seen = await fresh(asking)
-        assert "done" in (await act(asking, "click", ref(seen, 'button "Pay"'))).told
+        assert "done" in (await act(asking, "click", ref(seen, 'button "Pay"'))).text
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
         seen = await fresh(asking)
-        assert "held" in (await act(asking, "click", ref(seen, 'button "Pay"'))).told
+        assert "held" in (await act(asking, "click", ref(seen, 'button "Pay"'))).text
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
         refused = await act(asking, "click", ref(seen, 'link "Next"'))
-        assert "the person does not want it" in refused.told
-        assert "debug_navigate" not in refused.told
+        assert "the person does not want it" in refused.text
+        assert "debug_navigate" not in refused.text
         assert len(who.asked) == 3
     finally:
         await held.close()
@@ -452,7 +452,7 @@ async def test_what_a_crash_left_is_told(shop: BuildContext) -> None:
     """An action whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
     await act(shop, "hover", ref(await fresh(shop), 'button "Sell"'))
     done = [each.call for each in shop.writer.history.actions.values() if each.call.action == "debug_action"][-1]
-    assert "done, before" in tools.interrupted(shop, done).told
+    assert "done, before" in tools.interrupted(shop, done).text
     unknown = tools.interrupted(shop, done.model_copy(update={"call": "nobody"}))
     assert unknown.error is not None
     assert unknown.error["code"] == "scout-interrupted"

@@ -95,7 +95,7 @@ class Trial(lives.Trial[Case, drafted.Voice]):
             for each in fold.thread(log_entries.SESSION_THREAD).said
             if isinstance(each, threads.Exchange)
             for name, done in each.done.items()
-            if done.result is None or done.told is None
+            if done.result is None or done.output is None
         ]
         self.lost = sum(row.status == "open" for row in fold.ledger.rows)
         self.interrupted = sum(drafted.is_interrupted(each) for each in self.voice.items)

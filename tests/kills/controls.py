@@ -88,7 +88,7 @@ def _again() -> None:
     """Nor is a tool known for one that was begun: it is done a second time."""
     from runtime.models.turns import turn
 
-    turn.Turns._told_of = lambda *_given: None  # type: ignore[method-assign]
+    turn.Turns._rendered = lambda *_given: None  # type: ignore[method-assign]
 
 
 Control = Literal["no-sync", "result-first", "deaf", "unjudged", "forgotten", "unheard", "again"]

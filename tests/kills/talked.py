@@ -30,7 +30,7 @@ CONTROLS: dict[controls.Control, CrashPoint] = {
 
 OF_A_MODEL = frozenset({
     CrashPoint.USER, CrashPoint.REQUESTED, CrashPoint.REQUEST_SYNCED, CrashPoint.SUBMITTED, CrashPoint.SUBMISSION_SYNCED, CrashPoint.ANSWER_CAME,
-    CrashPoint.ASSISTANT, CrashPoint.EXCHANGE_SYNCED, CrashPoint.TOLD, CrashPoint.MODEL_ERROR, CrashPoint.SUMMARY,
+    CrashPoint.ASSISTANT, CrashPoint.EXCHANGE_SYNCED, CrashPoint.TOOL_RESULT, CrashPoint.MODEL_ERROR, CrashPoint.SUMMARY,
 })  # fmt: skip
 """Those at which it matters how a model is asked."""
 

@@ -179,7 +179,7 @@ async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path
         told = set[str]()
         for tool in ("get_workflow_variables", "get_workflow_variable"):
             asked = ToolCall("a", tool, json.dumps({"key": name}))
-            told.add((await tools_of.take(asked, {"key": name}, turn.Place(1, f"1_{tool}", "session", "a"))).told)
+            told.add((await tools_of.take(asked, {"key": name}, turn.Place(1, f"1_{tool}", "session", "a"))).text)
         [one] = told
         return one
 
@@ -383,7 +383,7 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
 
     async def run_draft() -> str:
         given: dict[str, Json] = {"inputs": None, "reason": "to see"}
-        return (await build_contexts.call(rig.build, "run_draft", tools.toolsets(rig.build), **given)).told
+        return (await build_contexts.call(rig.build, "run_draft", tools.toolsets(rig.build), **given)).text
 
     assert "passed" in await run_draft()
     assert rig.bench.values()["long"] == 21
@@ -654,7 +654,7 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     outcome = toolset.find_out(open_call.call)
     assert outcome is not None
     assert outcome.error is None
-    lines = outcome.told.splitlines()
+    lines = outcome.text.splitlines()
     assert lines[0].startswith("interrupted")
     assert {"sign_in/open: done", "sign_in/user: done"} <= set(lines)
     assert any(line.startswith("sign_in/submit: open: it may have happened") for line in lines)
@@ -676,7 +676,7 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
     [toolset] = bench_tools.toolsets(rig.build)
     outcome = toolset.find_out(call)
     assert outcome is not None
-    assert "nothing was done" in outcome.told
+    assert "nothing was done" in outcome.text
 
 
 async def test_the_whole_is_bounded(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
             except LogError as error:
                 said.append(error.code)
         store = file_store.Files(chosen.home)
-        assert not any(store.held(each) for each in store.ids()), disk.failed
+        assert not any(store.owned(each) for each in store.ids()), disk.failed
         ended = await keys.begin_or_resume(prepared, "nightly", host.of_command(chosen))
         assert (ended.status, ended.output, len(store.ids())) == ("passed", 49, 1), disk.failed
         if disk.failed is None:

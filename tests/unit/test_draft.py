@@ -89,13 +89,13 @@ def test_a_selection_that_means_nothing_is_refused_with_what_was_meant(which: st
 def test_nodes_are_told_in_the_words_of_the_file_and_once() -> None:
     """A node within another one that is told stands in that one only; a text at any depth is told at the left margin."""
     found = drafts.Draft.of(SHOP).layout
-    assert found.told(found.selected("2-3")).splitlines() == [
+    assert found.render(found.selected("2-3")).splitlines() == [
         "# 2  line 11",
         '- {id: open_login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}',
         "# 3  line 12",
         '- {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}',
     ]
-    whole = found.told(found.selected("5-7"))
+    whole = found.render(found.selected("5-7"))
     assert whole.count("id: pay") == 1
     assert whole.splitlines()[1:4] == ["- id: each_order", "  type: iterate", '  over: "{{ orders }}"']
 

@@ -43,7 +43,7 @@ def shop_of(folder: Path, text: str | None = None) -> BuildContext:
 async def told(build: BuildContext, name: str, **arguments: object) -> str:
     """What a tool of editing answers."""
     given = {"reason": f"because {len(build.state.history.versions('draft'))}", **arguments}
-    return (await build_contexts.call(build, name, tools.toolsets(build), **given)).told
+    return (await build_contexts.call(build, name, tools.toolsets(build), **given)).text
 
 
 async def create(build: BuildContext, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
@@ -236,13 +236,13 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
         "browser",
     ]
     for name in names:
-        assert 100 < len(reference.told(name)) <= reference.LONGEST, name
+        assert 100 < len(reference.render(name)) <= reference.LONGEST, name
     for each in reference.CARD.values():
         assert not wrong_with(each), each
     assert set(reference.CARD) == set(registry.node_types())
     assert tokens.count(reference.card()) <= 585
     with pytest.raises(ModelError, match="no node type") as caught:
-        reference.told("browser_actoin")
+        reference.render("browser_actoin")
     assert caught.value.fix == "did you mean `browser_action`?"
 
 
@@ -260,10 +260,10 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
 )
 def test_one_answer_says_what_a_node_needs(name: str, words: list[str]) -> None:
     """What else would be asked for next stands in it, and it keeps its bound; reads carry nothing about actions."""
-    text = reference.told(name)
+    text = reference.render(name)
     assert [each for each in words if each not in text] == []
     assert len(text) <= reference.LONGEST
-    assert "confirm: {nodes:" not in reference.told("browser_query.text")
+    assert "confirm: {nodes:" not in reference.render("browser_query.text")
 
 
 def wrong_with(example: str) -> list[str]:
@@ -410,7 +410,7 @@ def test_the_glob_that_was_meant_holds(pattern: str, meant: str | None, url: str
 
 def test_what_a_class_means_is_said_once() -> None:
     """The card says of `effect` what the documents say of it, and a click of which they say that it opens a tab changes nothing on the site."""
-    card = reference.told("browser_action").replace("`", "")
+    card = reference.render("browser_action").replace("`", "")
     (row,) = [each for each in DOCUMENTS["docs/nodes/README.md"].split("\n") if each.startswith("| `effect` |")]
     assert row.split(" | ")[2].rstrip(" |").replace("`", "").removeprefix("W") in card
     opening = [

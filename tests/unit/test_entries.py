@@ -483,12 +483,12 @@ def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> No
     assert [*answer.done] == ["a", "b", "c", "d"]
     assert found.call is not None
     assert found.result is not None
-    assert found.told is not None
-    assert (found.call.call, found.result.status, found.told.text) == ("c22", "ok", 'button "Pay" [ref=e5]')
+    assert found.output is not None
+    assert (found.call.call, found.result.status, found.output.text) == ("c22", "ok", 'button "Pay" [ref=e5]')
     assert clicked.call is not None
     assert clicked.result is not None
-    assert clicked.told is not None
-    assert (clicked.call.call, clicked.result.status, clicked.told.blob is None) == ("c25", "interrupted", False)
+    assert clicked.output is not None
+    assert (clicked.call.call, clicked.result.status, clicked.output.blob is None) == ("c25", "interrupted", False)
     assert others == [threads.Done(), threads.Done()]
 
 

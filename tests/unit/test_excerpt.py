@@ -131,8 +131,8 @@ async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
     own.engine.state.holds = lambda node, _path: node.effect_class == "effect"
     ended = await own.drive(part.run(own.engine))
     assert (ended.status, ended.question["reason"] if ended.question else None) == ("paused", "held")
-    assert part.held is not None
-    assert part.held["args"]["target"] == {"text": "Pay A of 1"}
+    assert part.withheld is not None
+    assert part.withheld["args"]["target"] == {"text": "Pay A of 1"}
     assert one.site.actions == []
     assert one.calls("total") == []
 

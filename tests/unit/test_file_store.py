@@ -56,7 +56,7 @@ def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
         store.create(run)
     assert caught.value.code == "run-exists"
     assert store.conversation_file(run).read_bytes() == before
-    assert not store.held(run)
+    assert not store.owned(run)
 
 
 def test_a_run_that_somebody_is_making_is_held(tmp_path: Path) -> None:

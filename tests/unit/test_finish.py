@@ -78,8 +78,8 @@ async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, brow
     outcome = await finish(build, **said)
     assert outcome.error is not None
     assert (outcome.error["code"], browsers.opened, build.goal.save.exists()) == ("not-finished", 0, False)
-    assert words in outcome.told
-    lacks = outcome.told.partition("it could say better:")[0]
+    assert words in outcome.text
+    lacks = outcome.text.partition("it could say better:")[0]
     assert lacks.count("\n  ") == lacks.count("\n- ")
 
 
@@ -87,7 +87,7 @@ async def test_everything_that_is_lacking_is_told_at_once(tmp_path: Path, browse
     """Several things that are lacking are told in one answer, and an output that was not wanted need only be spoken of."""
     build = opened(tmp_path, TEXT.partition("output:")[0], inputs={"colour": "red"})
     outcome = await finish(build, summary="")
-    lacking, _heading, better = outcome.told.partition("it could say better:")
+    lacking, _heading, better = outcome.text.partition("it could say better:")
     assert lacking.count("\n- ") == 3
     assert "pay: nothing says that the action succeeded" in better
     build = opened(tmp_path / "b", TEXT.partition("output:")[0])
@@ -114,8 +114,8 @@ async def test_a_run_that_fails_ends_the_proof(tmp_path: Path, browsers: Browser
         "not-actionable",
         "not executed: told",
     ):
-        assert words in outcome.told
-    assert "(page) already" in outcome.told
+        assert words in outcome.text
+    assert "(page) already" in outcome.text
     assert "already" not in outcome.error["message"]
 
 
@@ -132,8 +132,8 @@ async def test_of_an_error_nothing_is_said_twice(tmp_path: Path, browsers: Brows
     clicks(browsers, elsewhere)
     build = opened(tmp_path)
     outcome = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
-    assert outcome.told.partition("the page, as")[0].count(here) == 1
-    assert "waited: 2.0" in outcome.told
+    assert outcome.text.partition("the page, as")[0].count(here) == 1
+    assert "waited: 2.0" in outcome.text
 
 
 async def test_what_is_held_is_said(tmp_path: Path, browsers: Browsers) -> None:
@@ -146,7 +146,7 @@ async def test_what_is_held_is_said(tmp_path: Path, browsers: Browsers) -> None:
     for text in left(build):
         assert "up to" in text
         assert "held: ready, not done in 2 of 2 runs" in text
-    assert "`not executed`" not in outcome.told
+    assert "`not executed`" not in outcome.text
 
 
 async def test_a_sign_in_that_is_held_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
@@ -157,11 +157,11 @@ async def test_a_sign_in_that_is_held_is_no_proof(tmp_path: Path, browsers: Brow
     )
     build = opened(tmp_path, text, policy="hold", known={"WORD": "tops3cret-word"})
     tried = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
-    assert (tried.error, "effect: idempotent" in tried.told) == (None, True)
+    assert (tried.error, "effect: idempotent" in tried.text) == (None, True)
     refused = await finish(build)
     assert refused.error is not None
-    assert "`pay`" in refused.told
-    assert "effect: idempotent" in refused.told
+    assert "`pay`" in refused.text
+    assert "effect: idempotent" in refused.text
     accepted = await finish(build, unproved="pay does more than sign in")
     value: Any = accepted.value
     assert (accepted.error, value["not_executed"]) == (None, ["told"])
@@ -186,7 +186,7 @@ async def test_an_action_that_no_run_did_must_be_spoken_of(tmp_path: Path, brows
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
     refused = await build_contexts.call(build, "finish", toolsets, **arguments)
     assert refused.error is not None
-    assert "`pay`, `status`" in refused.told
+    assert "`pay`, `status`" in refused.text
     refused = await build_contexts.call(
         build, "finish", toolsets, **{**arguments, "unproved": "payments are made elsewhere"}
     )
@@ -205,8 +205,8 @@ async def test_what_no_run_could_prove_is_lacking(tmp_path: Path, browsers: Brow
     text = TEXT.replace("/{{ inputs.number }}", "").replace("{{ told }}", "paid")
     build = opened(tmp_path, text, inputs={"number": "7"})
     refused = await finish(build)
-    assert "nothing reads the input `number`" in refused.told
-    assert "`status` of the output is the same whatever a run finds" in refused.told
+    assert "nothing reads the input `number`" in refused.text
+    assert "`status` of the output is the same whatever a run finds" in refused.text
     assert browsers.opened == 0
     assert (await finish(build, unproved="number is not needed, and status is always the same")).error is None
 
@@ -216,7 +216,7 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"").partition("output:")[0]
     build = opened(tmp_path, text, inputs={"number": "8"})
     run = {"inputs": None, "reason": "try"}
-    tried = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
+    tried = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).text
     assert (
         "`finish` runs this draft 2 times again with the goal's inputs. Missing for it: the draft has no `output`."
         in tried
@@ -225,13 +225,13 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
         "What this one did counts there, too. Unless a run does or yields it, name in `unproved`, with why: `pay`"
         in tried
     )
-    refused = (await finish(build)).told
+    refused = (await finish(build)).text
     assert "the draft has no `output`" in refused
     assert "never did, or always left empty: `pay`" in refused
     other = await build_contexts.call(build, "run_draft", tools.toolsets(build), **{**run, "inputs": '{"number": "7"}'})
-    assert "This run, with other inputs, does not count there." in other.told
+    assert "This run, with other inputs, does not count there." in other.text
     build.state.write_draft(draft.Draft.of(TEXT), reason="pays each")
-    whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
+    whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).text
     assert whole.endswith("with the goal's inputs. What this one did counts there, too.")
 
 

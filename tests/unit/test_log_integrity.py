@@ -186,7 +186,7 @@ async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch
             with pytest.raises(LogError, match=f"{order.log}:{number}:"):
                 look(order.id)
         assert order.log.read_bytes() == hurt
-        assert not order.store.held(order.id)
+        assert not order.store.owned(order.id)
     assert integrity.parse(beside.log, beside.log.read_bytes())[1] == 0
 
 

@@ -111,7 +111,7 @@ async def test_a_draft_that_is_not_done_takes_the_place_of_nothing(
     value: Any = partial.value
     assert (Path(value["file"]).name, build.goal.save.read_bytes()) == ("built.partial.yaml", before)
     assert value["stays"] == str(build.goal.save)
-    assert f"{build.goal.save} is as it was" in partial.told
+    assert f"{build.goal.save} is as it was" in partial.text
     assert "NOT FINISHED" in Path(value["file"]).read_text()
 
 
@@ -122,7 +122,7 @@ async def test_nothing_that_is_left_holds_a_secret(tmp_path: Path, browsers: Bro
     build = opened(tmp_path, text, known={"WORD": "tops3cret-word"})
     outcome = await finish(build, summary="The word is tops3cret-word.")
     assert outcome.error is None
-    for each in (*left(build), outcome.told, json.dumps(outcome.value)):
+    for each in (*left(build), outcome.text, json.dumps(outcome.value)):
         assert "tops3cret" not in each
 
 

@@ -45,7 +45,7 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
 async def create(build: BuildContext, use: str) -> str:
     """What the tool answers to a draft that uses this file."""
     given = {"yaml": USING.format(use), "after": None, "dry_run": None, "reason": "use what is there"}
-    return (await build_contexts.call(build, "create_nodes", tools.toolsets(build), **given)).told
+    return (await build_contexts.call(build, "create_nodes", tools.toolsets(build), **given)).text
 
 
 async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> None:
@@ -55,8 +55,8 @@ async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> No
     with_output = "output: '{{ part }}'"
     await build_contexts.call(build, "update_node", id="workflow", yaml=with_output, reason="yield it")
     ran = await build_contexts.call(build, "run_draft", inputs=None, reason="try")
-    assert ran.error is None, ran.told
-    assert "\n8\n" in ran.told
+    assert ran.error is None, ran.text
+    assert "\n8\n" in ran.text
     assert "use-not-found" in await create(opened_beside(tmp_path / "b"), "flows/parts/twice.yaml")
 
 

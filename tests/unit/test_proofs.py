@@ -75,7 +75,9 @@ def test_full_is_said_only_of_what_was_done(runs: list[proofs.Ran]) -> None:
 def test_a_run_that_did_not_pass_proves_nothing_whole(runs: list[proofs.Ran], data: st.DataObject) -> None:
     """Where one run was held or failed, the proof is never full, whatever the others did."""
     held = data.draw(st.booleans())
-    broken = proofs.Ran("r", "paused" if held else "failed", dict.fromkeys(KEYS, "done"), held="two" if held else None)
+    broken = proofs.Ran(
+        "r", "paused" if held else "failed", dict.fromkeys(KEYS, "done"), withheld="two" if held else None
+    )
     runs = data.draw(st.permutations([*runs, broken]))
     headline = proofs.headline(proofs.of_runs(loaded(), runs), runs)
     assert headline.startswith("up to two" if held else "not")
@@ -122,7 +124,7 @@ async def test_a_held_action_was_not_done(tmp_path: Path) -> None:
     options = start.Options(browsers=one, holds=lambda leaf, _path: leaf.id == "two")
     ended = await start.begin(fit, host.of_command(chosen), options=options)
     past, _reading = run_index.load_history(file_store.Files(chosen.home), ended.run)
-    assert (ended.status, proofs.held_at(past)) == ("paused", "two")
+    assert (ended.status, proofs.withheld_at(past)) == ("paused", "two")
     assert proofs.outcomes_of(one.loaded, past) == {
         "one": "done",
         "two": "held",

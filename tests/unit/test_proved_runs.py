@@ -139,7 +139,7 @@ async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path,
     await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     refused = await finish(build)
     assert refused.error is not None
-    assert "`status`" in refused.told
+    assert "`status`" in refused.text
 
 
 async def test_a_file_that_changes_during_the_proof_makes_it_none(tmp_path: Path, browsers: Browsers) -> None:
@@ -153,7 +153,7 @@ async def test_a_file_that_changes_during_the_proof_makes_it_none(tmp_path: Path
     clicks(browsers, click)
     refused = await finish(build)
     assert (refused.error or {}).get("code") == "not-proved"
-    assert "was changed while it was proved" in refused.told
+    assert "was changed while it was proved" in refused.text
     assert not build.goal.save.exists()
     assert (await finish(build)).error is None
     assert browsers.opened == 4
@@ -181,14 +181,14 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     )
     assert len(browsers.site.actions) == 1
     whole = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="all")
-    assert "next: done on the bench and in no whole run: `pay`." in whole.told
+    assert "next: done on the bench and in no whole run: `pay`." in whole.text
     other = await build_contexts.call(
         build, "run_draft", tools.toolsets(build), inputs='{"number": "7"}', reason="another"
     )
-    assert "next:" not in other.told
+    assert "next:" not in other.text
     refused = await finish(build)
     assert refused.error is not None
-    assert "Done on the bench and in no whole run: `pay`." in refused.told
+    assert "Done on the bench and in no whole run: `pay`." in refused.text
     outcome = await finish(build, unproved="pay was tried alone")
     value: Any = outcome.value
     assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
@@ -214,7 +214,7 @@ async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, brow
     assert value["proved"] == (
         "all but ask (tried without success), look (executed in no run), later (executed in no run), rest (always empty)"
     )
-    assert "done in 2 of 2 runs" in outcome.told
+    assert "done in 2 of 2 runs" in outcome.text
 
 
 async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
@@ -222,11 +222,11 @@ async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browser
     browsers.site.status = 500
     build = opened(tmp_path)
     ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
-    assert "error pages of the site: open (the site answered 500), told (read on an error page, 500)" in ran.told
+    assert "error pages of the site: open (the site answered 500), told (read on an error page, 500)" in ran.text
     refused = await finish(build)
     assert refused.error is not None
-    assert "did on an error page of the site: `told`" in refused.told
-    assert "On error pages: told: read on an error page, 500." in refused.told
+    assert "did on an error page of the site: `told`" in refused.text
+    assert "On error pages: told: read on an error page, 500." in refused.text
     value: Any = (await finish(build, unproved="told: the site is down")).value
     assert value["proved"] == "all but told (read on an error page, 500)"
     browsers.site.status = None
@@ -240,11 +240,11 @@ async def test_a_check_that_held_before_the_action_tells_nothing(tmp_path: Path,
     browsers.site.texts['=test_id="status"'] = "paid"
     build = opened(tmp_path, text)
     ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
-    assert "hint: verify-held-before: pay. All rules of `verify` held just before the action" in ran.told
+    assert "hint: verify-held-before: pay. All rules of `verify` held just before the action" in ran.text
     outcome = await finish(opened(tmp_path / "a", text))
-    assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` does not prove it" in outcome.told
+    assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` does not prove it" in outcome.text
     told = await finish(opened(tmp_path / "b", TEXT))
-    assert "pay: done in 2 of 2 runs\n" in f"{told.told}\n"
+    assert "pay: done in 2 of 2 runs\n" in f"{told.text}\n"
 
 
 async def test_an_interrupted_proof_says_what_ran(tmp_path: Path, browsers: Browsers) -> None:

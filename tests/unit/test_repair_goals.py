@@ -73,7 +73,7 @@ def test_what_a_page_said_stands_only_within_the_fence(first: str, words: str) -
 
 def ran(status: str, held: str | None, *reached: str) -> proofs.Ran:
     """A proof run that came so far."""
-    return proofs.Ran("P", status, dict.fromkeys(reached, "done"), held=held)
+    return proofs.Ran("P", status, dict.fromkeys(reached, "done"), withheld=held)
 
 
 def test_runs_that_did_not_come_to_the_step_prove_no_fix() -> None:

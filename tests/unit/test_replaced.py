@@ -105,7 +105,7 @@ class Contested(Rig):
         assert str(ended.error["message"]).startswith(f"run {self.id} is held by process {holder.pid} on ")
         assert self.told[-1] == ended
         assert self.reader.read(self.id).entries == self.before
-        assert self.reader.read(self.id).held
+        assert self.reader.read(self.id).owned
         assert self.site.actions == list(actions)
         assert not isinstance(self.browser, LeftBrowser) or self.browser.left is True
         assert self.later is not None
@@ -255,7 +255,7 @@ async def test_who_is_cancelled_by_others_too_is_cancelled(tmp_path: Path) -> No
         raise LogError("log-write-failed", "the store cannot be reached")
 
     async def work() -> None:
-        async with leases.held(owned):
+        async with leases.renewed(owned):
             await asyncio.sleep(3600)
 
     owned.renew = lose
@@ -281,7 +281,7 @@ async def test_an_interrupted_run_stays_interrupted(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert rig.history.status == "interrupted"
-    assert not rig.reader.read(rig.id).held
+    assert not rig.reader.read(rig.id).owned
 
 
 @pytest.mark.parametrize("missing", [frozenset[str](), frozenset({"css=pay"})], ids=["passes", "fails"])

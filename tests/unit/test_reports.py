@@ -235,7 +235,7 @@ def test_every_step_says_which_one_is_around_it(home: Path, printed: Callable[..
     for number, entry in enumerate(entries, 1):
         past.add(log_entries.numbered(entry, number))
     store = file_store.Files(home)
-    report = of_run.run_report(past, run_index.log_store.Reading("R", entries, 0, held=False), store)
+    report = of_run.run_report(past, run_index.log_store.Reading("R", entries, 0, owned=False), store)
     assert [(each.parent, each.label) for each in report.steps] == [
         (None, "each"),
         ("each", "[#a/b]"),

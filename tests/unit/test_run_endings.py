@@ -68,7 +68,7 @@ async def test_a_second_cancellation_frees_the_lock(tmp_path: Path) -> None:
     running.cancel()
     await asyncio.wait({running}, timeout=60)
     assert running.cancelled()
-    assert not rig.store.read(rig.id).held
+    assert not rig.store.read(rig.id).owned
 
 
 async def test_a_browser_that_cannot_be_closed_frees_the_lock(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ async def test_a_browser_that_cannot_be_closed_frees_the_lock(tmp_path: Path) ->
     rig.broken = True
     with pytest.raises(ValueError, match="driver"):
         await rig.start()
-    assert not rig.store.read(rig.id).held
+    assert not rig.store.read(rig.id).owned
 
 
 async def test_the_claim_is_kept_until_the_end_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

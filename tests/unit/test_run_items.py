@@ -121,7 +121,7 @@ def test_a_run_that_ends_anywhere_is_a_thread_that_a_model_may_read(rigs: list[R
         assert all([subject.title, subject.summary(), subject.outline(), subject.browser_state(), subject.directive()])
         assert subject.variables()
         assert file.read_bytes() == cut
-        assert not rig.reader.read(other).held
+        assert not rig.reader.read(other).owned
     finally:
         file.unlink()
 

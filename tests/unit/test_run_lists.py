@@ -44,7 +44,7 @@ def from_all_of_it(store: file_store.Files, conversation: str) -> run_index.RunS
     if past.header is None:
         return None
     steps = sum(1 for path in past.order if past.done(path) is not None)
-    head, state = past.header, run_index.state_of(past, held=reading.held)
+    head, state = past.header, run_index.state_of(past, owned=reading.owned)
     return run_index.RunSummary(
         conversation, head.workflow, state, past.started, past.last_at, steps, key=head.key, parent=head.parent
     )

@@ -145,7 +145,7 @@ async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_sa
         gone = await asyncio.gather(*waiters, return_exceptions=True)
         assert [type(each) for each in gone] == [asyncio.CancelledError] * 2
         store = file_store.Files(tmp_path / "home")
-        assert [store.held(each.id) for each in (left, taken)] == [True, False]
+        assert [store.owned(each.id) for each in (left, taken)] == [True, False]
         last = store.read(taken.id).entries[-1]
         assert isinstance(last, log_entries.Note)
         assert (last.name, last.data["status"]) == ("ended", "interrupted")
@@ -177,7 +177,7 @@ async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gat
             await at_gate(run)
     store = file_store.Files(tmp_path / "home")
     assert [(await run.wait()).status for run in runs] == ["interrupted"] * 2
-    assert [store.held(run.id) for run in runs] == [False] * 2
+    assert [store.owned(run.id) for run in runs] == [False] * 2
 
 
 async def test_who_stops_waiting_stops_no_run(tmp_path: Path, gates: Gates) -> None:

@@ -92,7 +92,7 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
             outcome = await build_contexts.call(build, name, tools.toolsets(build), reason="x", **field, **more)
             assert outcome.error is not None
             assert outcome.error["code"] == "page-unknown"
-            assert "http://shop.test/" in outcome.told
+            assert "http://shop.test/" in outcome.text
     finally:
         await build.close()
 

@@ -161,7 +161,7 @@ def test_a_variable_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_pa
 def test_values_are_shown_by_the_rules_of_display() -> None:
     """Up to 100 characters whole, longer ones cut; of a list the first item and how many; what is hidden stays hidden."""
     values = {"a": "x" * 98, "b": "x" * 200, "c": [], "d": [{"n": 1}, {"n": 2}], "secrets.e": masking.MASK}
-    told = list(variables.told(values))
+    told = list(variables.render(values))
     assert told[0] == f'a = "{"x" * 98}"'
     assert told[1].endswith("x…")
     assert len(told[1]) == len("b = ") + 100

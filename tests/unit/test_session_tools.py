@@ -67,7 +67,7 @@ class Heard(events.Listener):
         self.told.append(f"called {path} {name}")
 
     @override
-    def done(self, path: str, told: str, *, failed: bool) -> None:
+    def done(self, path: str, text: str, *, failed: bool) -> None:
         self.told.append(f"{'failed' if failed else 'done'} {path}")
 
     @override
@@ -103,21 +103,21 @@ class Bench:
         result = self.state.history.actions[call.call].result
         assert result is not None
         # What a model is told after a crash is what it would have been told without one.
-        assert self.box.told(asked, result) == outcome.told
-        self.writer.said(entries.ToolResult(thread=thread, asked=asked.id), outcome.told, path)
+        assert self.box.render_done(asked, result) == outcome.text
+        self.writer.said(entries.ToolResult(thread=thread, asked=asked.id), outcome.text, path)
         return outcome
 
     async def told(self, name: str, /, **arguments: Json) -> str:
         """The same, where it goes right."""
         outcome = await self.call(name, **arguments)
-        assert outcome.error is None, outcome.told
-        return outcome.told
+        assert outcome.error is None, outcome.text
+        return outcome.text
 
     async def refused(self, name: str, /, **arguments: Json) -> tuple[str, str]:
         """The same, where it does not: the code, and what is told."""
         outcome = await self.call(name, **arguments)
-        assert outcome.error is not None, outcome.told
-        return str(outcome.error["code"]), outcome.told
+        assert outcome.error is not None, outcome.text
+        return str(outcome.error["code"]), outcome.text
 
     def mode(self, mode: entries.Mode) -> None:
         """Go on in this mode."""
@@ -357,10 +357,10 @@ async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}
     assert box.reads == {*readers, "slow"}
     asked, place = ToolCall("a", "slow", "{}"), turn.Place(1, "1_slow", entries.SESSION_THREAD)
-    assert (await box.take(asked, {}, place)).told == "1_slow"
+    assert (await box.take(asked, {}, place)).text == "1_slow"
     slow.error = ModelError("broken", "it broke", fix="do without")
     outcome = await box.take(asked, {}, place)
-    assert (outcome.told, (outcome.error or {})["code"]) == ("it broke (broken). do without", "broken")
+    assert (outcome.text, (outcome.error or {})["code"]) == ("it broke (broken). do without", "broken")
     assert heard.told == ["called 1_slow slow", "done 1_slow", "called 1_slow slow", "failed 1_slow"]
     slow.error = LogError("log-write-failed", "the disk is full")
     with pytest.raises(LogError):

@@ -177,7 +177,7 @@ def test_the_costs_of_several_runs_are_one_sum() -> None:
     assert both == {**known, "requests": 4, "paid": 4, "input_tokens": 2000, "output_tokens": 10} | dict.fromkeys(
         ("dollars", "known_dollars"), "0.2"
     )
-    assert costs.told(ledger.together([known, partly])) == "4 requests  2,000 tokens in  10 out  $0.30 at least"
+    assert costs.render(ledger.together([known, partly])) == "4 requests  2,000 tokens in  10 out  $0.30 at least"
 
 
 @pytest.mark.parametrize(

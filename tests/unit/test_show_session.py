@@ -90,7 +90,7 @@ def test_show_tells_what_a_session_is_keeps_and_what_was_said(store: file_store.
         "Because it",
         "you continue",
         "tool 3_delegate task=Look. ok 2.5 s 1 request $0.25",
-        "told Look.",
+        "asked Look.",
         "kept variable seen version 1 by the model: seen",
         "model There was no button.",
         "kept variable total version 1 by the model: seen",
@@ -130,7 +130,7 @@ def test_one_call_or_one_line_is_shown_in_full(store: file_store.Files, said: Sa
     session = everything(store)
     call = said("show", session, "--at", "1_get_workflow_nodes")
     assert [line.strip() for line in call.splitlines()[1:3]] == ["arguments", "which: all"]
-    assert "told" in call
+    assert "shown" in call
     assert "There was no button." in said("show", session, "--at", "3_delegate")
     line = next(each["line"] for each in said.json("show", session)["said"] if each.get("text") == "continue")
     assert said("show", session, "--at", str(line)).split() == ["you", "continue"]

@@ -101,10 +101,10 @@ class TestMemoryStore(store_suite.FencingConformance):
         store, run = testing.MemoryStore(tmp_path, clock=clock), log_store.new_id()
         owned = await store.create(run)
         clock.now += 1e9
-        assert store.reader.held(run)
+        assert store.reader.owned(run)
         assert owned.lease is None
         await owned.aclose()
-        assert not store.reader.held(run)
+        assert not store.reader.owned(run)
 
 
 class TestHostileStore(TestMemoryStore):

@@ -85,9 +85,9 @@ class Tools:
             return turn.Outcome("it is broken", error=error, written=True)
         self.actions.append(str(arguments["ref"]))
         self.writer.result(call, "ok", value="clicked")
-        return turn.Outcome(self.told(asked, self.writer.history.attempt_of(call).result), written=True)
+        return turn.Outcome(self.render_done(asked, self.writer.history.attempt_of(call).result), written=True)
 
-    def told(self, asked: ToolCall, result: log_entries.Result | None) -> str:
+    def render_done(self, asked: ToolCall, result: log_entries.Result | None) -> str:
         """What is said of an action that its result tells of."""
         assert result is not None
         if asked.name != "click":

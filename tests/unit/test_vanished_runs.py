@@ -71,7 +71,7 @@ def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsy
     assert f"error[unknown-run]: there is no run {gone}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("way", ["read", "claim", "held"])
+@pytest.mark.parametrize("way", ["read", "claim", "owned"])
 def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the file goes between the look and the opening of it, the run is unknown, and nothing was written wrongly."""
     store, run = file_store.Files(tmp_path), log_store.new_id()

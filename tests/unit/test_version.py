@@ -60,7 +60,7 @@ async def test_the_first_browser_of_a_process_warns(
 ) -> None:
     """One line with the fix, before the browser starts; the next run in the process says nothing more."""
     monkeypatch.setattr(version, "playwright", lambda: installed)
-    monkeypatch.setattr(version, "TOLD", set[str]())
+    monkeypatch.setattr(version, "WARNED", set[str]())
     told: list[str] = []
     for name in ("first", "second"):
         rig = Rig(tmp_path / name, VISIT)

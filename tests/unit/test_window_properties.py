@@ -176,7 +176,7 @@ def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
             before = found.items[found.items.index(calls[0]) - 1]
             assert before == Message("assistant", text)
         for call in present:
-            entry = exchange.done[call.id].told
+            entry = exchange.done[call.id].output
             whole = talk.writer.text_of(entry) if entry is not None else "(open: no outcome is recorded)"
             pointed = entry is not None and told[call.id].startswith("(left out: ") and len(told[call.id]) < len(whole)
             assert told[call.id] == (whole or "(nothing)") or pointed

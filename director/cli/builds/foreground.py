@@ -97,12 +97,15 @@ def follow(
     ended: loop.Ended | None = None
     failed: RunOpsError | None = None
     code = 0
-    with foreground.followed(opening, lambda writer: Building(writer, here, models, screen, who)) as (front, held):
+    with foreground.followed(opening, lambda writer: Building(writer, here, models, screen, who)) as (
+        front,
+        conversation,
+    ):
         # A build tries anew with the browsers that a dead process left; runs that are resumed elsewhere keep theirs.
-        dead = [each for each in held.session.open_runs if not here.reader.held(each)]
-        foreground.end_browsers(here.reader, [held.id, *dead])
+        dead = [each for each in conversation.session.open_runs if not here.reader.owned(each)]
+        foreground.end_browsers(here.reader, [conversation.id, *dead])
         try:
-            ended = front.run(loop.to_its_end(held.build, held.talk, word))
+            ended = front.run(loop.to_its_end(conversation.build, conversation.talk, word))
         except signals.Interrupted as interrupted:
             code = interrupted.exit
         except RunOpsError as error:
@@ -110,4 +113,4 @@ def follow(
         screen.ends()
         if ended is not None:
             screen.answered(ended.answer)
-    return outcome.of_build(held.id, held.session, ended, failed, code)
+    return outcome.of_build(conversation.id, conversation.session, ended, failed, code)

@@ -92,7 +92,7 @@ def _closing(record: endings.BuildRecord, left: dict[str, Json], again: str, app
     if record.changed is not None:
         facts.append(("now", record.changed))
     if record.costs is not None:
-        facts.append(("cost", costs.told(record.costs.model_dump())))
+        facts.append(("cost", costs.render(record.costs.model_dump())))
     if fix := left.get("fix"):
         facts += [("patch", str(fix["kept"])), ("apply", apply)]
     elif done and left.get("command"):

@@ -79,7 +79,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
     built, hindered = one.build(found, of_build)
     fix = endings.PatchReport.maybe(built.fix if built is not None else None) or one.keep(found)
     code = outcome.READY if fix is not None else 1
-    console.say("\n".join(one.told(found, fix, built, hindered)))
+    console.say("\n".join(one.render(found, fix, built, hindered)))
     if built is not None and built.ended is None:
         # The build can be resumed: the person reads that last.
         code = built.record.exit
@@ -99,7 +99,7 @@ class _Repair:
         self._goal, self._here, self._quiet = goal, here, quiet
         self.run = run_index.find(here.reader, goal.run)
         self.past, reading = run_index.load_history(here.reader, self.run)
-        if reading.held:
+        if reading.owned:
             raise UsageError("not-failed", f"run {self.run} is continuing", fix="wait for its end, or stop it")
         assert self.past.header is not None
         self._header = self.past.header
@@ -276,7 +276,7 @@ class _Repair:
             build=built.record if built is not None else None,
         )
 
-    def told(
+    def render(
         self,
         found: repair.Outcome,
         fix: endings.PatchReport | None,
@@ -320,7 +320,7 @@ def _of_model(built: outcome.Outcome | None, hindered: str | None) -> list[tuple
     if built.ended is not None and not built.ended.done:
         rows.append(("model", one_line(f"found no fix: {built.ended.value.get('summary') or built.ended.answer}")))
     if built.record.costs is not None:
-        rows.append(("cost", costs.told(built.record.costs.model_dump())))
+        rows.append(("cost", costs.render(built.record.costs.model_dump())))
     return [*rows, ("build", f"runops show {built.record.session}")]
 
 

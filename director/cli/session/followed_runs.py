@@ -25,7 +25,7 @@ Begin = Callable[[Runtime, events.Listener, start.Options], Awaitable[Run]]
 
 
 def to_its_end(
-    held: Conversation,
+    conversation: Conversation,
     front: foreground.Foreground,
     here: host.Host,
     what: str,
@@ -39,12 +39,12 @@ def to_its_end(
     """
     run_id, began = "", False
     ended: events.RunEnded | None = None
-    shown: display.Display = display.Display() if held.screen.quiet else plain.Plain(held.screen.talk)
+    shown: display.Display = display.Display() if conversation.screen.quiet else plain.Plain(conversation.screen.talk)
 
     async def begun(run: str) -> None:
         nonlocal run_id, began
         run_id, began = run, True
-        await held.runs.begins(run, what, before)
+        await conversation.runs.begins(run, what, before)
 
     def listen(event: events.Event) -> None:
         nonlocal ended
@@ -56,7 +56,7 @@ def to_its_end(
         nonlocal run_id, ended
         async with Runtime.of(here) as carrier:
             with shown:
-                ended = await (await begin(carrier, listen, held.runs.options(begun, before))).to_its_end()
+                ended = await (await begin(carrier, listen, conversation.runs.options(begun, before))).to_its_end()
             # A run that had ended before reports its end, and not its beginning.
             run_id = ended.run
 
@@ -64,48 +64,50 @@ def to_its_end(
         front.run(carried())
     finally:
         if run_id:
-            front.complete(_report(held, what, run_id, ended, before if began else None))
+            front.complete(_report(conversation, what, run_id, ended, before if began else None))
     return ended
 
 
 async def _report(
-    held: Conversation, what: str, run: str, ended: events.RunEnded | None, before: entries.Ran | None
+    conversation: Conversation, what: str, run: str, ended: events.RunEnded | None, before: entries.Ran | None
 ) -> None:
     status = ended.status if ended is not None else "interrupted"
     error = (ended.question or ended.error) if ended is not None else None
-    past = held.runs.past(run) if before is not None else None
-    spent = held.runs.spent(past, before) if past is not None and before is not None else None
-    await held.happened(told(what, run, status, ended.path if ended is not None else None, error), run, spent)
+    past = conversation.runs.past(run) if before is not None else None
+    spent = conversation.runs.spent(past, before) if past is not None and before is not None else None
+    await conversation.happened(
+        ending_text(what, run, status, ended.path if ended is not None else None, error), run, spent
+    )
     if ended is not None:
         for line in foreground_run.closing(ended).split("\n"):
-            held.screen.say(line)
+            conversation.screen.say(line)
 
 
-def spent_by(held: Conversation, run: str) -> entries.Ran:
-    return budgets.ran(run_index.load_history(held.here.reader, run)[0].ledger, held.price)
+def spent_by(conversation: Conversation, run: str) -> entries.Ran:
+    return budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price)
 
 
-async def settle(held: Conversation) -> None:
+async def settle(conversation: Conversation) -> None:
     """Report the run that the session followed when its process died, and count its spending."""
-    note = held.session.following
+    note = conversation.session.following
     if note is None:
         return
     run, what = str(note.data["run"]), str(note.data["what"])
-    past = held.runs.past(run)
+    past = conversation.runs.past(run)
     if past is None:
         # It was begun, and its log is gone or damaged: its spending is unknown.
         text = f"{what}: of run {run} nothing is known any more"
-        await held.happened(text)
+        await conversation.happened(text)
     else:
         ending = past.ending.data if past.ending is not None else {}
-        state = run_index.state_of(past, held=held.here.reader.read(run).held)
-        text = told(what, run, state, ending.get("path"), ending.get("error"))
-        spent = held.runs.spent(past, entries.Ran.model_validate(note.data["spent"]))
-        await held.happened(text, run, spent)
-    held.screen.say(f"--  {text}")
+        state = run_index.state_of(past, owned=conversation.here.reader.read(run).owned)
+        text = ending_text(what, run, state, ending.get("path"), ending.get("error"))
+        spent = conversation.runs.spent(past, entries.Ran.model_validate(note.data["spent"]))
+        await conversation.happened(text, run, spent)
+    conversation.screen.say(f"--  {text}")
 
 
-def told(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
+def ending_text(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
     """Return the end of a run for the model. Possible page text (errors, keys in a path) is not repeated: the model reads it marked as data."""
     code = (error or {}).get("code") or (error or {}).get("reason")
     where = f" at {briefs.ours(path)}" if path else ""

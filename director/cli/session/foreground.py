@@ -71,12 +71,12 @@ def converse(options: ChatOptions, here: host.Host, *, as_json: bool, quiet: boo
     screen = cli_screen.Screen(as_it_comes=person, quiet=quiet, answers=Talk(sys.stderr) if as_json else None)
     with foreground.followed(
         _open(options, here, models, found), lambda writer: foreground.Conversation(writer, here, models, screen)
-    ) as (front, held):
-        code = Chat(held, front, person=person).carry_out(options)
+    ) as (front, conversation):
+        code = Chat(conversation, front, person=person).carry_out(options)
     if not quiet or code:
         interrupted = "interrupted\n  " if code in foreground.BY_SIGNAL else ""
-        console.say(f"{interrupted}again  {held.again}")
-    foreground.result(_ending(held, code).as_json() if as_json else None, f"runops show {held.id}")
+        console.say(f"{interrupted}again  {conversation.again}")
+    foreground.result(_ending(conversation, code).as_json() if as_json else None, f"runops show {conversation.id}")
     raise typer.Exit(code)
 
 
@@ -107,55 +107,57 @@ async def _open(
     )
 
 
-def _ending(held: foreground.Conversation, code: int) -> endings.ChatEnding:
-    about = held.about
-    report = held.screen.report
+def _ending(conversation: foreground.Conversation, code: int) -> endings.ChatEnding:
+    about = conversation.about
+    report = conversation.screen.report
     return endings.ChatEnding(
-        session=held.id,
+        session=conversation.id,
         status="ended" if code == 0 else foreground.STATES.get(code, "failed"),
         exit=code,
-        mode=held.session.mode,
+        mode=conversation.session.mode,
         about=endings.AboutReport(run=about.run, file=str(about.file) if about.file is not None else None),
-        words=held.words,
-        costs=Costs.maybe(held.session.ledger.totals()),
-        runs=of_session.costs_of_runs(held.session),
+        words=conversation.words,
+        costs=Costs.maybe(conversation.session.ledger.totals()),
+        runs=of_session.costs_of_runs(conversation.session),
         window=report.as_json() if report is not None else None,
-        warnings=held.screen.warnings,
+        warnings=conversation.screen.warnings,
     )
 
 
 class Chat:
-    def __init__(self, held: foreground.Conversation, front: Foreground, *, person: bool) -> None:
+    def __init__(self, conversation: foreground.Conversation, front: Foreground, *, person: bool) -> None:
         """``person``: somebody types, and sees the output; then errors do not end it."""
-        self._held, self._front, self._person = held, front, person
+        self._conversation, self._front, self._person = conversation, front, person
         self._code = 0
         self._over = False  # True if a further message would only repeat the last error
-        self._slashes = slash_commands.SlashCommands(held, front)
+        self._slashes = slash_commands.SlashCommands(conversation, front)
 
     def carry_out(self, options: ChatOptions) -> int:
-        held = self._held
+        conversation = self._conversation
         try:
             if options.resume is not None:
-                self._front.complete(followed_runs.settle(held))
+                self._front.complete(followed_runs.settle(conversation))
                 # A crash may have left a message unanswered.
                 self._answer("", lambda talk: talk.go_on())
             if options.message is None:
-                said = held.session.thread(entries.SESSION_THREAD).said
-                earlier = [held.writer.text_of(each) for each in said if isinstance(each, entries.User) and each.mode]
+                said = conversation.session.thread(entries.SESSION_THREAD).said
+                earlier = [
+                    conversation.writer.text_of(each) for each in said if isinstance(each, entries.User) and each.mode
+                ]
                 read = typed_input.lines(earlier, slash_commands.completed, person=self._person)
                 self._follow(typed_input.messages(read))
             elif not self._over:
                 self._take(options.message)
         except signals.Interrupted as interrupted:
-            held.screen.broken()
+            conversation.screen.broken()
             if self._person:
-                held.screen.say("")
+                conversation.screen.say("")
             return interrupted.exit
         return 0 if self._person else self._code
 
     def _follow(self, message: Callable[[], str]) -> None:
         """Process messages until ``message`` raises EOFError. Raises ``signals.Interrupted``."""
-        screen, ending = self._held.screen, False
+        screen, ending = self._conversation.screen, False
         while not self._over or self._person:
             try:
                 with self._front.reading():
@@ -190,17 +192,17 @@ class Chat:
                 self._answer(word, lambda talk: talk.say(word))
         except RunOpsError as error:
             self._failed(error)
-        unwritten = self._held.screen.unwritten
+        unwritten = self._conversation.screen.unwritten
         if unwritten is not None and not self._over:
             self._failed(
                 SetupError(
                     "output-not-written",
                     f"the answer could not be written: {unwritten.strerror}",
-                    fix=f"make room; `runops show {self._held.id}` has it",
+                    fix=f"make room; `runops show {self._conversation.id}` has it",
                 )
             )
         # Without a reader nothing is sent, and nothing is paid.
-        return more and not self._held.screen.unheard
+        return more and not self._conversation.screen.unheard
 
     def _do(self, name: str, words: slash_commands.Words, typed: str) -> bool:
         self._code = 0
@@ -208,40 +210,40 @@ class Chat:
         ran = self._slashes.ran
         if ran is not None:
             self._code = ran.exit
-            self._held.words.append(endings.of_word(typed, None, None, ran))
+            self._conversation.words.append(endings.of_word(typed, None, None, ran))
         return more
 
     def _answer(self, said: str, answering: Callable[[reply.Talk], Coroutine[Any, Any, str | None]]) -> None:
         """Show the model's answer; there is none if nothing was left to answer."""
-        held, rows = self._held, len(self._held.session.ledger.rows)
+        conversation, rows = self._conversation, len(self._conversation.session.ledger.rows)
         answer: str | None = None
         failed: RunOpsError | None = None
         try:
-            answer = self._front.run(answering(held.talk))
+            answer = self._front.run(answering(conversation.talk))
         except RunOpsError as error:
             failed = error
             self._failed(error)
         finally:
             if said or answer is not None or failed is not None:
-                held.words.append(endings.of_word(said, answer, failed, None))
+                conversation.words.append(endings.of_word(said, answer, failed, None))
         if answer is not None:
             self._code = 0
-            held.screen.answered(answer)
-            spent = held.session.ledger.rows[rows:]
-            held.screen.meter(ledger.totals(spent) if spent else None, held.screen.report)
+            conversation.screen.answered(answer)
+            spent = conversation.session.ledger.rows[rows:]
+            conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
 
     def _failed(self, error: RunOpsError) -> None:
         self._code, self._over = error.exit, error.exit in FINAL
-        self._held.screen.broken()
+        self._conversation.screen.broken()
         # The command for a budget names the larger one itself.
         shown = error.replaced(fix=None) if isinstance(error, BudgetReached) else error
         console.say(console.failure(shown, self._next(error)))
 
     def _next(self, error: RunOpsError) -> str | None:
-        again = self._held.again
+        again = self._conversation.again
         if isinstance(error, BudgetReached):
             return foreground.with_larger_budget(again, error)
-        said = self._held.session.thread(entries.SESSION_THREAD).said
+        said = self._conversation.session.thread(entries.SESSION_THREAD).said
         if isinstance(error, ModelError) and said and isinstance(said[-1], entries.ModelError):
             return "continue" if self._person else f"{again} -m continue"
         return None

@@ -140,8 +140,8 @@ def _not_written(what: str) -> UsageError:
 
 
 class SlashCommands:
-    def __init__(self, held: Conversation, front: foreground.Foreground) -> None:
-        self._held, self._front = held, front
+    def __init__(self, conversation: Conversation, front: foreground.Foreground) -> None:
+        self._conversation, self._front = conversation, front
         self.ran: events.RunEnded | None = None  # the end of the run that the last command began or resumed
         self._known: dict[str, Callable[[Words], list[str] | None]] = {
             "mode": self._mode,
@@ -151,8 +151,8 @@ class SlashCommands:
             "fork": self._fork,
             "cost": self._cost,
             "window": self._window,
-            "plan": lambda _: plans.as_todo(held.state.value("plan") or {}) or ["(no plan)"],
-            "vars": lambda _: list(variables.told(held.state.variables.all())) or ["(no variables)"],
+            "plan": lambda _: plans.as_todo(conversation.state.value("plan") or {}) or ["(no plan)"],
+            "vars": lambda _: list(variables.render(conversation.state.variables.all())) or ["(no variables)"],
             "help": lambda _: listed(),
         }
 
@@ -163,13 +163,13 @@ class SlashCommands:
             refuse_more(name, words, MOST.get(name, 0))
         if name == "quit":
             return False
-        self._held.screen.result(self._known[name](words) or [])
+        self._conversation.screen.result(self._known[name](words) or [])
         return True
 
     # State.
 
     def _mode(self, words: Words) -> list[str] | None:
-        talk = self._held.talk
+        talk = self._conversation.talk
         if not words:
             return [talk.mode]
         mode: entries.Mode | None = next((each for each in MODES if each == words[0]), None)
@@ -178,22 +178,24 @@ class SlashCommands:
             near = errors.near(words[0], MODES)
             raise wrong.replaced(fix=f"did you mean `/mode {near}`?") if near else wrong
         talk.mode = mode
-        self._held.screen.say(f"--  mode {mode}")
+        self._conversation.screen.say(f"--  mode {mode}")
         return None
 
     def _window(self, words: Words) -> list[str] | None:
-        held = self._held
+        conversation = self._conversation
         if not words:
-            return report_text.lines(held.talk.window())
+            return report_text.lines(conversation.talk.window())
         if len(words) == 1:
             raise _wrong("window", f"what is `{words[0]}` to be?")
         name, value = words[0].replace("-", "_"), words[1]
-        session_options.set_limit(held.state, held.here.settings, name, value, f"/window {name} {value}")
-        held.screen.say(f"--  {name} {getattr(held.limits(), name)}")
+        session_options.set_limit(
+            conversation.state, conversation.here.settings, name, value, f"/window {name} {value}"
+        )
+        conversation.screen.say(f"--  {name} {getattr(conversation.limits(), name)}")
         return None
 
     def _cost(self, _words: Words) -> list[str]:
-        spent = self._held.session.ledger
+        spent = self._conversation.session.ledger
         parts = {
             **{path or "session": each for path, each in spent.totals_by_step().items()},
             **{f"run {run}": each for run, each in spent.totals_by_run().items()},
@@ -202,40 +204,42 @@ class SlashCommands:
             return ["nothing was asked yet"]
         every = {"all": ledger.together(list(parts.values())), **(parts if len(parts) > 1 else {})}
         wide = max(map(len, every))
-        return [f"{name:<{wide}}  {costs.told(each)}" for name, each in every.items()]
+        return [f"{name:<{wide}}  {costs.render(each)}" for name, each in every.items()]
 
     # Files and forks.
 
     def _save(self, words: Words) -> None:
-        held = self._held
-        path = Path(words[0] if words else f"session-{held.id}.md")
-        self._front.complete(held.writer.barrier())
-        report = of_session.session_report(held.session, held.here.reader.read(held.id), held.writer, brief=True)
+        conversation = self._conversation
+        path = Path(words[0] if words else f"session-{conversation.id}.md")
+        self._front.complete(conversation.writer.barrier())
+        report = of_session.session_report(
+            conversation.session, conversation.here.reader.read(conversation.id), conversation.writer, brief=True
+        )
         write(path, markdown.of_session(report))
-        held.screen.say(f"--  saved in {path}")
+        conversation.screen.say(f"--  saved in {path}")
 
     def _fork(self, _words: Words) -> None:
-        held = self._held
-        parent = held.id
-        writer = self._front.complete(open_session.fork(held.here.store, parent, held.writer.masker))
-        self._front.run(held.move(writer))
-        held.screen.say(f"--  session {held.id}, forked from {parent}")
+        conversation = self._conversation
+        parent = conversation.id
+        writer = self._front.complete(open_session.fork(conversation.here.store, parent, conversation.writer.masker))
+        self._front.run(conversation.move(writer))
+        conversation.screen.say(f"--  session {conversation.id}, forked from {parent}")
 
     # Runs.
 
     def _run(self, words: Words) -> None:
         named, pairs = file_and_inputs(words)
-        held = self._held
-        path = Path(named) if named is not None else held.about.workflow_file(held.here.reader)
+        conversation = self._conversation
+        path = Path(named) if named is not None else conversation.about.workflow_file(conversation.here.reader)
         if path is None:
             raise UsageError("usage", "this session is about no workflow", fix=f"name one: {SHAPES['run']}")
         values = given_values.inputs(pairs)
         loaded = reader.load(path)
         values.refuse_unknown([loaded])
-        own = held.here.having(settings.load())
+        own = conversation.here.having(settings.load())
         prepared = prepare.prepare(loaded, values.of(loaded), own.secrets)
         self.ran = followed_runs.to_its_end(
-            held,
+            conversation,
             self._front,
             own,
             f"/run {path}",
@@ -243,15 +247,15 @@ class SlashCommands:
         )
 
     def _resume(self, words: Words) -> None:
-        held = self._held
-        run = run_index.find(held.here.reader, words[0]) if words else held.about.run
+        conversation = self._conversation
+        run = run_index.find(conversation.here.reader, words[0]) if words else conversation.about.run
         if run is None:
             raise UsageError("usage", "this session is about no run", fix=f"name one: {SHAPES['resume']}")
         self.ran = followed_runs.to_its_end(
-            held,
+            conversation,
             self._front,
-            held.here.having(settings.load()),
+            conversation.here.having(settings.load()),
             f"/resume {run}",
             lambda carrier, listener, options: carrier.resume(run, options=options, listener=listener),
-            followed_runs.spent_by(held, run),
+            followed_runs.spent_by(conversation, run),
         )

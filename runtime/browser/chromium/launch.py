@@ -178,14 +178,14 @@ class Chromium:
         """Hold a Chromium. Raises OSError if its watcher does not answer."""
         async with asyncio.timeout(WATCHER_SECONDS):
             reader, writer = await asyncio.open_connection("127.0.0.1", alive.watcher_port)
-            held = cls(alive, reader, writer)
+            chromium = cls(alive, reader, writer)
             try:
-                await held._say({"token": alive.token})
-                await held._say({"linger": linger})
+                await chromium._say({"token": alive.token})
+                await chromium._say({"linger": linger})
             except BaseException:
-                await held.release()
+                await chromium.release()
                 raise
-        return held
+        return chromium
 
     async def _say(self, message: dict[str, Any]) -> dict[str, Any]:
         self._writer.write(json.dumps(message).encode() + b"\n")
@@ -308,7 +308,7 @@ async def _start(
         token=token,
         boot=processes.boot(),
     )
-    held: Chromium | None = None
+    chromium: Chromium | None = None
     try:
         holding = asyncio.create_task(Chromium.hold(alive, linger))
         try:
@@ -316,21 +316,21 @@ async def _start(
         except asyncio.CancelledError as cancelled:
             # A half-released browser would wait for its next engine.
             interrupted = cancelled
-        held = await holding
+        chromium = await holding
         if interrupted is not None:
             raise interrupted
         async with asyncio.timeout(START_SECONDS):
-            address = await _address(profile, held)
+            address = await _address(profile, chromium)
     except BaseException as error:
-        if held is not None:
-            await held.end()
+        if chromium is not None:
+            await chromium.end()
         if not isinstance(error, OSError):
             raise
         slow = isinstance(error, TimeoutError)
         said = f"it did not answer within {START_SECONDS:g} s" if slow else "it ended at once"
         raise _NotStarted(said, _tail(log)) from None
-    held.alive = dataclasses.replace(alive, address=address)
-    return held
+    chromium.alive = dataclasses.replace(alive, address=address)
+    return chromium
 
 
 def _folders(private: Path) -> tuple[Path, str]:
@@ -365,7 +365,7 @@ async def _run_watcher(spec: dict[str, Any]) -> dict[str, Any]:
     return json.loads(said)
 
 
-async def _address(profile: Path, held: Chromium) -> str:
+async def _address(profile: Path, chromium: Chromium) -> str:
     written = profile / "DevToolsActivePort"
     while True:
         try:
@@ -375,7 +375,7 @@ async def _address(profile: Path, held: Chromium) -> str:
         if len(lines) == 2:
             port, path = lines
             return f"ws://127.0.0.1:{port}{path}"
-        if held.gone:
+        if chromium.gone:
             raise ConnectionResetError("the browser ended")
         await asyncio.sleep(0.005)
 

@@ -117,7 +117,7 @@ async def _ask(config: settings.Settings, server: selection.Server) -> tuple[lis
         await prober.close()
     spent = ledger.totals(prober.spent) if prober.spent else None
     if spent is not None:
-        checks.append(Check("cost", "ok", costs.told(spent)))
+        checks.append(Check("cost", "ok", costs.render(spent)))
     return checks, {
         "url": server.base_url,
         "profile": server.profile.name,

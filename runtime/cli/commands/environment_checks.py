@@ -54,9 +54,9 @@ async def browser(config: settings.Settings) -> Check:
         folder = Path(tempfile.mkdtemp(prefix=launch.TEMPORARY))
         try:
             begun = time.monotonic()
-            held = await launch.start(path, folder, linger=0, headed=config.headed, passing=True)
+            chromium = await launch.start(path, folder, linger=0, headed=config.headed, passing=True)
             took = time.monotonic() - begun
-            await held.end()
+            await chromium.end()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     except RunOpsError as error:

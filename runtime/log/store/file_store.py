@@ -139,7 +139,7 @@ class Files(log_store.StoreReader):
         else:
             entries, torn = self._parsed(conversation, path, data)
             self._known = (conversation, data[: len(data) - torn], entries)
-        return log_store.Reading(conversation, [*entries], torn, self.held(conversation))
+        return log_store.Reading(conversation, [*entries], torn, self.owned(conversation))
 
     def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log_entries.AnyEntry], int]:
         """Parse a log, without what is unchanged since it was read last."""
@@ -207,7 +207,7 @@ class Files(log_store.StoreReader):
         return log_store.ID.match(conversation) is not None and self.conversation_file(conversation).exists()
 
     @override
-    def held(self, conversation: str) -> bool:
+    def owned(self, conversation: str) -> bool:
         path = self._existing(conversation)
         with _reads(path), self._there(conversation):
             return locks.is_held(path)

@@ -13,7 +13,7 @@ PER_LEASE = 3  # number of renewals per lease, so that one late renewal loses no
 
 
 @contextlib.asynccontextmanager
-async def held(conversation: log_store.Conversation) -> AsyncGenerator[None]:
+async def renewed(conversation: log_store.Conversation) -> AsyncGenerator[None]:
     """Renew the conversation's lease while the block runs. If that fails, cancel the block at once and raise the failure instead.
 
     Raises Replaced if another owner has claimed the conversation, or any other error of the store's renewal.

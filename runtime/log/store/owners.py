@@ -73,7 +73,7 @@ def noun(entries: Entries) -> str:
 COMMANDS = {"run": "resume", "session": "chat --resume", "build": "build --resume"}
 
 
-def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None = None) -> RunHeld:
+def run_held(run: str, entries: Entries, fix: str | None = None, *, what: str | None = None) -> RunHeld:
     """Return the error for a run or session that is owned; ``what`` is its kind, if not taken from the entries."""
     what = what or noun(entries)
     holder = last(entries)
@@ -94,9 +94,9 @@ def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
         entries = read()
         holder = last(entries)
         if holder is not None and (holder.lives or not holder.here):
-            return held(run, entries)
+            return run_held(run, entries)
         if time.monotonic() > until:
-            return held(run, (), what=noun(entries))
+            return run_held(run, (), what=noun(entries))
         time.sleep(0.02)
 
 
@@ -126,16 +126,16 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
         entries = read()
         holder = last(entries)
         if holder is not None and not holder.here:
-            raise held(run, entries, f"take it over there: only {holder.host} can end a process of its own")
+            raise run_held(run, entries, f"take it over there: only {holder.host} can end a process of its own")
         if holder is not None and holder.lives and _holds(path, holder, entries):
             break
         # Between its lock and its entry an owner is not identified: the last entry is that of an earlier one.
         if time.monotonic() > until:
             again = f"`runops {COMMANDS[noun(entries)]} {run}`"
-            raise held(run, entries, f"the process that holds it has not identified itself; end it, then {again}")
+            raise run_held(run, entries, f"the process that holds it has not identified itself; end it, then {again}")
         time.sleep(0.05)
     if holder.pid == os.getpid():
-        raise held(run, entries, "it is held by this very process: wait until it ends there")
+        raise run_held(run, entries, "it is held by this very process: wait until it ends there")
     return _taken_from(path, holder, run, read), holder
 
 
@@ -154,12 +154,12 @@ def _taken_from(path: Path, holder: Holder, run: str, read: Callable[[], Entries
         processes.end(holder.pid, holder.started)
     except PermissionError:
         why = f"process {holder.pid} belongs to another user: only that one may take it over"
-        raise held(run, read(), why) from None
+        raise run_held(run, read(), why) from None
     until = time.monotonic() + END_SECONDS
     while (handle := locks.hold(path)) is None:
         now = last(read())
         if now is not None and now.epoch > holder.epoch:
-            raise held(run, read())
+            raise run_held(run, read())
         if time.monotonic() > until:
-            raise held(run, read(), f"process {holder.pid} was ended, and its lock is not free yet: try again")
+            raise run_held(run, read(), f"process {holder.pid} was ended, and its lock is not free yet: try again")
     return handle

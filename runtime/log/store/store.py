@@ -112,7 +112,7 @@ class Reading:
     entries: list[log_entries.AnyEntry]
     torn: int
     """Number of bytes of a torn last line."""
-    held: bool
+    owned: bool
     """True if a running process owns the log."""
 
 
@@ -149,7 +149,7 @@ class StoreReader(Protocol):
         """True if there is a log of that id, whatever is in it."""
         ...
 
-    def held(self, conversation: str) -> bool:
+    def owned(self, conversation: str) -> bool:
         """True if a running owner has the conversation. Raises UsageError ``unknown-run``."""
         ...
 
@@ -199,7 +199,7 @@ class StoreReader(Protocol):
             return Summary(conversation, "damaged", None, None, error)
         if isinstance(last, log_entries.Note) and last.name == "ended":
             return Summary(conversation, last.data["status"], first, last)
-        return Summary(conversation, "running" if self.held(conversation) else "died", first, last)
+        return Summary(conversation, "running" if self.owned(conversation) else "died", first, last)
 
     def ids(self) -> list[str]:
         """Return every conversation, oldest first."""

@@ -44,9 +44,9 @@ def _parts(
 ) -> Iterator[tuple[str, list[str]]]:
     if kept_step != step:
         yield "step", _lines(kept_step, step)
-    for part, told in (("model", "model"), ("instructions", "instruction")):
+    for part, label in (("model", "model"), ("instructions", "instruction")):
         if kept[part] != asked[part]:
-            yield told, _lines(kept[part], asked[part])
+            yield label, _lines(kept[part], asked[part])
     yield from _messages(kept["messages"], asked["messages"])
     old, new = ({str(tool["name"]): tool for tool in each.get("tools") or []} for each in (kept, asked))
     yield from _json_parts(old, new, "tools")

@@ -35,11 +35,11 @@ LONGEST = 200  # maximum characters shown of a code, or of a Python error
 
 def answer(response: Any, heard: str = "") -> Answer:
     """Parse a final response; ``heard`` is the text streamed before it. Raises Failed where it is unusable."""
-    told = usage(response)
+    used = usage(response)
     try:
-        return _answer(response, told, heard)
+        return _answer(response, used, heard)
     except ODD as error:
-        raise odd(error, heard, told) from None
+        raise odd(error, heard, used) from None
 
 
 def odd(error: Exception, heard: str = "", used: Usage | None = None) -> Failed:
@@ -84,48 +84,48 @@ def name(response: Any) -> str:
 
 def usage(response: Any) -> Usage | None:
     """Return the usage that the server reports; None where either sum is missing: unknown is not zero."""
-    told: object = getattr(response, "usage", None)
-    sent, came = _tokens(told, "input_tokens"), _tokens(told, "output_tokens")
+    used: object = getattr(response, "usage", None)
+    sent, came = _tokens(used, "input_tokens"), _tokens(used, "output_tokens")
     if sent is None or came is None:
         return None
     # Servers that are only compatible may leave out the details.
-    cached = _tokens(getattr(told, "input_tokens_details", None), "cached_tokens")
-    reasoning = _tokens(getattr(told, "output_tokens_details", None), "reasoning_tokens")
+    cached = _tokens(getattr(used, "input_tokens_details", None), "cached_tokens")
+    reasoning = _tokens(getattr(used, "output_tokens_details", None), "reasoning_tokens")
     return Usage(input=sent, cached=min(cached or 0, sent), output=came, reasoning=min(reasoning or 0, came))
 
 
-def _tokens(told: object, field: str) -> int | None:
-    found: object = getattr(told, field, None)
+def _tokens(used: object, field: str) -> int | None:
+    found: object = getattr(used, field, None)
     if not isinstance(found, int) or isinstance(found, bool):
         return None
     return found if 0 <= found < MOST_TOKENS else None
 
 
-def _answer(response: Any, told: Usage | None, heard: str) -> Answer:
+def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
     """Parse the response. Raises Failed, and a Python error of ``ODD`` for a malformed response."""
     text = "".join(part.text for part in _parts(response, "output_text"))
     if refusals := _parts(response, "refusal"):
-        raise _refused(str(getattr(refusals[0], "refusal", None) or "it does not say why"), text or heard, told)
+        raise _refused(str(getattr(refusals[0], "refusal", None) or "it does not say why"), text or heard, used)
     if response.status == "incomplete":
-        raise _incomplete(response, text or heard, told)
+        raise _incomplete(response, text or heard, used)
     if response.status in ("failed", "cancelled") or response.error is not None:
         code = response.error.code if response.error else response.status
         message = response.error.message if response.error else f"the response is {response.status}"
-        raise failed(code, message, text or heard, told)
-    return Answer(text, told, str(response.model), name(response), _reasoning(response), _calls(response))
+        raise failed(code, message, text or heard, used)
+    return Answer(text, used, str(response.model), name(response), _reasoning(response), _calls(response))
 
 
-def _refused(words: str, text: str, told: Usage | None) -> Failed:
+def _refused(words: str, text: str, used: Usage | None) -> Failed:
     error = ModelError(
         "model-refused",
         f"the model refuses to answer: {words}",
         fix="change the instruction or the input; the same again is refused again",
         evidence={"refusal": words},
     )
-    return Failed(error, partial=text, usage=told)
+    return Failed(error, partial=text, usage=used)
 
 
-def _incomplete(response: Any, text: str, told: Usage | None) -> Failed:
+def _incomplete(response: Any, text: str, used: Usage | None) -> Failed:
     reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
     fix = (
         "ask for less at once, or give the node a larger `max_output`"
@@ -134,7 +134,7 @@ def _incomplete(response: Any, text: str, told: Usage | None) -> Failed:
     )
     evidence: dict[str, Json] = {"reason": reason, "text": text}
     error = ModelError("model-cut-short", f"the answer is not complete: {reason}", fix=fix, evidence=evidence)
-    return Failed(error, partial=text, usage=told)
+    return Failed(error, partial=text, usage=used)
 
 
 def _reasoning(response: Any) -> tuple[str, ...]:

@@ -173,8 +173,8 @@ class Prober:
 
     async def _chaining(self, name: str) -> tuple[str, str]:
         nonce = secrets.token_hex(4)
-        told = await self._ask(PLAIN, _request(name, f"Remember this word: {nonce}. Answer with ok."), store=True)
-        answer = await self._ask(PLAIN, _request(name, RECALL), store=True, previous=told.id)
+        first = await self._ask(PLAIN, _request(name, f"Remember this word: {nonce}. Answer with ok."), store=True)
+        answer = await self._ask(PLAIN, _request(name, RECALL), store=True, previous=first.id)
         if nonce in answer.text:
             return "yes", "a word from one request was known in the next"
         return (

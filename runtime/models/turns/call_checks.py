@@ -47,7 +47,7 @@ def over(why: str) -> ModelError:
     )
 
 
-def told(error: Mapping[str, Json]) -> str:
+def render_error(error: Mapping[str, Json]) -> str:
     return f"{error['message']} ({error['code']}). {error.get('fix') or ''}".rstrip()
 
 

@@ -55,7 +55,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    told: str
+    text: str
     """The text that the model is shown. The caller masks secrets."""
     value: Json = None
     error: dict[str, Json] | None = None  # the error, as `RunOpsError.as_json`; None after a success
@@ -87,7 +87,7 @@ class Tools(Protocol):
         """Execute a call with valid ``arguments``. An error of the model is an outcome; an exception ends the step."""
         ...
 
-    def told(self, asked: ToolCall, result: entries.Result) -> str:
+    def render_done(self, asked: ToolCall, result: entries.Result) -> str:
         """Render, for the model, a call that was done before a crash and not reported yet."""
         ...
 
@@ -95,7 +95,7 @@ class Tools(Protocol):
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
     asked: ToolCall
-    told: str
+    text: str
     value: Json
     error: dict[str, Json] | None
 
@@ -192,12 +192,12 @@ class Turns:
         begun = {*self._doing, *left[:1]}
         for number, asked in enumerate(calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
-            if state.told is None:
-                told = self._told_of(asked, state)
+            if state.output is None:
+                text = self._rendered(asked, state)
                 if state.call is None:
-                    told = self._not_done(asked, place, state, begun=asked.id in begun)
+                    text = self._not_done(asked, place, state, begun=asked.id in begun)
                 waited = state.result is not None and state.result.status == "skipped"
-                self._tell(asked, told or (NOT_DONE if waited else INTERRUPTED), place, state)
+                self._report(asked, text or (NOT_DONE if waited else INTERRUPTED), place, state)
         self._calls += len(calls)
         self._counted()
 
@@ -217,7 +217,7 @@ class Turns:
     def _skip_last(self) -> None:
         """Skip the last answer, as it was returned before, unless one of its calls has no outcome."""
         exchange = self._last
-        if exchange is None or (self._talks and any(each.told is None for each in exchange.done.values())):
+        if exchange is None or (self._talks and any(each.output is None for each in exchange.done.values())):
             return
         calls = self._writer.calls_of(exchange.answer)
         for asked in calls:
@@ -257,16 +257,16 @@ class Turns:
         begun = await self._side_by_side(answer, exchange, hidden)
         for number, asked in enumerate(answer.calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
-            if state.told is not None:
+            if state.output is not None:
                 one = self._known(asked, state)
             elif asked.id in begun:
-                one = self._tell(asked, begun[asked.id], place, state)
-            elif (told := self._told_of(asked, state)) is not None:
-                one = self._tell(asked, told, place, state)
+                one = self._report(asked, begun[asked.id], place, state)
+            elif (text := self._rendered(asked, state)) is not None:
+                one = self._report(asked, text, place, state)
             else:
                 stopped = why and (why != _FAILED or asked.name not in self._tools.reads)
                 refusal = call_checks.over(why) if stopped else self._refusal(asked, hidden)
-                one = self._tell(asked, await self._do(asked, place, state, refusal), place, state)
+                one = self._report(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
             # Each is counted, as after a crash; skipped calls count for nothing.
             if self._failures.too_many(one.asked, one.error):
@@ -292,7 +292,7 @@ class Turns:
             if asked.name not in self._tools.side_by_side:
                 break
             state = exchange.done[asked.id]
-            if state.told is None and self._refusal(asked, hidden) is None and self._told_of(asked, state) is None:
+            if state.output is None and self._refusal(asked, hidden) is None and self._rendered(asked, state) is None:
                 together.append((number, asked))
         if len(together) < 2:
             return {}
@@ -314,8 +314,8 @@ class Turns:
         begun = time.monotonic()
         self._doing.add(asked.id)
         if refusal is not None:
-            outcome = Outcome(call_checks.told(refusal.as_json()), error=refusal.as_json())
-            self._refused(asked, place, outcome.told)
+            outcome = Outcome(call_checks.render_error(refusal.as_json()), error=refusal.as_json())
+            self._refused(asked, place, outcome.text)
         else:
             outcome = await self._tools.take(asked, call_checks.arguments(asked, self._tools.offered), place)
         if not outcome.written:
@@ -323,7 +323,7 @@ class Turns:
             seconds = round(time.monotonic() - begun, 4)
             self._write(asked, place, state, status, normalise(outcome.value), outcome.error, seconds)
         assert state.result is not None, "a tool that says that it wrote its call has written it, with its result"
-        return outcome.told
+        return outcome.text
 
     def _write(
         self,
@@ -355,9 +355,9 @@ class Turns:
             return INTERRUPTED
         error = call_checks.over("was interrupted").as_json()
         self._write(asked, place, state, "error", error=error)
-        return call_checks.told(error)
+        return call_checks.render_error(error)
 
-    def _told_of(self, asked: ToolCall, state: threads.Done) -> str | None:
+    def _rendered(self, asked: ToolCall, state: threads.Done) -> str | None:
         """Return the text for the model about a call that was begun before a crash; None where it is done now."""
         if state.call is None:
             return None
@@ -372,24 +372,24 @@ class Turns:
             and state.result.error
             and state.result.error.get("code") in call_checks.OURS
         ):
-            return call_checks.told(state.result.error)
+            return call_checks.render_error(state.result.error)
         if state.result.status == "skipped":
             return None
         if state.result.status != "interrupted" or state.result.error:
-            return self._tools.told(asked, state.result)
+            return self._tools.render_done(asked, state.result)
         return INTERRUPTED if state.call.effect == "effect" else None
 
-    def _tell(self, asked: ToolCall, told: str, place: Place, state: threads.Done) -> Done:
+    def _report(self, asked: ToolCall, text: str, place: Place, state: threads.Done) -> Done:
         self._writer.said(
-            entries.ToolResult(thread=self._options.thread, asked=asked.id), normalise(told) or NOTHING, place.path
+            entries.ToolResult(thread=self._options.thread, asked=asked.id), normalise(text) or NOTHING, place.path
         )
         return self._known(asked, state)
 
     def _known(self, asked: ToolCall, state: threads.Done) -> Done:
-        told, result = state.told, state.result
-        assert told is not None, "a finished call has its output"
+        output, result = state.output, state.result
+        assert output is not None, "a finished call has its output"
         assert result is not None, "a call with an output has its result"
-        return Done(asked, self._writer.text_of(told), self._writer.value_of(result), _error_of(result))
+        return Done(asked, self._writer.text_of(output), self._writer.value_of(result), _error_of(result))
 
     def _refusal(self, asked: ToolCall, hidden: Collection[str]) -> RunOpsError | None:
         return call_checks.of(asked, self._tools.offered, holds_secret=asked.id in hidden)
