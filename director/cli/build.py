@@ -5,36 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from director.cli import flags as own
 from runtime.cli import flags
 
 GoalArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="GOAL",
-        help="What the workflow is to do, in a sentence or two; with `--resume` a further word.",
-        show_default=False,
-    ),
+    flags.argument("GOAL", "What the workflow is to do, in a sentence or two; with `--resume` a further word."),
 ]
 
 
 def build(
     goal: GoalArgument = None,
-    url: Annotated[str | None, own.option("--url", "Where the site is.", "URL")] = None,
+    url: Annotated[str | None, flags.option("--url URL", "Where the site is.")] = None,
     save: Annotated[
-        Path | None,
-        own.option("--save", "Where the workflow is left; by default it is named after the goal.", "FILE"),
+        Path | None, flags.option("--save FILE", "Where the workflow is left; by default it is named after the goal.")
     ] = None,
-    force: Annotated[bool, own.option("--force", "Write over a file that is there.")] = False,
+    force: Annotated[bool, flags.option("--force", "Write over a file that is there.")] = False,
     inputs: flags.InputFlag = None,
     secrets: Annotated[
         list[str] | None,
-        own.option(
-            "--secret",
-            "A secret that it may use, once for each; its value comes from the environment or `.env`.",
-            "NAME",
+        flags.option(
+            "--secret NAME", "A secret that it may use, once for each; its value comes from the environment or `.env`."
         ),
     ] = None,
     effects: own.EffectsFlag = None,
@@ -45,8 +36,8 @@ def build(
     resume: Annotated[str | None, own.resume("build")] = None,
     answer: Annotated[
         str | None,
-        own.option(
-            "--answer", "The answer to the question with which it waits: a choice or its number, or a text.", "TEXT"
+        flags.option(
+            "--answer TEXT", "The answer to the question with which it waits: a choice or its number, or a text."
         ),
     ] = None,
     take_over: Annotated[bool, flags.take_over("build")] = False,

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import typer
-
-
-def option(name: str, words: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return an option without a default of its own; ``words`` are its help, ``name`` may have a short form after a comma."""
-    return typer.Option(*name.split(", "), metavar=metavar, help=words, show_default=False, **more)
+from runtime.cli.flags import option
 
 
 def resume(what: str) -> Any:
-    return option("--resume", f"Continue with a {what}: its id, a part of it, or `last`.", "SESSION")
+    return option("--resume SESSION", f"Continue with a {what}: its id, a part of it, or `last`.")
 
 
 def model(who: str) -> Any:
-    return option("--model", f"The model {who}.", "NAME")
+    return option("--model NAME", f"The model {who}.")
 
 
 def runs(what: str) -> Any:
-    return option("--runs", what, "N", min=1, max=10)
+    return option("--runs N", what, min=1, max=10, show_default=False)
 
 
 def yes(what: str) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from director.cli import flags as own
 from runtime.cli import flags
 
@@ -14,23 +12,20 @@ from runtime.cli import flags
 def repair(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="WORKFLOW", help="The workflow file; by default that of the run.", show_default=False),
+        flags.argument("WORKFLOW", "The workflow file; by default that of the run."),
     ] = None,
     run: Annotated[
-        str,
-        typer.Option(
-            "--run", metavar="RUN", help="The run that failed: its id, a part of it that no other has, or `last`."
-        ),
+        str, flags.option("--run RUN", "The run that failed: its id, a part of it that no other has, or `last`.")
     ] = "last",
     effects: own.EffectsFlag = None,
     apply: Annotated[
-        bool, own.option("--apply", "Write the fix into the file: the one that was proposed, if it still fits.")
+        bool, flags.option("--apply", "Write the fix into the file: the one that was proposed, if it still fits.")
     ] = False,
     yes: Annotated[bool, own.yes("what would be asked for is held; `--apply` takes a guess, too.")] = False,
     runs: Annotated[int, own.runs("How often the workflow must pass that a model has fixed; by default 2.")] = 2,
     budget: flags.BudgetFlag = None,
     model: Annotated[str | None, own.model("that looks further")] = None,
-    no_model: Annotated[bool, own.option("--no-model", "Ask no model, though one is set.")] = False,
+    no_model: Annotated[bool, flags.option("--no-model", "Ask no model, though one is set.")] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,

@@ -17,34 +17,15 @@ from runtime.browser.elements.targets import FIELDS
 
 LEAST = 0.2
 ALIKE = 0.75
-SHARES = 0.5
-"""Least common part of two names that count as alike."""
-
+SHARES = 0.5  # least common part of two names that count as alike
 SAME = 0.9
-CLEARLY = 0.2
-"""Least lead in the common part of the name over every other element of the same role and place."""
-
+CLEARLY = 0.2  # least lead in the common part of the name over every other element of the same role and place
 LIGHT = 0.3
-PRESSED = frozenset(
-    [
-        "button",
-        "link",
-        "menuitem",
-        "tab",
-        "option",
-        "checkbox",
-        "radio",
-        "switch",
-        "treeitem",
-        "clickable",
-        "cell",
-        "img",
-    ]
-)
-_TYPED = frozenset(["textbox", "searchbox", "combobox", "spinbutton", "editable"])
+_PRESSED = "button link menuitem tab option checkbox radio switch treeitem clickable cell img"
+_TYPED = "textbox searchbox combobox spinbutton editable"
 ROLES: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("click", "dblclick", "download"), PRESSED),
-    **dict.fromkeys(("fill", "type"), _TYPED),
+    **dict.fromkeys(("click", "dblclick", "download"), frozenset(_PRESSED.split())),
+    **dict.fromkeys(("fill", "type"), frozenset(_TYPED.split())),
     "check": frozenset(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio", "option"]),
     "uncheck": frozenset(["checkbox", "switch", "menuitemcheckbox"]),
     "select": frozenset(("combobox", "listbox")),
@@ -62,22 +43,17 @@ _EMPTY = """
 the a an of to and or for in on at by with this that all my your is it
 button link field input box btn submit form click press open go
 """
-EMPTY = frozenset(_EMPTY.split())
-"""Words that tell nothing of an element's purpose, or only its kind."""
+EMPTY = frozenset(_EMPTY.split())  # words that tell nothing of an element's purpose, or only its kind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Meant:
-    said: str
-    """Its name for people; empty if the target contains none."""
-    marks: str
-    """Its names in the document: ids, classes, test ids."""
-    hints: str
-    """The step's name and description."""
+    said: str  # its name for people; empty if the target contains none
+    marks: str  # its names in the document: ids, classes, test ids
+    hints: str  # the step's name and description
     role: str
     action: str
-    anchor: str = ""
-    """Text of the row or card that must contain it."""
+    anchor: str = ""  # text of the row or card that must contain it
 
     @classmethod
     def of(cls, target: Target, action: str, hints: str = "") -> Meant:
@@ -94,8 +70,7 @@ class Seen:
     ref: str
     role: str
     name: str
-    texts: Sequence[str] = ()
-    """Other names for people: labels, placeholder, title, text."""
+    texts: Sequence[str] = ()  # other names for people: labels, placeholder, title, text
     marks: Sequence[str] = ()
     around: str = ""
 
@@ -106,10 +81,8 @@ class Score:
 
     seen: Seen
     worth: float
-    own: float
-    """The common part of its name, or of its names in the document."""
-    words: frozenset[str]
-    """The words of the meaning that it shares."""
+    own: float  # the common part of its name, or of its names in the document
+    words: frozenset[str]  # the words of the meaning that it shares
     kin: bool
     why: str
 
@@ -220,8 +193,10 @@ def selectors(css: str, known: Sequence[str]) -> list[str]:
 
     ``known`` are those of the page, as written in a selector: ``#orders``, ``.row``, ``[data-testid="pay"]``.
     """
+    # Without a fitting mark, direct children are relaxed to descendants.
+    loose = re.sub(r"\s*>\s*", " ", css)
+    relaxed = [loose] if loose != css else []
     found: list[str] = [css]
-    changed = False
     for mark in dict.fromkeys(re.findall(r"[#.][A-Za-z][\w-]*|\[data-testid=[^\]]+\]", css)):
         if _plain(mark) in map(_plain, known):
             continue
@@ -229,21 +204,14 @@ def selectors(css: str, known: Sequence[str]) -> list[str]:
         close = sorted((each for each in known if each[0] == kind), key=lambda each: -alike(mark, each))[:2]
         near = [each for each in close if alike(mark, each) >= 0.5]
         if not near:
-            return _unwrapped(css)
+            return relaxed
         found = [each.replace(mark, other) for each in found for other in near]
-        changed = True
-    return [*(found if changed else []), *_unwrapped(css)]
+    return [*(found if found != [css] else []), *relaxed]
 
 
 def near_marks(test_id: str, known: Sequence[str]) -> list[str]:
     ids = [each[len('[data-testid="') : -2] for each in known if each.startswith("[")]
     return sorted((each for each in ids if alike(test_id, each) >= 0.5), key=lambda each: -alike(test_id, each))[:2]
-
-
-def _unwrapped(css: str) -> list[str]:
-    """Return the selector with direct children relaxed to descendants."""
-    loose = re.sub(r"\s*>\s*", " ", css)
-    return [loose] if loose != css else []
 
 
 def _plain(mark: str) -> str:

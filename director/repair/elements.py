@@ -34,8 +34,7 @@ _KNOWN = isolated_world.Script[list[str]](
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Candidate:
-    target: Target
-    """As in a file: data is a reference again."""
+    target: Target  # as in a file: data is a reference again
     shares: bool
     worth: float
     why: str
@@ -45,16 +44,12 @@ class Candidate:
 @dataclasses.dataclass(slots=True)
 class Elements:
     node: Leaf | None
-    raw: Target
-    """The step's target in the file."""
+    raw: Target  # the step's target in the file
     resolved: Target
     action: str
-    refills: Callable[[str], str]
-    """Puts references back into a text of the page, in place of their values."""
-    secret: bool = False
-    """True if a secret is typed: that is only allowed in a field that hides it."""
-    left_out: list[str] = dataclasses.field(default_factory=list[str])
-    """Elements that could take the action but are no candidates, each with the reason in a sentence."""
+    refills: Callable[[str], str]  # puts references back into a text of the page, in place of their values
+    secret: bool = False  # True if a secret is typed: that is only allowed in a field that hides it
+    left_out: list[str] = dataclasses.field(default_factory=list[str])  # each with the reason in a sentence
 
     async def candidates(self, page: Tab, view: Observation) -> list[Candidate]:
         """Return the candidates: corrected selectors, then elements, likeliest first."""

@@ -42,13 +42,11 @@ NO_FIX: Mapping[Kind, str] = {
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageGlance:
     url: str = ""
-    words: str = ""
-    """Its text, as far as it was kept."""
+    words: str = ""  # its text, as far as it was kept
     status: int | None = None
     alert: str = ""
     password: bool = False
-    front: Mapping[str, Json] | None = None
-    """Overlay of the page (``runtime.browser.diagnosis.diagnosis``)."""
+    front: Mapping[str, Json] | None = None  # overlay of the page (``runtime.browser.diagnosis.diagnosis``)
     busy: bool = False
     dialog: str | None = None
 
@@ -75,14 +73,11 @@ class Failure:
     who: str
     message: str
     evidence: Mapping[str, Json]
-    target: Target | None = None
-    """With references resolved."""
+    target: Target | None = None  # with references resolved
     action: str = ""
     seconds: float = 10.0
-    asked_for: str | None = None
-    """The address that the run had last opened before it."""
-    signed_in: bool = False
-    """True if the run had typed a secret, or loaded a signed-in state, before it."""
+    asked_for: str | None = None  # the address that the run had last opened before it
+    signed_in: bool = False  # True if the run had typed a secret, or loaded a signed-in state, before it
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,24 +85,15 @@ class PageLook:
     """The current page, after the run was repeated up to the step."""
 
     glance: PageGlance
-    path: str | None
-    """The step at which it ended this time."""
-    code: str | None
-    """The error code; None if the step was done, or was ready."""
-    parts: Sequence[tuple[str, int]] = ()
-    """The parts of the target, outermost first, each with its number of matches."""
-    came_after: float | None = None
-    """Seconds after which the target appeared, if that exceeds the step's time."""
-    hidden: bool = False
-    """True if the target is in the document, below an overlay."""
-    already: bool = False
-    """True if the rules of `verify` held before the step."""
-    proves: bool = False
-    """True if a rule of `verify` does not hold yet, so that it can prove the step."""
-    near: bool = False
-    """True if anything on the page has a name like the missing one."""
-    rows: int | None = None
-    """For a step that reads rows: 0 if their container exists and is empty; None if unknown."""
+    path: str | None  # the step at which it ended this time
+    code: str | None  # the error code; None if the step was done, or was ready
+    parts: Sequence[tuple[str, int]] = ()  # the parts of the target, outermost first, each with its number of matches
+    came_after: float | None = None  # seconds after which the target appeared, if that exceeds the step's time
+    hidden: bool = False  # True if the target is in the document, below an overlay
+    already: bool = False  # True if the rules of `verify` held before the step
+    proves: bool = False  # True if a rule of `verify` does not hold yet, so that it can prove the step
+    near: bool = False  # True if anything on the page has a name like the missing one
+    rows: int | None = None  # for a step that reads rows: 0 if their container exists and is empty; None if unknown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

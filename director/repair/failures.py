@@ -36,12 +36,9 @@ class Case:
     run: str
     failure: failure_kinds.Failure
     then: failure_kinds.PageGlance | None
-    found: workflow.Found | None
-    """From the current file; None if it no longer has the step."""
-    args: Mapping[str, Json]
-    """The step's arguments, references resolved."""
-    field: Field
-    """Path of the target that found nothing."""
+    found: workflow.Found | None  # from the current file; None if it no longer has the step
+    args: Mapping[str, Json]  # the step's arguments, references resolved
+    field: Field  # path of the target that found nothing
 
     @property
     def gone(self) -> bool:

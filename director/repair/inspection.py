@@ -25,18 +25,15 @@ from runtime.engine.run_state import RunState
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 10.0
-LEAST_MORE, MOST_MORE = 3.0, 30.0
-"""Seconds that the target is waited for beyond its step's time, at least and at most."""
+LEAST_MORE, MOST_MORE = 3.0, 30.0  # seconds that the target is waited for beyond its step's time, at least and at most
 
 _NAMES = (
     "close, dismiss, ×, ✕, ✖, x, no thanks, not now, later, skip, reject, reject all, decline, got it, "
     "ok, okay, continue, accept, accept all, accept cookies, allow all, agree, i agree, understood"
 )
-CLOSERS = _NAMES.split(", ")
-"""Names of buttons that close an overlay, least committing first."""
+CLOSERS = _NAMES.split(", ")  # names of buttons that close an overlay, least committing first
 
-HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])
-"""Those that agree to nothing, and may be pressed twice."""
+HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])  # those that agree to nothing, and may be pressed twice
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,8 +51,7 @@ class Closer:
 class Inspection:
     look: failure_kinds.PageLook
     candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
-    left_out: list[str] = dataclasses.field(default_factory=list[str])
-    """Elements that could take the action but are no candidates, each with the reason in a sentence."""
+    left_out: list[str] = dataclasses.field(default_factory=list[str])  # elements, each with the reason in a sentence
     closer: Closer | None = None
 
 

@@ -92,10 +92,8 @@ def unified(changes: Sequence[Patch], folder: Path) -> str:
 class KnownPatch:
     verdict: str
     changes: Sequence[Patch]
-    done: Sequence[str]
-    """The actions that its proof did on the site."""
-    proof: str
-    """The copy of the run that proved it; for a fix by a model the last whole run."""
+    done: Sequence[str]  # the actions that its proof did on the site
+    proof: str  # the copy of the run that proved it; for a fix by a model the last whole run
 
 
 def keep(

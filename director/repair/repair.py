@@ -29,14 +29,11 @@ from runtime.runs.runtime import Runtime
 from runtime.workspace import host, run_index
 
 MOST_TRIES = 4
-MOST_STEPS = 6
-"""Limit of the steps fixed in sequence: a changed site has often changed in several places."""
+MOST_STEPS = 6  # limit of the steps fixed in sequence: a changed site has often changed in several places
 
-LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0
-"""Time limits for a step that ran out of time, if its duration is unknown."""
+LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0  # time limits for a step that ran out of time, if its duration is unknown
 
-CLEAR = 0.08
-"""Least lead of the best candidate for a withheld action: nothing else distinguishes them."""
+CLEAR = 0.08  # least lead of the best candidate for a withheld action: nothing else distinguishes them
 
 Verdict = Literal["proved", "held", "guess"]
 """Result of a proof: the workflow ended; it reached a withheld action; or nothing proves that the right element was found."""
@@ -49,14 +46,10 @@ class Patch:
     file: Path
     text: str
     named: bool
-    shares: bool = True
-    """True if the name of the found element is, in whole or in part, the one that was meant."""
-    verified: bool = False
-    """True if the step has a `verify` that did not hold before it, so that it can prove the step."""
-    clear: bool = True
-    """True if no other candidate is nearly as good."""
-    others: Sequence[str] = ()
-    """The alternatives, if nothing distinguishes them."""
+    shares: bool = True  # True if the name of the found element is, in whole or in part, the one that was meant
+    verified: bool = False  # True if the step has a `verify` that did not hold before it, so that it can prove the step
+    clear: bool = True  # True if no other candidate is nearly as good
+    others: Sequence[str] = ()  # the alternatives, if nothing distinguishes them
 
     @property
     def evident(self) -> bool:
@@ -69,12 +62,9 @@ class Proof:
     verdict: Verdict
     repairs: Sequence[Patch]
     loaded: workflow.Loaded
-    run: str
-    """The id of the copy."""
-    reached: str | None
-    """The withheld action, or the step at which it ended otherwise; None if it reached the end."""
-    done: Sequence[str]
-    """The side effects that the copy did on the site."""
+    run: str  # the id of the copy
+    reached: str | None  # the withheld action, or the step at which it ended otherwise; None if it reached the end
+    done: Sequence[str]  # the side effects that the copy did on the site
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,10 +75,8 @@ class Outcome:
     proof: Proof | None
     tried: Sequence[str] = ()
     looked: str | None = None
-    works_now: bool = False
-    """True if the inspection found the step done, or ready: resuming is enough."""
-    refused: bool = False
-    """True if a person has refused an action of a proof."""
+    works_now: bool = False  # True if the inspection found the step done, or ready: resuming is enough
+    refused: bool = False  # True if a person has refused an action of a proof
 
 
 class Repair:
@@ -106,8 +94,7 @@ class Repair:
         self._say = say
         self._listener = listener
         self._tried: list[str] = []
-        self._lines = 0
-        """Lines of the run's own log; further lines of a copy are its own."""
+        self._lines = 0  # lines of the run's own log; further lines of a copy are its own
         self._inputs: Mapping[str, Json] = {}
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:

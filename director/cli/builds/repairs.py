@@ -7,7 +7,6 @@ import hashlib
 import os
 import shlex
 from pathlib import Path
-from typing import NoReturn
 
 import typer
 
@@ -33,7 +32,6 @@ from runtime.display.text import one_line
 from runtime.engine import evidence
 from runtime.language import reader
 from runtime.log import entries
-from runtime.models import selection
 from runtime.report import endings
 from runtime.secrets import masking, sources
 from runtime.workspace import host, run_index
@@ -72,26 +70,19 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
             console.result(endings.NothingToRepair(run=one.run).as_json())
         raise typer.Exit(0)
     one.load()
-    known = patch_files.known(here.reader, one.run) if goal.apply else None
-    if known is not None:
-        one.apply(known, as_json=as_json)
+    one.apply(as_json=as_json)
     found = one.follow()
-    built, hindered = one.build(found, of_build)
-    fix = endings.PatchReport.maybe(built.fix if built is not None else None) or one.keep(found)
-    code = outcome.READY if fix is not None else 1
-    console.say("\n".join(one.render(found, fix, built, hindered)))
+    built, no_build = one.build(found, of_build)
+    ending = one.ending(found, built)
+    console.say("\n".join(one.render(ending, found, built, no_build)))
     if built is not None and built.ended is None:
         # The build can be resumed: the person reads that last.
-        code = built.record.exit
         console.say(built.text)
-    result = fix.patch.rstrip("\n") if fix is not None and fix.patch else None
-    if as_json:
-        result = one.report(found, fix, built, code).as_json()
-    cli_foreground.result(result, one.look(fix))
-    made = patch_files.known(here.reader, one.run) if goal.apply and code == outcome.READY else None
-    if made is not None:
-        one.apply(made, as_json=False)
-    raise typer.Exit(code)
+    patch = ending.fix.patch.rstrip("\n") if ending.fix is not None else ""
+    cli_foreground.result(ending.as_json() if as_json else patch or None, one.next_command(ending.fix))
+    if ending.exit == outcome.READY:
+        one.apply(as_json=False)
+    raise typer.Exit(ending.exit)
 
 
 class _Repair:
@@ -156,30 +147,22 @@ class _Repair:
         """Return the outcome of a build for the fix; without one, the reason why none was begun although it was possible."""
         if not goals.is_open(found) or self._goal.no_model:
             return None, None
-        try:
-            selection.model_for("director", of_build.settings)
-        except SetupError:
-            return None, "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`), and repair again"
-        if of_build.settings.model_calls != "live":
-            return None, f"no model is asked: `model_calls` is `{of_build.settings.model_calls}`"
-        step = self._loaded.find(found.case.failure.path)
+        step = found.case.found
         if step is not None and step.user:
-            return (
-                None,
-                f"no model is asked: the step is in {step.file.path}, and a build fixes only the file that was run",
-            )
-        if not self._quiet:
-            console.say(f"..  no fix is proved ({found.found.kind}): a model looks further")
+            why = f"the step is in {step.file.path}, and a build fixes only the file that was run"
+            return None, f"no model is asked: {why}"
         try:
             return self._built(found, of_build.having(options.settings_for(of_build.settings))), None
         except (SetupError, UsageError) as error:
             # Results without a model are reported even so.
-            return None, f"no model could be asked: {error.message}. {error.fix or ''}".rstrip()
+            return None, f"no model was asked: {error.message}. {error.fix or ''}".rstrip()
 
     def _built(self, found: repair.Outcome, here: host.Host) -> outcome.Outcome:
         """Run a build that fixes it, to its end. Raises SetupError and UsageError if it cannot begin; nothing is written then."""
         models = session_options.Models.of(here)
         models.check(here.settings.budget)
+        if not self._quiet:
+            console.say(f"..  no fix is proved ({found.found.kind}): a model looks further")
         # Actions that a person has refused once are not requested again.
         policy: Policy = "hold" if found.refused else self.policy
         goal = goals.of(found, self.past, self._loaded, here.reader, policy=policy, runs=self._goal.runs)
@@ -201,26 +184,26 @@ class _Repair:
         opening = session_options.open_session(here, models, header, known, keep)
         return foreground.follow(opening, here, models, asks=not self._goal.yes, quiet=self._quiet)
 
-    def keep(self, found: repair.Outcome) -> endings.PatchReport | None:
+    def _keep(self, found: repair.Outcome) -> endings.PatchReport | None:
         proof = found.proof
         if proof is None:
             return None
         changes = patch_files.patches_of(proof.repairs, self.run)
         known = patch_files.KnownPatch(proof.verdict, changes, proof.done, proof.run)
-        steps: list[dict[str, Json]] = [
-            {
-                "path": each.path,
-                "what": each.what,
-                "file": str(each.file),
-                "others": [] if each.evident else list(each.others),
-            }
+        steps = [
+            endings.PatchedStep(
+                path=each.path, what=each.what, file=str(each.file), others=[] if each.evident else list(each.others)
+            )
             for each in proof.repairs
         ]
-        fix = patch_files.keep(self._here.reader, self.run, known, steps, proof.reached)
+        fix = patch_files.keep(self._here.reader, self.run, known, list(map(dict, steps)), proof.reached)
         return endings.PatchReport.model_validate(fix)
 
-    def apply(self, known: patch_files.KnownPatch, *, as_json: bool) -> NoReturn:
-        """Write the fix into its files, and exit. Raises UsageError ``fix-not-proved``."""
+    def apply(self, *, as_json: bool) -> None:
+        """With `--apply`, write the stored fix into its files, and exit, if there is one. Raises UsageError ``fix-not-proved``."""
+        known = patch_files.known(self._here.reader, self.run) if self._goal.apply else None
+        if known is None:
+            return
         if known.verdict == "guess" and not self._goal.yes:
             raise UsageError(
                 "fix-not-proved",
@@ -252,24 +235,27 @@ class _Repair:
         was = one_line(str(self._was))
         return f"runops run {file}   ({self.run} was a run of {was}, and continues with no other file)"
 
-    def look(self, fix: endings.PatchReport | None) -> str:
+    def next_command(self, fix: endings.PatchReport | None) -> str:
         if fix is None:
             return f"runops show {self.run}"
         return f"{self._again} --apply{' --yes' if fix.verdict == 'guess' else ''}"
 
-    def report(
-        self, found: repair.Outcome, fix: endings.PatchReport | None, built: outcome.Outcome | None, code: int
-    ) -> endings.RepairEnding:
+    def ending(self, found: repair.Outcome, built: outcome.Outcome | None) -> endings.RepairEnding:
+        fix = endings.PatchReport.maybe(built.fix if built is not None else None) or self._keep(found)
+        code = outcome.READY if fix is not None else 1
+        advice = "none: run the file as it is now" if found.case.gone else found.found.advice
+        if found.works_now and found.found.kind == "slow page":
+            advice = "none is needed: the step finds what it looks for now"
         failure = found.case.failure
         return endings.RepairEnding(
             run=self.run,
             status="fix-ready" if fix is not None else "not-fixed",
-            exit=code,
+            exit=code if built is None or built.ended is not None else built.record.exit,
             path=failure.path,
             code=failure.code,
             kind=found.found.kind,
             why=[found.found.why],
-            next=_none(found) if fix is None else self.look(fix),
+            next=advice if fix is None else self.next_command(fix),
             fix=fix,
             tried=list(found.tried),
             looked=found.looked,
@@ -278,13 +264,13 @@ class _Repair:
 
     def render(
         self,
+        ending: endings.RepairEnding,
         found: repair.Outcome,
-        fix: endings.PatchReport | None,
         built: outcome.Outcome | None,
-        hindered: str | None,
+        no_build: str | None,
     ) -> list[str]:
-        kind, path = found.found.kind, found.case.failure.path
-        rows: list[tuple[str, str]] = [("why", one_line(found.found.why))]
+        kind, path, fix = ending.kind, ending.path, ending.fix
+        rows = [("why", one_line(each)) for each in ending.why]
         if self._changed:
             rows.append(("file", "it has changed since the run began; the present file was examined"))
         if found.case.gone:
@@ -294,10 +280,11 @@ class _Repair:
             rows.append(("page", str(seen["url"])))
         if seen.get("screenshot") and Path(seen["screenshot"]["path"]).is_file():
             rows.append(("kept", str(seen["screenshot"]["path"])))
-        rows += [("tried", one_line(each)) for each in found.tried]
-        rows += _of_model(built, hindered)
+        rows += [("tried", one_line(each)) for each in ending.tried]
+        rows += [("model", one_line(no_build))] if no_build is not None else []
+        rows += _of_build(built) if built is not None else []
         if fix is None:
-            rows += [("fix", _none(found)), ("look", f"runops show {self.run} --at {shlex.quote(path)}")]
+            rows += [("fix", ending.next), ("look", f"runops show {self.run} --at {shlex.quote(path)}")]
             if kind in ("site error", "slow page", "signed out"):
                 rows.append(("again", f"runops resume {self.run}{' --allow-changed' if self._changed else ''}"))
         else:
@@ -307,24 +294,16 @@ class _Repair:
             where = f": {briefs.ours(fix.reached)}" if fix.reached else ""
             rows.append(("proof", f"{said[fix.verdict]}{where}  (run {fix.run})"))
             rows += [("done", f"{one_line(each)}: the proof did it on the site") for each in fix.done]
-            rows += [("patch", fix.kept), ("apply", self.look(fix))]
+            rows += [("patch", fix.kept), ("apply", ending.next)]
             if not fix.done:
                 rows.append(("then", self._resume_command()))
         return [f"{console.paint(kind, console.BOLD, console.YELLOW)}  {one_line(path)}", *outcome.rows(rows)]
 
 
-def _of_model(built: outcome.Outcome | None, hindered: str | None) -> list[tuple[str, str]]:
-    if built is None:
-        return [("model", one_line(hindered))] if hindered is not None else []
+def _of_build(built: outcome.Outcome) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     if built.ended is not None and not built.ended.done:
         rows.append(("model", one_line(f"found no fix: {built.ended.value.get('summary') or built.ended.answer}")))
     if built.record.costs is not None:
         rows.append(("cost", costs.render(built.record.costs.model_dump())))
     return [*rows, ("build", f"runops show {built.record.session}")]
-
-
-def _none(found: repair.Outcome) -> str:
-    if found.works_now and found.found.kind == "slow page":
-        return "none is needed: the step finds what it looks for now"
-    return "none: run the file as it is now" if found.case.gone else found.found.advice

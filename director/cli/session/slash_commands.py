@@ -45,8 +45,7 @@ HELP = {
     "/help": "this list",
     "/quit": "end; `runops chat --resume` continues",
 }
-SHAPES = {shape.partition(" ")[0].removeprefix("/"): shape for shape in HELP}
-"""The syntax of each command, by its name."""
+SHAPES = {shape.partition(" ")[0].removeprefix("/"): shape for shape in HELP}  # the syntax of each command, by its name
 
 MOST = {"mode": 1, "resume": 1, "save": 1, "window": 2}
 """Limits of arguments; of others none is allowed, and ``/run`` looks at its own."""
