@@ -30,8 +30,6 @@ from runtime.secrets import masking
 from runtime.system import tasks
 from runtime.workspace import host
 
-BY_SIGNAL = (130, 143)  # exit codes of interruptions
-
 STATES: dict[int, Literal["paused", "out-of-budget", "replaced", "interrupted"]] = {
     4: "paused",
     5: "out-of-budget",

@@ -16,6 +16,7 @@ from runtime.browser.page.tab import Tab
 from runtime.observation.observation import Observation
 
 MOST, MOST_CANDIDATES = 12, 6
+_TEXTS = ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css")
 _KNOWN = isolated_world.Script[list[str]](
     r"""() => {
   const found = new Set();
@@ -123,13 +124,9 @@ class Elements:
                 elif within is not None and raw is not None and anchor and within.has_text == anchor:
                     around = within.model_copy(update={"has_text": raw.has_text})
                     target = target.model_copy(update={"within": around})
-                return self._referring(target)
+                texts = {name: text for name in _TEXTS if isinstance(text := getattr(target, name), str)}
+                return target.model_copy(update={name: self.refills(text) for name, text in texts.items()})
         return None
-
-    def _referring(self, target: Target) -> Target:
-        names = ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css")
-        texts = {name: text for name in names if isinstance(text := getattr(target, name), str)}
-        return target.model_copy(update={name: self.refills(text) for name, text in texts.items()})
 
     async def _selectors(self, page: Tab) -> list[Candidate]:
         resolved, raw = self.resolved, self.raw

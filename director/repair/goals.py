@@ -47,13 +47,13 @@ def of(
     return Goal(
         goal=f"Fix the step `{briefs.ours(path)}` of the workflow {loaded.workflow.name!r}, which fails.",
         url=_site(outcome.case.failure.asked_for),
-        save=(store.files(outcome.run) / f"{file.stem}.fixed.yaml").absolute(),
+        save=(store.files(outcome.case.run) / f"{file.stem}.fixed.yaml").absolute(),
         runs=runs,
         policy=policy,
         inputs=inputs,
         secrets=tuple(loaded.workflow.secrets),
         force=True,
-        repairs=entries.Repairs(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
+        repairs=entries.Repairs(run=outcome.case.run, path=path, file=str(file), evidence=evidence(outcome)),
     )
 
 

@@ -69,12 +69,11 @@ class Proof:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    run: str
     case: failures.Case
     found: failure_kinds.Found
     proof: Proof | None
     tried: Sequence[str] = ()
-    looked: str | None = None
+    looked: str | None = None  # the copy of the run that was inspected
     works_now: bool = False  # True if the inspection found the step done, or ready: resuming is enough
     refused: bool = False  # True if a person has refused an action of a proof
 
@@ -106,21 +105,19 @@ class Repair:
         case = failures.read(run, past, self._store, loaded)
         at_once = failure_kinds.classify(case.failure, case.then, None)
         if at_once.kind in ("finding", "workflow"):
-            return Outcome(run, case, at_once, None)
-        seen, copy, found, proof = await self._found(case, loaded, ())
-        works_now = seen is not None and seen.look.code is None
-        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._actions.refused)
+            return Outcome(case, at_once, None)
+        return await self._found(case, loaded, ())
 
-    async def _found(
-        self, case: failures.Case, loaded: workflow.Loaded, before: Sequence[Patch]
-    ) -> tuple[inspection.Inspection | None, str | None, failure_kinds.Found, Proof | None]:
-        """Inspect the step, and find a fix on top of those made ``before``; return also the copy that was inspected."""
+    async def _found(self, case: failures.Case, loaded: workflow.Loaded, before: Sequence[Patch]) -> Outcome:
+        """Inspect the step, and find a fix on top of those made ``before``."""
         seen, copy = await self._look(case, loaded)
-        found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
+        look = seen.look if seen is not None else None
+        found = failure_kinds.classify(case.failure, case.then, look)
         proof: Proof | None = None
         if found.kind in failure_kinds.PATCHED and seen is not None:
             proof = await self._find_patch(case, loaded, found, seen, before)
-        return seen, copy, found, proof
+        works_now = look is not None and look.code is None
+        return Outcome(case, found, proof, self._tried, copy, works_now, self._actions.refused)
 
     async def _look(
         self, case: failures.Case, loaded: workflow.Loaded
@@ -217,8 +214,8 @@ class Repair:
         why = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
         if ended.status == "failed" and len(repairs) < MOST_STEPS and all(each.evident for each in repairs):
             later = failures.read(ended.run, past, self._store, patched)
-            _seen, _copy, found, proof = await self._found(later, patched, repairs)
-            why = found.kind
+            outcome = await self._found(later, patched, repairs)
+            proof, why = outcome.proof, outcome.found.kind
         if proof is None:
             self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({why})")
         return proof

@@ -37,7 +37,7 @@ def outcome(
     case = failures.Case(
         "R", failure, failure_kinds.PageGlance(words=words, alert=words), FILE.find(path), {}, ("target",)
     )
-    return repair.Outcome("R", case, failure_kinds.Found(kind, words), proof, **more)
+    return repair.Outcome(case, failure_kinds.Found(kind, words), proof, **more)
 
 
 def proof(verdict: repair.Verdict) -> repair.Proof:

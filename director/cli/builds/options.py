@@ -150,14 +150,11 @@ def _checked(url: str | None) -> str | None:
 
 
 def settings_for(given: Settings) -> Settings:
-    update: dict[str, object] = {}
+    # A build has many small calls: their text counts, and a summary in its middle costs more than they do.
+    defaults = {"window_recent_outputs": RECENT_OUTPUTS, "window_max_messages": 0}
+    update: dict[str, float] = {name: value for name, value in defaults.items() if getattr(given, name) is None}
     if "model_timeout" not in given.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
-    if given.window_recent_outputs is None:
-        update["window_recent_outputs"] = RECENT_OUTPUTS
-    if given.window_max_messages is None:
-        # A build has many small calls: their text counts, and a summary in its middle costs more than they do.
-        update["window_max_messages"] = 0
     return given.model_copy(update=update)
 
 
@@ -204,6 +201,6 @@ def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> Non
     if wrong:
         raise UsageError(
             "secret-in-input",
-            f"{', '.join(wrong)}: a secret stands in it, and what is wanted is told to the model and kept in the log",
+            f"{', '.join(wrong)}: it contains a secret, and would be sent to the model and kept in the log",
             fix="leave it out; a secret is given by its name only: `--secret NAME`",
         )

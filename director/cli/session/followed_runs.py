@@ -12,7 +12,6 @@ from runtime.cli import foreground, foreground_run
 from runtime.context import briefs
 from runtime.display import display, plain
 from runtime.log import entries
-from runtime.models import budgets
 from runtime.runs import start
 from runtime.runs.runtime import Run, Runtime
 from runtime.workspace import host, run_index
@@ -81,10 +80,6 @@ async def _report(
     if ended is not None:
         for line in foreground_run.closing(ended).split("\n"):
             conversation.screen.say(line)
-
-
-def spent_by(conversation: Conversation, run: str) -> entries.Ran:
-    return budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price)
 
 
 async def settle(conversation: Conversation) -> None:

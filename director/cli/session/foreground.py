@@ -74,7 +74,7 @@ def converse(options: ChatOptions, here: host.Host, *, as_json: bool, quiet: boo
     ) as (front, conversation):
         code = Chat(conversation, front, person=person).carry_out(options)
     if not quiet or code:
-        interrupted = "interrupted\n  " if code in foreground.BY_SIGNAL else ""
+        interrupted = "interrupted\n  " if foreground.STATES.get(code) == "interrupted" else ""
         console.say(f"{interrupted}again  {conversation.again}")
     foreground.result(_ending(conversation, code).as_json() if as_json else None, f"runops show {conversation.id}")
     raise typer.Exit(code)
@@ -187,7 +187,11 @@ class Chat:
         try:
             word = slash_commands.parse(line)
             if isinstance(word, tuple):
-                more = self._do(*word, line.strip())
+                self._code = 0
+                more = self._slashes.take(*word)
+                if (ran := self._slashes.ran) is not None:
+                    self._code = ran.exit
+                    self._conversation.words.append(endings.of_word(line.strip(), None, None, ran))
             elif word:
                 self._answer(word, lambda talk: talk.say(word))
         except RunOpsError as error:
@@ -203,15 +207,6 @@ class Chat:
             )
         # Without a reader nothing is sent, and nothing is paid.
         return more and not self._conversation.screen.unheard
-
-    def _do(self, name: str, words: slash_commands.Words, typed: str) -> bool:
-        self._code = 0
-        more = self._slashes.take(name, words)
-        ran = self._slashes.ran
-        if ran is not None:
-            self._code = ran.exit
-            self._conversation.words.append(endings.of_word(typed, None, None, ran))
-        return more
 
     def _answer(self, said: str, answering: Callable[[reply.Talk], Coroutine[Any, Any, str | None]]) -> None:
         """Show the model's answer; there is none if nothing was left to answer."""

@@ -23,6 +23,7 @@ from runtime.context import report_text
 from runtime.display import costs, plans
 from runtime.language import prepare, reader
 from runtime.log import entries, ledger
+from runtime.models import budgets
 from runtime.report import markdown, of_session
 from runtime.settings import settings
 from runtime.system import files, regular_files
@@ -96,7 +97,7 @@ def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
         if each in ("-i", "--input"):
             value = next(rest, None)
             if value is None:
-                raise _wrong("run", f"behind `{each}` an input is missing")
+                raise _wrong("run", f"after `{each}` an input is missing")
             inputs.append(value)
         else:
             named.append(each)
@@ -119,23 +120,17 @@ def _wrong(name: str, what: str) -> UsageError:
 
 def write(path: Path, text: str) -> None:
     """Write a saved session atomically. Raises UsageError ``file-not-written``, also if the file there is none."""
+    head = markdown.HEAD.encode()
+    problem: str | None = None
     try:
-        if path.exists() and not _is_saved(path):
-            raise _not_written(f"{path} is there already, and is no saved session")
-        files.write(path, text.encode())
+        if path.exists() and not (path.is_file() and regular_files.read(path, len(head)) == head):
+            problem = "is there already, and is no saved session"
+        else:
+            files.write(path, text.encode())
     except OSError as error:
-        raise _not_written(f"{path} could not be written: {error.strerror}") from None
-
-
-def _is_saved(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with regular_files.opened(path) as file:
-        return file.read(len(markdown.HEAD)) == markdown.HEAD.encode()
-
-
-def _not_written(what: str) -> UsageError:
-    return UsageError("file-not-written", what, fix="name another file: /save FILE.md")
+        problem = f"could not be written: {error.strerror}"
+    if problem is not None:
+        raise UsageError("file-not-written", f"{path} {problem}", fix="name another file: /save FILE.md")
 
 
 class SlashCommands:
@@ -256,5 +251,5 @@ class SlashCommands:
             conversation.here.having(settings.load()),
             f"/resume {run}",
             lambda carrier, listener, options: carrier.resume(run, options=options, listener=listener),
-            followed_runs.spent_by(conversation, run),
+            budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price),
         )
