@@ -114,7 +114,7 @@ def _names(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
     was = before.loaded.places if before is not None else {}
     for name, meaning in MEANT.items():
         if name in made.loaded.places and name not in was:
-            why = f"to the tools `{name}` means {meaning}, so no node of a draft is called so"
+            why = f"to the tools `{name}` means {meaning}, so no node of a draft may have this id"
             fix = "choose another id, which says what the node does"
             yield diagnostic(made, (*made.loaded.places[name], "id"), "reserved-name", why, fix)
 

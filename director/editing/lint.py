@@ -134,7 +134,7 @@ def effects(draft: Draft) -> Iterator[Hint]:
             why = "nothing says that the action succeeded"
             yield Hint(node.id, "effect-without-verify", why, f"add `verify` rules{opens}")
         if node.confirm is None and node.after_crash is None:
-            why = "after a crash nobody can tell whether it happened"
+            why = "after a crash it is unknown whether it happened"
             fix = "add `confirm`, where the site can be asked; `effect: idempotent`, where twice does no harm"
             yield Hint(node.id, "effect-without-confirm", why, fix)
 
@@ -165,7 +165,7 @@ def defaults(draft: Draft, goal: Goal) -> list[Hint]:
         for name in sorted(requests.decided_by(loaded, leaf, path, same)):
             value = cut(str(same[name]), 40)
             why = f"the input `{name}`, on which its action depends, has `{value}` of this build for a default"
-            fix = f"leave out the default of `{name}`: who forgets it would do the action on that again"
+            fix = f"leave out the default of `{name}`: a run without it would repeat the action on that"
             found.setdefault(name, Hint(leaf.id, "default-decides", why, fix))
     return list(found.values())
 

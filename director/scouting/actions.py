@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from runtime.observation.observation import Observation
 
 FILE = "scouting.yaml"
-SETTLE_SECONDS = 3.0
-"""Limit of waiting for the consequences of an action, in seconds."""
+SETTLE_SECONDS = 3.0  # limit of waiting for the consequences of an action, in seconds
 
 MOST_PAGE_ERRORS = 3
 HELD = "held"

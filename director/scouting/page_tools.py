@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from director.scouting import observer, relevance
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
-from runtime.agents import actions
 from runtime.browser.elements import targets
 from runtime.browser.page.tab import Tab
 from runtime.models.turns import turn
@@ -26,8 +25,7 @@ WHOLE = observer.WHOLE
 
 ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
 
-BAD = 400
-"""HTTP statuses reported from here on: what looks like an empty list may be an error page."""
+BAD = 400  # HTTP statuses reported from here on: what looks like an empty list may be an error page
 
 _FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
 
@@ -75,7 +73,7 @@ class Looking:
             earlier = self._observer.last_of(page)
             view = await self._observer.look_at(page)
             if ref is not None and not view.has(ref):
-                raise actions.gone(str(ref))
+                raise self._observer.gone(page, str(ref))
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:
@@ -124,8 +122,7 @@ class Looking:
         return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
 
     async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
-        self._observer.shown(page, theirs, self._thread if whole else None)
-        self._observer.learned(page, theirs, self._thread)
+        self._observer.shown(page, theirs, self._thread, whole=whole)
         status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
         text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
@@ -138,11 +135,9 @@ class Looking:
             return asks, self._observer.mask(page.dialog), False
         try:
             view = await self._observer.look_at(page)
-        except SiteError as error:
+        except RunOpsError as error:
             if error.code == "page-crashed":
                 await self._observer.scout.demand_alive()
-            return f"the page cannot be looked at now ({error.code})", "", False
-        except RunOpsError as error:
             return f"the page cannot be looked at now ({error.code})", "", False
         known = self._observer.around(page, self._thread)
         if earlier is None:

@@ -650,7 +650,7 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     with pytest.raises(Crash):
         await rig.execute("all")
     [open_call] = rig.build.writer.history.open_calls()
-    [toolset] = bench_tools.toolsets(rig.build)
+    toolset = bench_tools.Execute(rig.build, bench_tools.EXECUTE)
     outcome = toolset.find_out(open_call.call)
     assert outcome is not None
     assert outcome.error is None
@@ -673,7 +673,7 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
         thread=entries.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
         attempt=1, effect="effect", args={}, fingerprint="",
     )  # fmt: skip
-    [toolset] = bench_tools.toolsets(rig.build)
+    toolset = bench_tools.Execute(rig.build, bench_tools.EXECUTE)
     outcome = toolset.find_out(call)
     assert outcome is not None
     assert "nothing was done" in outcome.text
