@@ -102,7 +102,7 @@ class FreshnessCheck:
         if way != record.way:
             both = (*way, *record.way)
             changed = next((each for each in both if each not in way or each not in record.way), both[0])
-            return f"its page rests on `{changed.partition(' ')[0]}`, which has changed since"
+            return f"its page depends on `{changed.partition(' ')[0]}`, which has changed since"
         return None
 
     def way(self, place: NodePlace, items: Mapping[str, str], *, after: bool = False) -> Lineage:

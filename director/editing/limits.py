@@ -22,11 +22,7 @@ _NAMES = (
 HARMLESS = frozenset(_NAMES.split())
 """Browser options allowed in a draft; the rest (switches, a proxy, certificates, headers, permissions) is written into the file by a person."""
 
-MEANT = {
-    "workflow": "the draft's head",
-    "all": "all nodes",
-    "recent": "the nodes that were written last",
-}
+MEANT = {"workflow": "the draft's head", "all": "all nodes", "recent": "the nodes that were written last"}
 """Names with a meaning in the tools of a build."""
 
 _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)

@@ -76,15 +76,15 @@ def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[
             for name, value in secrets.items():
                 if isinstance(text, str) and value and value in text:
                     fix = f"write `{{{{ secrets.{name} }}}}`"
-                    yield Hint(node.id, "literal-secret", f"the value of `{name}` stands in it", fix, "error")
+                    yield Hint(node.id, "literal-secret", f"it contains the value of `{name}`", fix, "error")
             for address in _ADDRESS.findall(text) if isinstance(text, str) else ():
                 site = origin(address.partition(OPENING)[0]) or ""
                 if site in sites:
                     fix = f"write `{{{{ inputs.{sites[site]} }}}}`"
-                    yield Hint(node.id, "literal-address", f"{site} stands in it as it is", fix)
+                    yield Hint(node.id, "literal-address", f"it contains {site} literally", fix)
             for name, value in values.items():
                 if _holds(text, value):
-                    why = f"`{cut(str(value), 40)}` stands in it as it is, the value of the input `{name}`"
+                    why = f"it contains `{cut(str(value), 40)}` literally, the value of the input `{name}`"
                     yield Hint(node.id, "literal-input", why, f"if that is meant, write `{{{{ inputs.{name} }}}}`")
 
 

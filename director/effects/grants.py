@@ -97,7 +97,6 @@ class Grants:
                 granted = {path for path, each in known.items() if await self._is_granted(each, place, page)}
                 if self._holds_all():
                     granted = set()
-
         return run_state.withholds_nothing if policy == "allow" else withheld(loaded, known, granted)
 
     def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:

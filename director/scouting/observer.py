@@ -175,18 +175,15 @@ class PageObserver(Observer):
 
     async def _view(self, page: Tab) -> Observation:
         page.calm()
-        self._bound(page, LOOK_SECONDS)
+        for browser in (self._bench, self.scout.session):
+            if browser is not None and page in cast("Tabs", browser.tabs).all():
+                browser.bound(LOOK_SECONDS)
         seen = await page.look(marks=True)
         here, mask = origins.origin(page.url) or "", self.masking()
         return seen.masked(mask, lambda address: mask(page_text.from_here(address, here)))
 
     def _of_bench(self, page: Tab) -> bool:
         return self._bench is not None and page in cast("Tabs", self._bench.tabs).all()
-
-    def _bound(self, page: Tab, seconds: float) -> None:
-        for browser in (self._bench, self.scout.session):
-            if browser is not None and page in cast("Tabs", browser.tabs).all():
-                browser.bound(seconds)
 
     @contextlib.asynccontextmanager
     async def alone(self, where: Where) -> AsyncGenerator[None]:

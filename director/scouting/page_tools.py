@@ -81,7 +81,7 @@ class Looking:
             elif ref is not None:
                 theirs = view.subtree(str(ref), WHOLE)
             elif earlier is not None and self._observer.knows(page, self._thread):
-                ours = "what changed since you saw it last; ask once more for all of it"
+                ours = "what changed since you saw it last; ask again for all of it"
                 theirs = view.since(earlier, page_text.CHANGED)
                 self._observer.forget(page, self._thread)
             else:
@@ -117,9 +117,10 @@ class Looking:
             kept = await self._build.writer.put_file(name, data)
         except OSError as error:
             raise files.not_kept("a picture", Path(name), error) from None
+        head = view.render(200).partition("\n")[0]
         ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
         value: Json = {"path": kept["path"], "size": kept["size"]}
-        return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
+        return turn.Outcome(f"{ours}\n{page_text.fenced(head)}", value)
 
     async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         self._observer.shown(page, theirs, self._thread, whole=whole)
@@ -145,7 +146,3 @@ class Looking:
         # Another document has other refs even if it looks the same; the site frame is found by its own.
         theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
         return "", theirs, theirs == view.render(WHOLE, known=known)
-
-
-def _head(view: Observation) -> str:
-    return view.render(200).partition("\n")[0]

@@ -78,7 +78,7 @@ class _Tools(subagents.SubagentTools):
         # In the order of sending they are named scout1, scout2.
         sent = [each for each, action in build.writer.history.actions.items() if action.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
-        toolsets = tools.of_thread(build, entries.delegate_thread(call.call), self._mine)
+        toolsets = tools.toolsets(build, entries.delegate_thread(call.call), self._mine)
         super().__init__(build.state, build.listener, toolsets)
         self._build = build
 

@@ -70,11 +70,9 @@ class ActionTool(OfBuild):
         return turn.Outcome("", error=ModelError("scout-interrupted", what, fix=f"{look}{gone}").as_json())
 
 
-def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    return of_thread(build, entries.SESSION_THREAD)
-
-
-def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
+def toolsets(
+    build: BuildContext, thread: str = entries.SESSION_THREAD, mine: list[str] | None = None
+) -> Sequence[Toolset]:
     """Return the tools for the model of one thread; ``mine`` are the tabs to which a scout is restricted."""
     looks = page_tools.Looking(build, cast("observer.PageObserver", build.observer), thread, mine)
     does = actions.ScoutActions(build, looks, mine)

@@ -95,7 +95,6 @@ _WORDS: dict[Mark, str] = {
     "untried": "not tried",
 }
 
-
 _BOXES = ("checkbox", "radio", "switch")
 _PRESSED = ("button", "link", "menuitem", "tab", "option", "clickable")
 _TYPED = ("textbox", "searchbox", "spinbutton", "combobox", "editable")

@@ -274,16 +274,16 @@ async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
     assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
     rig.edit("target: {text: send}", "target: {text: go}")
     assert rig.bench.marks()["submit"] == "stale: edited since"
-    assert rig.bench.marks()["seen"] == "stale: its page rests on `submit`, which has changed since"
+    assert rig.bench.marks()["seen"] == "stale: its page depends on `submit`, which has changed since"
     assert await rig.execute("submit..seen", begin="live") == {"submit": "ok", "seen": "ok"}
     assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
     assert "value-stale" not in str(await rig.execute("long"))
     rig.edit("value: admin", "value: other")
-    assert rig.bench.marks()["seen"] == "stale: its page rests on `user`, which has changed since"
+    assert rig.bench.marks()["seen"] == "stale: its page depends on `user`, which has changed since"
     assert set((await rig.execute("all")).values()) == {"ok"}
     added = "      - {id: more, type: browser_action, action: click, target: {text: more}}\n"
     rig.edit("      - {id: submit", f"{added}      - {{id: submit")
-    assert rig.bench.marks()["seen"] == "stale: its page rests on `more`, which has changed since"
+    assert rig.bench.marks()["seen"] == "stale: its page depends on `more`, which has changed since"
     rig.edit(added, "")
     assert rig.bench.marks()["seen"] == "done"
 
@@ -325,7 +325,7 @@ async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(t
     assert judge.why(turn) is None
     rig.edit("| length", "| count")
     rig.edit('url: "http://127.0.0.1:8765/"', 'url: "http://127.0.0.1:8765/2"')
-    assert rig.bench.marks()["rows"] == "stale: its page rests on `open`, which has changed since"
+    assert rig.bench.marks()["rows"] == "stale: its page depends on `open`, which has changed since"
 
 
 async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> None:
