@@ -9,8 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from director import bench
-from director.bench import browser
+from director.bench import bench, browser, tools
 from director.draft import draft
 from director.tools.build_context import BuildContext
 from nodes.values import Json
@@ -86,7 +85,9 @@ class Rig:
     ) -> dict[str, str]:
         """Call the tool; what became of each node, by id, or the code of its error by ``error``."""
         given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
-        outcome = await build_contexts.call(self.build, "execute_nodes", bench.toolsets(self.build), **given)
+        outcome = await build_contexts.call(
+            self.build, "execute_nodes", [tools.Execute(self.build, tools.EXECUTE)], **given
+        )
         self.told = outcome.text
         if outcome.error is not None:
             return {"error": outcome.error["code"]}

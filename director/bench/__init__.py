@@ -2,8 +2,3 @@
 
 Start at `bench.Bench`. May import every package of `director` but `cli`, `builds` and `targeting`; `builds` and `cli` import it.
 """
-
-from director.bench.bench import Bench
-from director.bench.tools import toolsets
-
-__all__ = ["Bench", "toolsets"]

@@ -18,7 +18,7 @@ from nodes.base import Leaf
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import events
-from runtime.browser import port
+from runtime.browser import borrowed, port
 from runtime.engine import run_state
 from runtime.language import prepare
 from runtime.log import entries
@@ -37,8 +37,7 @@ class BenchRequest:
     nodes: str
     mode: Literal["flow", "isolated"]
     begin: plans.From
-    item: str | None
-    """A key, or a number from 1; for nested loops one for each, outermost first, with slashes between."""
+    item: str | None  # a key, or a number from 1; for nested loops one for each, outermost first, with slashes between
     reason: str
 
 
@@ -71,9 +70,10 @@ class Bench(build_context.Bench):
     @override
     def marks(self) -> Mapping[str, str]:
         marks: dict[str, str] = {}
-        freshness = self._freshness()
-        for each in freshness.places.in_order if freshness is not None else ():
-            if freshness is not None and not each.loops and (record := freshness.record(each.id, {})) is not None:
+        if (freshness := self._freshness()) is None:
+            return marks
+        for each in freshness.places.in_order:
+            if not each.loops and (record := freshness.record(each.id, {})) is not None:
                 why = freshness.why(record)
                 marks[each.id] = f"stale: {why}" if why is not None else "done" if record.ran else "passed by"
         return marks
@@ -115,7 +115,7 @@ class Bench(build_context.Bench):
             raise ModelError("reason-missing", "there is no reason for it", fix="say in a sentence why")
         places = self.results.places
         selection = node_map.select(request.nodes, places)
-        prepared = draft_runs.prepared(self._build, places.loaded, self.results.given(places.loaded))
+        prepared = draft_runs.prepared(self._build, places.loaded, draft_runs.declared(self._build, places.loaded))
         items = plans.requested_items(selection, request.item, places)
 
         def plan(ids: Sequence[str]) -> tuple[plans.Start, excerpt.Excerpt]:
@@ -177,7 +177,8 @@ class Bench(build_context.Bench):
                     began.append(event.run)
                 listener(event)
 
-            own = dataclasses.replace(options, part=part, browsers=self.own.lender(prepared), holds=holds)
+            browsers = borrowed.Lender(lambda: self.own.open(prepared))
+            own = dataclasses.replace(options, part=part, browsers=browsers, holds=holds)
             return self._build.carrier.begin(prepared, listener=listen, options=own)
 
         try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from director.bench.records import Lineage
 from director.scouting import observer
-from runtime.browser import borrowed, port
 from runtime.browser import open as open_browser
+from runtime.browser import port
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.page.tab import Tab
 from runtime.browser.page_errors import PageErrors
@@ -26,15 +26,11 @@ if TYPE_CHECKING:
 class Browser:
     def __init__(self, build: BuildContext, private: Path) -> None:
         self._build, self._private = build, private
-        self.now: port.Browser | None = None
-        """As the last nodes left it; None before any ran."""
-        self.lineage: Lineage = ()
-        """The nodes that changed its page."""
+        self.now: port.Browser | None = None  # as the last nodes left it; None before any ran
+        self.lineage: Lineage = ()  # the nodes that changed its page
         self.page_errors: PageErrors | None = None
-        self._made_as: BrowserOptions | None = None
-        """If the draft needs other options, a new browser is opened."""
-        self._shown: tuple[object, Observation] | None = None
-        """The last page shown to the model, and its observation."""
+        self._made_as: BrowserOptions | None = None  # if the draft needs other options, a new browser is opened
+        self._shown: tuple[object, Observation] | None = None  # the last page shown to the model, and its observation
 
     def live(self, prepared: prepare.Prepared) -> Lineage | str:
         """Return the lineage of the current page, or why there is none that the draft can continue on."""
@@ -68,9 +64,6 @@ class Browser:
         only = {"browser_mode": mode, "keep_browser": False, "linger": 0.0}
         settings = self._build.here.settings.model_copy(update=only)
         return await open_browser.open_browser(own, origins=origins, private=self._private, settings=settings)
-
-    def lender(self, prepared: prepare.Prepared) -> borrowed.Lender:
-        return borrowed.Lender(lambda: self.open(prepared))
 
     # The page in it.
 
@@ -108,8 +101,7 @@ class Browser:
         self._shown = (self.now.page if self.now is not None else None, view)
         if (tab := self._tab()) is not None:
             seeing, page = tab
-            seeing.shown(page, text, entries.SESSION_THREAD if whole else None)
-            seeing.learned(page, text, entries.SESSION_THREAD)
+            seeing.shown(page, text, entries.SESSION_THREAD, whole=whole)
 
 
 def _options(prepared: prepare.Prepared) -> BrowserOptions | None:

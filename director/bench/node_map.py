@@ -20,9 +20,10 @@ from nodes.iterate import Iterate
 from nodes.values import Json
 from runtime.language import workflow
 from runtime.language.checks.declarations import variables_of
-from runtime.language.expressions.names_read import NOTHING, Chain
-from runtime.language.node_tree import Anatomy, NodeSource
+from runtime.language.expressions.names_read import Chain
+from runtime.language.node_tree import Anatomy
 from runtime.recovery.compatibility import JUDGED
+from runtime.runs import single_node
 
 FACTS = ("errors", "taken", "failures")
 Items = Mapping[str, str]
@@ -35,18 +36,15 @@ NO_ITEMS: Items = {}
 class Read:
     chain: Chain
     """The part of the reference that names its source: an id, ``inputs`` or ``vars`` and a name, ``run``, a fact and an id."""
-    guarded: bool
-    """True if its absence is no error."""
+    guarded: bool  # True if its absence is no error
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodePlace:
     node: Node
     position: int
-    around: tuple[Node, ...]
-    """The containers around it, outermost first."""
-    confirms: bool
-    """True if it belongs to a ``confirm``, which alone runs it."""
+    around: tuple[Node, ...]  # the containers around it, outermost first
+    confirms: bool  # True if it belongs to a ``confirm``, which alone runs it
 
     @property
     def id(self) -> str:
@@ -74,9 +72,8 @@ class NodeMap:
         self.in_order: list[NodePlace] = sorted(
             (each for each in self.all.values() if not each.confirms), key=lambda each: each.position
         )
-        anatomy = Anatomy(loaded.document.data, workflow.Workflow)
-        self._units = {unit.id: unit for unit in anatomy.every_unit() if unit.id}
-        self._of_browser = [slot.text for slot in anatomy.slots if slot.field != "output"]
+        self._anatomy = Anatomy(loaded.document.data, workflow.Workflow)
+        self._units = {unit.id: unit for unit in self._anatomy.every_unit() if unit.id}
         self._reads: dict[str, list[Read]] = {}
         self._prints: dict[str, str] = {}
 
@@ -173,25 +170,12 @@ class NodeMap:
 
     def _read(self, place: NodePlace) -> Iterator[Read]:
         ids = {each.id for each in self.below(place.id)}
-        units = list(_below(self._units[place.id]))
-        bound = {each.id for each in units if each.id} - {place.id}
-        given = {name for each in units for name in variables_of(each)}
-        for each in units:
-            if each.model is Iterate:
-                item = each.text("as")
-                bound |= {"loop", *((item, f"{item}_loop") if item else ())}
-            elif each.model is Handle:
-                bound.add("error")
-        texts = [(text, NOTHING) for text in self._of_browser] if self.on_page(place) else []
-        when = units[0].slot("when")
-        condition = self.loaded.templates.get(when.text) if when is not None else None
-        facts = condition.facts(truth=True) if condition is not None else NOTHING
-        texts += [
-            (slot.text, NOTHING if slot is when else facts) for each in units for slot in (*each.slots, *each.done)
-        ]
+        unit = self._units[place.id]
+        bound = single_node.bound(unit)
+        given = {name for each in single_node.below(unit) for name in variables_of(each)}
         found: dict[Chain, bool] = {}
-        for text, known in texts:
-            for use in self.loaded.templates[text].names:
+        for slot, known in single_node.references(self.loaded, self._anatomy, unit, on_page=self.on_page(place)):
+            for use in self.loaded.templates[slot.text].names:
                 if (chain := _source(use.chain, bound, given, ids)) is not None:
                     found[chain] = found.get(chain, True) and use.sure_of(use.chain[: len(chain)], known)
         # A name in SQL may be a table or a column: it is taken for a table where a node before it has that name.
@@ -254,12 +238,6 @@ def _source(chain: Chain, bound: set[str], given: set[str], ids: set[str]) -> Ch
             return None if root in bound else chain[:1]
 
 
-def _below(unit: NodeSource) -> Iterator[NodeSource]:
-    yield unit
-    for each in (*(subagent for _path, block in unit.blocks for subagent in block), *unit.confirm):
-        yield from _below(each)
-
-
 def _leaves(file: workflow.Loaded, node: Node) -> Iterator[Leaf]:
     if isinstance(node, Leaf):
         yield node
@@ -285,8 +263,7 @@ _KEYS = re.compile(r"\[[^\]]*\]")
 class Selection:
     ids: tuple[str, ...]
     """In file order, each once. Nodes in a selected container are not listed separately."""
-    items: dict[str, str]
-    """The items in step paths, by loop id: a key, or a number."""
+    items: dict[str, str]  # the items in step paths, by loop id: a key, or a number
 
 
 def select(text: str, places: NodeMap) -> Selection:
@@ -347,8 +324,8 @@ def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
     if found.confirms:
         owner = found.around[-1].id
         raise _unknown(
-            f"`{found.id}` belongs to the `confirm` of `{owner}`, and runs only to find out whether that was done",
-            f"take `{owner}`, or try the look as a node of its own",
+            f"`{found.id}` belongs to the `confirm` of `{owner}`, and runs only to check whether that was done",
+            f"take `{owner}`, or put the look into a separate node",
         )
     return found
 

@@ -30,11 +30,9 @@ class Start:
     """Nodes to repeat first; all may be done twice."""
     fresh: bool = False
     state: Path | None = None
-    lineage: Lineage = ()
-    """The nodes that changed the page with which the run begins."""
+    lineage: Lineage = ()  # the nodes that changed the page with which the run begins
     how: str = ""
-    other_page: bool = False
-    """True if the page may differ from the one that the draft reaches."""
+    other_page: bool = False  # True if the page may differ from the one that the draft reaches
 
 
 class Planner:
@@ -93,7 +91,7 @@ class Planner:
             if action is not None:
                 raise ModelError(
                     "state-missing",
-                    f"the page as it is right before `{first.id}` is not there, and `{action.id}`, which leads there, is not done again unasked",
+                    f"no state of the page before `{first.id}` was kept, and `{action.id}`, which leads there, is not repeated unasked",
                     fix=f'execute "{action.id}..{first.id}", which does it; or continue on the current page (`from` "live")',
                 )
             if live == way[:number]:

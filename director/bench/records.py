@@ -18,8 +18,7 @@ from runtime.language.expressions.names_read import Chain
 Lineage = tuple[str, ...]
 """The nodes that changed a page since its browser was fresh, in order: the key of each, and a digest of its action and of what it read."""
 
-BROKEN = "!"
-"""Stands in a lineage for a node that was interrupted: such a page belongs to no node."""
+BROKEN = "!"  # in a lineage, a node that was interrupted: such a page belongs to no node
 
 CIRCULAR = "it depends on itself"
 
@@ -33,21 +32,17 @@ class Record:
     key: str
     id: str
     items: Mapping[str, str]
-    print: str
-    """Digest of its action (``NodeMap.print``)."""
-    reads: Mapping[str, str]
-    """The names that it read, as in the file, each with a digest of its value."""
+    print: str  # digest of its action (``NodeMap.print``)
+    reads: Mapping[str, str]  # the names that it read, as in the file, each with a digest of its value
     way: Lineage
     """The way that the draft had to its page, whatever page it was run on; empty for a node that observes none."""
     run: str
-    ran: bool
-    """False if its ``when`` skipped it, or its error was tolerated: it has no value then."""
+    ran: bool  # False if its ``when`` skipped it, or its error was tolerated: it has no value then
     value: Json = None
     sets: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     facts: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Its facts in ``run``: ``errors``, ``taken``, ``failures``, if it has any."""
-    masked: bool = False
-    """True if the value contained a secret, and is unknown now."""
+    masked: bool = False  # True if the value contained a secret, and is unknown now
 
     def as_json(self) -> Json:
         fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "masked"}
@@ -67,8 +62,7 @@ class MissingRecord:
     reader: str
     chain: Chain
     maker: str | None
-    why: str | None
-    """Reason why an earlier value does not count; None if there was none."""
+    why: str | None  # reason why an earlier value does not count; None if there was none
 
 
 class FreshnessCheck:
@@ -108,7 +102,7 @@ class FreshnessCheck:
         if way != record.way:
             both = (*way, *record.way)
             changed = next((each for each in both if each not in way or each not in record.way), both[0])
-            return f"its page rests on `{changed.partition(' ')[0]}`, which has changed since"
+            return f"its page depends on `{changed.partition(' ')[0]}`, which has changed since"
         return None
 
     def way(self, place: NodePlace, items: Mapping[str, str], *, after: bool = False) -> Lineage:

@@ -22,14 +22,12 @@ from runtime.log import history
 from runtime.observation import page_text
 from runtime.observation.observation import Observation
 
-LONGEST = 5_000
-"""Limit of the whole, in characters."""
+LONGEST = 5_000  # limit of the whole, in characters
 
 AN_ERROR, A_PAGE, A_VALUE, A_COMPLAINT = 900, 3_000, 600, 160
 """Limits in characters: of an error's details, of a page, of a value, and of an error that a page reports."""
 
-A_CHANGE = 350
-"""Limit of a page's changes after one node, in characters; twice that after the last one."""
+A_CHANGE = 350  # limit of a page's changes after one node, in characters; twice that after the last one
 
 MOST_PAGE_ERRORS = 5
 NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
@@ -42,14 +40,10 @@ class Trip:
     start: Start
     seen: list[Seen]
     ended: events.RunEnded
-    withheld: dict[str, Json] | None
-    """The prepared action, if it was withheld."""
-    stopped: Seen | None
-    """The node at which it ended early, if it did."""
-    view: Observation | None
-    """The page after it; None if no node worked on one, or it could not be observed."""
-    confirmed: frozenset[str]
-    """The paths of the actions that the site has confirmed or denied."""
+    withheld: dict[str, Json] | None  # the prepared action, if it was withheld
+    stopped: Seen | None  # the node at which it ended early, if it did
+    view: Observation | None  # the page after it; None if no node worked on one, or it could not be observed
+    confirmed: frozenset[str]  # the paths of the actions that the site has confirmed or denied
 
 
 @dataclasses.dataclass(slots=True)
@@ -58,10 +52,8 @@ class Report:
     ids: Sequence[str]
     trips: list[Trip] = dataclasses.field(default_factory=list[Trip])
     notes: list[str] = dataclasses.field(default_factory=list[str])
-    known: Observation | None = None
-    """The same page as last shown to the model; None if it never was."""
-    around: Collection[str] = ()
-    """The site frames shown to the model, which need not be repeated."""
+    known: Observation | None = None  # the same page as last shown to the model; None if it never was
+    around: Collection[str] = ()  # the site frames shown to the model, which need not be repeated
 
     @property
     def view(self) -> Observation | None:

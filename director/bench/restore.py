@@ -38,10 +38,8 @@ class Restore(watcher.Watcher):
         """``line`` of the log is that of the checkpoint."""
         super().__init__(results, WHY, lambda: run, pins={})
         self._state, self._line = state, line
-        self.before_line: Lineage = ()
-        """The nodes that had changed the page by then."""
-        self.within = False
-        """True if after that a part of a container, other than a loop, changed the page."""
+        self.before_line: Lineage = ()  # the nodes that had changed the page by then
+        self.within = False  # True if after that a part of a container, other than a loop, changed the page
 
     @override
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
@@ -61,7 +59,7 @@ async def take(build: BuildContext, results: Results, run: str) -> None:
     with contextlib.suppress(RunOpsError):
         past, _reading = await asyncio.to_thread(run_index.load_history, build.here.reader, run)
         loaded = draft_runs.as_saved(build)
-        fit = draft_runs.prepared(build, loaded, results.given(loaded))
+        fit = draft_runs.prepared(build, loaded, draft_runs.declared(build, loaded))
         if past.header is None or workflow_source.text_for(run, past.header, build.here, loaded).changed:
             return
         state = RunState(

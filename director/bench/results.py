@@ -13,7 +13,6 @@ from director.draft import layout
 from director.proving import draft_runs
 from nodes.values import Json
 from runtime.browser import port
-from runtime.language import workflow
 from runtime.log import entries
 from runtime.system import files, regular_files
 
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 FOLDER = "bench"
-MOST = 60
-"""Limit of the states; the oldest is dropped."""
+MOST = 60  # limit of the states; the oldest is dropped
 
 
 class Results:
@@ -70,7 +68,7 @@ class Results:
     ) -> FreshnessCheck:
         """Return the check of results for these inputs and pins, by default the person's. Raises UsageError for inputs that do not fit."""
         if inputs is None:
-            inputs = places.loaded.check_inputs(self.given(places.loaded))
+            inputs = places.loaded.check_inputs(draft_runs.declared(self._build, places.loaded))
         return FreshnessCheck(places, self.records, inputs, self.pins(places) if pins is None else pins)
 
     def pins(self, places: NodeMap) -> dict[str, Json]:
@@ -86,9 +84,6 @@ class Results:
         read = {written(each.chain) for node_id in ids for each in places.reads(node_id)}
         names = [f"`{each}`" for each in self.pins(places) if each in read]
         return [f"pinned by a variable of the session: {', '.join(names)}"] if names else []
-
-    def given(self, loaded: workflow.Loaded) -> dict[str, Json]:
-        return draft_runs.declared(self._build, loaded)
 
     # States: files named by the lineage of their page, and by their content.
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import override
 
 from director.bench import bench as benches
 from director.bench import report as bench_report
 from director.tools import barrier
-from director.tools.toolbox import PERHAPS, TEXT, OfBuild, Toolset, of, tool
+from director.tools.toolbox import PERHAPS, TEXT, OfBuild, of, tool
 from nodes.values import Json
 from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.secrets import masking
-
-if TYPE_CHECKING:
-    from director.tools.build_context import BuildContext
 
 NAME = "execute_nodes"
 
@@ -41,10 +37,6 @@ EXECUTE = tool(
     "Runs nodes on the bench; returns status, value, error, and the page after them: whole when new, else what changed.",
     _FIELDS,
 )
-
-
-def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    return (Execute(build, EXECUTE),)
 
 
 class Execute(OfBuild):

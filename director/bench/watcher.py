@@ -23,39 +23,32 @@ from runtime.browser import port
 from runtime.engine import run_state, scopes
 from runtime.observation.observation import Observation
 
-LOOK_SECONDS = 5.0
-"""Limit of an observation of the page; a longer one is reported as failed."""
+LOOK_SECONDS = 5.0  # limit of an observation of the page; a longer one is reported as failed
 
 
 @dataclasses.dataclass(slots=True)
 class Seen:
     place: NodePlace
     path: str
-    redone: bool
-    """True if it was not requested, but leads to the page on which the others begin."""
+    redone: bool  # True if it was not requested, but leads to the page on which the others begin
     reads: Mapping[str, str]
     begun: float = dataclasses.field(default_factory=time.monotonic)
     seconds: float = 0.0
     over: bool = False
     ran: bool = False
-    tolerated: bool = False
-    """True if it failed, and the run continued."""
+    tolerated: bool = False  # True if it failed, and the run continued
     value: Json = None
-    hidden: bool = False
-    """True if the value contains a secret."""
+    hidden: bool = False  # True if the value contains a secret
     url_before: str | None = None
     url_after: str | None = None
     before: Observation | None = None
     after: Observation | None = None
-    unseen: str | None = None
-    """Reason why the page could not be observed."""
+    unseen: str | None = None  # reason why the page could not be observed
     page_errors: list[str] = dataclasses.field(default_factory=list[str])
     status: int | None = None
     error: dict[str, Json] | None = None
-    at: str | None = None
-    """The failed step in it, if it is not the node itself."""
-    inner: bool = False
-    """True if it is in a taken branch, and was not requested itself: its page is that of the whole."""
+    at: str | None = None  # the failed step in it, if it is not the node itself
+    inner: bool = False  # True if it is in a taken branch, and was not requested itself: its page is that of the whole
 
 
 class Watcher(run_state.Watch):
@@ -81,11 +74,9 @@ class Watcher(run_state.Watch):
         self._results, self._reason, self._run, self._own = results, reason, run, own
         self._inputs, self._pins = inputs, pins
         self._places, self._redone = results.places, set(redone)
-        self._open: list[Seen] = []
-        """The nodes that have begun and not ended, the innermost last."""
+        self._open: list[Seen] = []  # the nodes that have begun and not ended, the innermost last
         self._last_look: Observation | None = None
-        self._looked = False
-        """True if that observation followed the last node that worked on the page."""
+        self._looked = False  # True if that observation followed the last node that worked on the page
 
     def _freshness(self) -> FreshnessCheck:
         return self._results.freshness(self._places, self._inputs, self._pins)

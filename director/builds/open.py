@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from director import bench
+from director.bench import bench
+from director.bench import tools as bench_tools
 from director.draft.goal import Goal
 from director.editing import tools as editing
 from director.effects import grants
@@ -68,11 +69,11 @@ def furnish(build: BuildContext) -> None:
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
     return (
-        *ask_user.toolsets(build),
+        ask_user.AskUser(build, ask_user.ASK),
         *editing.toolsets(build),
-        *bench.toolsets(build),
-        *targeting.toolsets(build),
+        bench_tools.Execute(build, bench_tools.EXECUTE),
+        targeting.Propose(build, targeting.PROPOSE),
         *scouting.toolsets(build),
-        *scout.toolsets(build),
+        scout.Scouting(build),
         *proving.toolsets(build),
     )

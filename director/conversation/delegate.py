@@ -13,14 +13,13 @@ from typing import Literal
 from typing_extensions import override
 
 from director.conversation import subagents
-from director.session import prompt, state_paths
+from director.session import state_paths
 from director.session.events import Listener
 from director.session.state import SessionState
 from director.tools import toolbox
 from director.tools.toolbox import PERHAPS, TEXT, ModelTools, of
 from nodes.budgets import Budget
 from nodes.values import Json
-from runtime.context import window
 from runtime.log import entries
 from runtime.messages.messages import Item, Tool, ToolCall, is_models
 
@@ -95,6 +94,4 @@ def _tool(*, clean: bool) -> Tool:
 
 
 class _Tools(subagents.SubagentTools):
-    @override
-    def around(self) -> window.RequestFrame:
-        return prompt.of_delegate(self.offered)
+    prompts = ("delegate", "rules", "tools")

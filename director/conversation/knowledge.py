@@ -116,7 +116,7 @@ def _content(file: Path) -> str:
     if not {file.suffix, file.resolve().suffix} == {".md"} or file.is_dir():
         # Knowledge is sent to a model: no other file may get there by mistake, or by a link.
         raise UsageError(
-            "file-not-read", f"{file} is no Markdown file", fix="knowledge stands in files that end with .md"
+            "file-not-read", f"{file} is no Markdown file", fix="knowledge is in files whose names end with .md"
         )
     try:
         with regular_files.opened(file) as opened:

@@ -34,13 +34,7 @@ from runtime.observation import page_text
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
 _TASK = toolbox.fields(
-    {
-        "task_id": TEXT,
-        "description": TEXT,
-        "status": _STATUS,
-        "notes": PERHAPS,
-        "node_ids": each(TEXT),
-    }
+    {"task_id": TEXT, "description": TEXT, "status": _STATUS, "notes": PERHAPS, "node_ids": each(TEXT)}
 )
 _PLAN = toolbox.fields(
     {

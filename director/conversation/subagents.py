@@ -11,10 +11,11 @@ import dataclasses
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from typing_extensions import override
 
+from director.session import prompt
 from director.session.events import Listener
 from director.session.state import SessionState
 from director.tools import barrier, toolbox
@@ -43,19 +44,20 @@ ENDS = barrier.ENDS - {"budget", "paused"}
 class Sender:
     depth: int  # 0 for the session itself
     budgets: budgets.Requester
-    items: Callable[[], tuple[Item, ...]]
-    """Returns the thread in its requests, with the answer that calls the subagent."""
+    items: Callable[[], tuple[Item, ...]]  # returns the thread in its requests, with the answer that calls the subagent
 
 
 class SubagentTools(toolbox.ModelTools):
+    prompts: Sequence[str]
+
     @property
     @override
     def final(self) -> Collection[str]:
         return ()
 
-    @abstractmethod
     def around(self) -> window.RequestFrame:
-        """Return the frame around its conversation."""
+        parts = tuple(window.Part(name, prompt.prompt(name)) for name in self.prompts)
+        return window.RequestFrame(parts, tuple(self.offered))
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
         return next(filter(None, (each.find_out(call) for each in self.toolsets.values())), None)

@@ -22,8 +22,7 @@ class Goal:
     save: Path  # file to which the workflow is written
     runs: int = 2  # number of runs that the draft must pass
     policy: Policy = "ask"
-    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The inputs of the proof, by name."""
+    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])  # the inputs of the proof, by name
     secrets: Sequence[str] = ()  # names of the secrets that it may use
     force: bool = False  # True if `save` may overwrite an existing file
     repairs: entries.Repairs | None = None  # the repair of an existing workflow, if this build is one

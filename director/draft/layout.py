@@ -164,7 +164,7 @@ class Layout:
         return ".".join(map(str, (ids.get(node, ""), *path[len(node) :]))).strip(".")
 
     def located(self, problem: Diagnostic) -> Diagnostic:
-        """Return a mistake with its node and field: its line is of no draft that anybody has seen."""
+        """Return a mistake with its node and field: its line is in a draft that was never shown."""
         own = problem.file == self._document.source.name
         where = self.where(problem.mark.start) if problem.mark is not None and own else ""
         return dataclasses.replace(problem, message=f"`{where}`: {problem.message}") if where else problem

@@ -151,7 +151,7 @@ def in_lines(document: Document, path: Path) -> Document:
 
 
 def _unfolded(document: Document, path: Path, value: Json) -> str:
-    """Return the text with a value in lines; a comment behind its brackets stays with it."""
+    """Return the text with a value in lines; a comment after its brackets stays with it."""
     lines = Lines(document)
     span = lines.span(path)
     new = shifted(written(path[-1], value), span.column)

@@ -1,8 +1,7 @@
 """The files that a build writes: the workflow, whose head names the session and its proof, and a page of notes next to it.
 
 An existing file is never overwritten, unless the person allows it. A file that this build wrote has a checksum of its content in its
-head:
-once anybody has edited it, it belongs to them.
+head, so an edited file counts as somebody else's.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def write(file: Path, text: str) -> None:
         raise UsageError(
             "file-not-written",
             f"{file} could not be written: {reason}",
-            fix="the person sees to it that it can be; then call `finish` again",
+            fix="the person must make it writable; then call `finish` again",
         ) from None
 
 

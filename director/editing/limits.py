@@ -22,11 +22,7 @@ _NAMES = (
 HARMLESS = frozenset(_NAMES.split())
 """Browser options allowed in a draft; the rest (switches, a proxy, certificates, headers, permissions) is written into the file by a person."""
 
-MEANT = {
-    "workflow": "the draft's head",
-    "all": "all nodes",
-    "recent": "the nodes that were written last",
-}
+MEANT = {"workflow": "the draft's head", "all": "all nodes", "recent": "the nodes that were written last"}
 """Names with a meaning in the tools of a build."""
 
 _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
@@ -114,7 +110,7 @@ def _names(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
     was = before.loaded.places if before is not None else {}
     for name, meaning in MEANT.items():
         if name in made.loaded.places and name not in was:
-            why = f"to the tools `{name}` means {meaning}, so no node of a draft is called so"
+            why = f"to the tools `{name}` means {meaning}, so no node of a draft may have this id"
             fix = "choose another id, which says what the node does"
             yield diagnostic(made, (*made.loaded.places[name], "id"), "reserved-name", why, fix)
 

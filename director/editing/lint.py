@@ -76,15 +76,15 @@ def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[
             for name, value in secrets.items():
                 if isinstance(text, str) and value and value in text:
                     fix = f"write `{{{{ secrets.{name} }}}}`"
-                    yield Hint(node.id, "literal-secret", f"the value of `{name}` stands in it", fix, "error")
+                    yield Hint(node.id, "literal-secret", f"it contains the value of `{name}`", fix, "error")
             for address in _ADDRESS.findall(text) if isinstance(text, str) else ():
                 site = origin(address.partition(OPENING)[0]) or ""
                 if site in sites:
                     fix = f"write `{{{{ inputs.{sites[site]} }}}}`"
-                    yield Hint(node.id, "literal-address", f"{site} stands in it as it is", fix)
+                    yield Hint(node.id, "literal-address", f"it contains {site} literally", fix)
             for name, value in values.items():
                 if _holds(text, value):
-                    why = f"`{cut(str(value), 40)}` stands in it as it is, the value of the input `{name}`"
+                    why = f"it contains `{cut(str(value), 40)}` literally, the value of the input `{name}`"
                     yield Hint(node.id, "literal-input", why, f"if that is meant, write `{{{{ inputs.{name} }}}}`")
 
 
@@ -134,7 +134,7 @@ def effects(draft: Draft) -> Iterator[Hint]:
             why = "nothing says that the action succeeded"
             yield Hint(node.id, "effect-without-verify", why, f"add `verify` rules{opens}")
         if node.confirm is None and node.after_crash is None:
-            why = "after a crash nobody can tell whether it happened"
+            why = "after a crash it is unknown whether it happened"
             fix = "add `confirm`, where the site can be asked; `effect: idempotent`, where twice does no harm"
             yield Hint(node.id, "effect-without-confirm", why, fix)
 
@@ -165,7 +165,7 @@ def defaults(draft: Draft, goal: Goal) -> list[Hint]:
         for name in sorted(requests.decided_by(loaded, leaf, path, same)):
             value = cut(str(same[name]), 40)
             why = f"the input `{name}`, on which its action depends, has `{value}` of this build for a default"
-            fix = f"leave out the default of `{name}`: who forgets it would do the action on that again"
+            fix = f"leave out the default of `{name}`: a run without it would repeat the action on that"
             found.setdefault(name, Hint(leaf.id, "default-decides", why, fix))
     return list(found.values())
 

@@ -1,4 +1,4 @@
 """Side effects of a workflow: which leaves have one, how a person is asked for each, and the answers.
 
-Start at `grants.Grants`. May import `session` and `draft`; `tools` and `subjects` are on the same level.
+Start at `grants.Grants`. May import `session` and `draft`; all packages above those may import it.
 """

@@ -16,17 +16,14 @@ NO_ACTION = frozenset({"description", "verify", "retry", "timeout", "on_error", 
 
 NO_ACTION_OF_AGENT = NO_ACTION | {"max_turns", "max_output", "budget", "model", "output"}
 
-FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})
-"""Actions that fill in a form without sending it."""
+FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})  # actions that fill in a form without sending it
 
-OPENS = frozenset({"goto", "open_tab"})
-"""Actions after which earlier actions on a page do not matter."""
+OPENS = frozenset({"goto", "open_tab"})  # actions after which earlier actions on a page do not matter
 
 HARMLESS = frozenset({"http:", "https:", "about:"})
 """Beginnings of addresses whose documents come from the site, or are blank."""
 
-_INVISIBLE = re.compile(r"[\x00-\x20]")
-"""Characters that browsers remove from an address before they read its scheme."""
+_INVISIBLE = re.compile(r"[\x00-\x20]")  # characters that browsers remove from an address before they read its scheme
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 _KEYS = re.compile(r"\[[^\]]*\]")

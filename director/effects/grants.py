@@ -31,8 +31,7 @@ YES, NO, HOLD_ALL = "yes", "no", "hold all"
 CHOICES = (YES, NO, HOLD_ALL)
 """The answers to a requested action. Any other answer is not a yes."""
 
-ALL = "all"
-"""Name of the grant that withholds every later action."""
+ALL = "all"  # name of the grant that withholds every later action
 
 _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
 
@@ -76,6 +75,15 @@ class Grants:
         pins: Mapping[str, Json] | None = None,
         other_page: bool = False,
     ) -> run_state.Withholds:
+        """Return the withheld ones of these actions (each with its path), after asking for those not asked for yet.
+
+        ``place`` is the path of the requesting call, ``page`` the address of the page, if known. ``inputs`` are those of the run, if
+        they are not the goal's. ``pins`` are the values that replace those of nodes, if they are not the session's variables.
+
+        Under `ask` each action is asked for once; one on an ``other_page``, to which the draft need not lead, each time. A yes covers
+        that action alone. Actions of other classes may be among them, and are never withheld. Raises Paused ``question`` if no person can
+        answer; it is called before the tool's call is logged, so the call is repeated with the answer.
+        """
         loaded = self._state.draft.loaded if self._state.draft is not None else None
         given = self._inputs(loaded, inputs)
         once = place if other_page or _SCOUTING.search(place) else ""
@@ -89,7 +97,6 @@ class Grants:
                 granted = {path for path, each in known.items() if await self._is_granted(each, place, page)}
                 if self._holds_all():
                     granted = set()
-
         return run_state.withholds_nothing if policy == "allow" else withheld(loaded, known, granted)
 
     def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:

@@ -26,14 +26,10 @@ class EffectRequest:
     """An action as it is requested, in the words of the file."""
 
     leaf: Leaf
-    path: str
-    """Without the keys of items."""
-    place: str
-    """The requesting call, if the action is requested each time."""
-    opened: Json = None
-    """The last address opened before the action."""
-    steps: Sequence[Node] = ()
-    """The nodes that act on the page since then: fields filled in, elements clicked."""
+    path: str  # without the keys of items
+    place: str  # the requesting call, if the action is requested each time
+    opened: Json = None  # the last address opened before the action
+    steps: Sequence[Node] = ()  # the nodes that act on the page since then: fields filled in, elements clicked
     around: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """The containers around it, by id: lists of loops, conditions, files that are used."""
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])

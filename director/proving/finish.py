@@ -47,8 +47,7 @@ class MissingProof:
 @dataclasses.dataclass(frozen=True, slots=True)
 class FinishRequest:
     summary: str
-    unproved: str
-    """The parts that stay unproved or empty, with reasons."""
+    unproved: str  # the parts that stay unproved or empty, with reasons
 
     def names(self, name: str) -> bool:
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.unproved) is not None
@@ -61,10 +60,8 @@ class Proof:
     text: str
     loaded: workflow.Loaded
     runs: tuple[proofs.Ran, ...]
-    before: tuple[proofs.Ran, ...] = ()
-    """Earlier passed runs of the same text with the same inputs."""
-    alone: frozenset[str] = frozenset()
-    """The keys of the actions that were done on the bench."""
+    before: tuple[proofs.Ran, ...] = ()  # earlier passed runs of the same text with the same inputs
+    alone: frozenset[str] = frozenset()  # the keys of the actions that were done on the bench
 
     @property
     def every(self) -> list[proofs.Ran]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from director.effects import effects, grants
+from director.proving import report
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime.context import briefs
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from director.proving.finish import Proof
     from director.tools.build_context import BuildContext
 
-A_LINE, A_BLOCK, MOST = 300, 1_500, 60
-"""Characters of a line and of a block, and items of a list, at most."""
+A_LINE, A_BLOCK, MOST = 300, 1_500, 60  # characters of a line and of a block, and items of a list, at most
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|!~])")
 
@@ -131,14 +131,7 @@ def _template() -> jinja2.Template:
         finalize=_line,
     )
     filters: dict[str, Any] = environment.filters
-    filters |= {
-        "json": _json,
-        "code": _code,
-        "codes": _codes,
-        "path": briefs.ours,
-        "line": _line,
-        "block": _block,
-    }
+    filters |= {"json": _json, "code": _code, "codes": _codes, "path": briefs.ours, "line": _line, "block": _block}
     return environment.get_template("notes.md")
 
 
@@ -146,11 +139,11 @@ def _line(value: object, most: int = A_LINE) -> _Safe:
     """Return a value on one line, without active Markdown; what a filter has made safe stays."""
     if isinstance(value, _Safe):
         return value
-    return _Safe(_MARKS.sub(r"\\\1", _cut(one_line(" ".join(str(value).split())), most)))
+    return _Safe(_MARKS.sub(r"\\\1", report.cut(one_line(" ".join(str(value).split())), most)))
 
 
 def _code(text: object) -> _Safe:
-    return _Safe(markdown.code(_cut(str(text), A_LINE)) or "``")
+    return _Safe(markdown.code(report.cut(str(text), A_LINE)) or "``")
 
 
 def _codes(texts: Sequence[str]) -> _Safe:
@@ -159,12 +152,8 @@ def _codes(texts: Sequence[str]) -> _Safe:
 
 def _block(text: str, language: str, most: int | None = A_BLOCK, indent: str = "") -> _Safe:
     """Return a code block of at most ``most`` characters."""
-    return _Safe(textwrap.indent(markdown.fenced(_cut(text, most or len(text)), language), indent))
+    return _Safe(textwrap.indent(markdown.fenced(report.cut(text, most or len(text)), language), indent))
 
 
 def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"

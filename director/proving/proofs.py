@@ -23,8 +23,7 @@ WEAKEST_FIRST: Sequence[Outcome] = ("not reached", "passed by", "failed", "idle"
 
 WELL: Container[Outcome] = ("idle", "done")
 
-READ = "read on an error page"
-"""Beginning of the statement about a leaf that read an error page."""
+READ = "read on an error page"  # beginning of the statement about a leaf that read an error page
 
 FULL = "full"
 
@@ -33,12 +32,9 @@ FULL = "full"
 class Ran:
     run: str
     status: str
-    outcomes: Mapping[str, Outcome]
-    """Outcome of each leaf, by its key (``effects.leaves_of``)."""
-    withheld: str | None = None
-    """The path of the withheld action at which it stopped."""
-    path: str | None = None
-    """The path of the step that ended it otherwise."""
+    outcomes: Mapping[str, Outcome]  # outcome of each leaf, by its key (``effects.leaves_of``)
+    withheld: str | None = None  # the path of the withheld action at which it stopped
+    path: str | None = None  # the path of the step that ended it otherwise
     error: dict[str, Json] | None = None
     output: Json = None
     seconds: float = 0.0
@@ -46,8 +42,7 @@ class Ran:
     """The keys of the actions whose ``verify`` already held before each of them: it proves nothing."""
     on_errors: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
-    past: history.History | None = None
-    """Its log; None if it cannot be read any more."""
+    past: history.History | None = None  # its log; None if it cannot be read any more
 
     @property
     def went_well(self) -> bool:
@@ -66,8 +61,7 @@ class Effect:
     said: str
     outcomes: tuple[Outcome, ...]
     alone: bool = False
-    moot: bool = False
-    """True if its ``verify`` already held before it in each run that did it."""
+    moot: bool = False  # True if its ``verify`` already held before it in each run that did it
 
     @property
     def done(self) -> int:

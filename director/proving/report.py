@@ -19,17 +19,14 @@ from runtime.log import history
 from runtime.observation import page_text
 from runtime.system import regular_files
 
-KEPT = ("screenshot", "observation", "signs")
-"""Evidence that is shown otherwise, or in a file."""
+KEPT = ("screenshot", "observation", "signs")  # evidence that is shown otherwise, or in a file
 
 OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
 """Limits in characters: of an output, of an error's details, of the steps with one outcome, and of the page where it failed."""
 
-A_DETAIL = 400
-"""Limit of an error's message, and of each item of its evidence, in characters."""
+A_DETAIL = 400  # limit of an error's message, and of each item of its evidence, in characters
 
-A_GLANCE = 500
-"""Limit of a page on which only the address was wrong, in characters."""
+A_GLANCE = 500  # limit of a page on which only the address was wrong, in characters
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
 

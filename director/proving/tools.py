@@ -44,7 +44,32 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
     return (RunDraft(build, RUN), Finish(build, END))
 
 
-class RunDraft(OfBuild):
+class _WholeRuns(OfBuild):
+    @override
+    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
+        """Return the text for a call that a crash interrupted: its finished runs, and the last step of the last one."""
+        build, ran = self._build, list[str]()
+        for number, run in enumerate(build.runs.of(call), 1):
+            past = build.runs.past(run)
+            if past is None:
+                ran.append(f"run {number} ({run}): its log cannot be read")
+                continue
+            open_steps = [briefs.ours(each.call.path) for each in past.open_calls()]
+            state = past.status if past.ending is not None else "interrupted"
+            if (withheld := proofs.withheld_at(past)) is not None:
+                state = f"held at {briefs.ours(withheld)}"
+            if open_steps:
+                state += f" at {', '.join(open_steps)}, which may have happened"
+            ran.append(f"run {number} ({run}): {state}")
+        error = ModelError(
+            "interrupted",
+            f"`{call.action}` was interrupted, and has no result: {'; '.join(ran) or 'no run of it was begun'}",
+            fix="what a run did on the site stays done: look at it, then call again; all runs are repeated",
+        )
+        return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
+
+
+class RunDraft(_WholeRuns):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         build = self._build
@@ -67,12 +92,8 @@ class RunDraft(OfBuild):
 
         return await barrier.done(build.writer, RUN_DRAFT, arguments, place, work)
 
-    @override
-    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return interrupted(self._build, call)
 
-
-class Finish(OfBuild):
+class Finish(_WholeRuns):
     def __init__(self, build: BuildContext, offered: Tool) -> None:
         super().__init__(build, offered)
         self._counts: finish.Proof | None = None
@@ -128,33 +149,6 @@ class Finish(OfBuild):
         stays = f"; {value['stays']} is as it was" if "stays" in value else ""
         return turn.Outcome(f"given up; {where}{stays}", value)
 
-    @override
-    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return interrupted(self._build, call)
-
-
-def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
-    """Return the text for a call that a crash interrupted: its finished runs, and the last step of the last one."""
-    ran: list[str] = []
-    for number, run in enumerate(build.runs.of(call), 1):
-        past = build.runs.past(run)
-        if past is None:
-            ran.append(f"run {number} ({run}): its log cannot be read")
-            continue
-        open_steps = [briefs.ours(each.call.path) for each in past.open_calls()]
-        state = past.status if past.ending is not None else "broken off"
-        if (withheld := proofs.withheld_at(past)) is not None:
-            state = f"held at {briefs.ours(withheld)}"
-        if open_steps:
-            state += f" at {', '.join(open_steps)}, which may have happened"
-        ran.append(f"run {number} ({run}): {state}")
-    error = ModelError(
-        "interrupted",
-        f"`{call.action}` was interrupted, and has no result: {'; '.join(ran) or 'no run of it was begun'}",
-        fix="what a run did on the site stays done: look at it, then call again; all runs are repeated",
-    )
-    return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
-
 
 def _map(text: Json) -> dict[str, Json]:
     """Parse inputs written by a model. Raises ModelError ``tool-arguments``."""
@@ -174,4 +168,4 @@ def _failed(build: BuildContext, error: ModelError) -> turn.Outcome:
 
 
 def _unfinished(text: str) -> dict[str, Json]:
-    return ModelError("not-finished", text, fix="see to each of them").as_json()
+    return ModelError("not-finished", text, fix="fix each of them").as_json()

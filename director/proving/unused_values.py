@@ -13,8 +13,7 @@ from nodes.transform import Transform
 from nodes.values import Json
 from runtime.language import workflow
 
-_CALLS = ("now(", "uuid(")
-"""Functions with a different value each time, though they read nothing."""
+_CALLS = ("now(", "uuid(")  # functions with a different value each time, though they read nothing
 
 
 def unread(loaded: workflow.Loaded, names: Sequence[str]) -> list[str]:
@@ -33,11 +32,9 @@ def untold(loaded: workflow.Loaded) -> list[str]:
         return []
     fields: dict[str, Json] = output if isinstance(output, dict) and output else {"output": output}
     site = [name for name, each in fields.items() if _tells(loaded, each)]
-    return [name for name, each in fields.items() if name not in site and not (site and _reads_inputs(loaded, each))]
-
-
-def _reads_inputs(loaded: workflow.Loaded, said: Json) -> bool:
-    return any(root == "inputs" for root in _roots(loaded, said))
+    return [
+        name for name, each in fields.items() if name not in site and not (site and "inputs" in _roots(loaded, each))
+    ]
 
 
 def _tells(loaded: workflow.Loaded, said: Json) -> bool:

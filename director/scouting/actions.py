@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from runtime.observation.observation import Observation
 
 FILE = "scouting.yaml"
-SETTLE_SECONDS = 3.0
-"""Limit of waiting for the consequences of an action, in seconds."""
+SETTLE_SECONDS = 3.0  # limit of waiting for the consequences of an action, in seconds
 
 MOST_PAGE_ERRORS = 3
 HELD = "held"
@@ -150,18 +149,15 @@ class ScoutActions:
                         fields["target"] = await actions.target_of(pointed, element, self._masker)
                         facts = pointed.facts
                 except SiteError as error:
-                    return await self._not_found(page, earlier, error)
+                    # The model finds the element on the current page, if it is there.
+                    recorded: dict[str, Json] = self._masker.json(error.as_json())
+                    return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
                 if action == "click":
                     fields["action"] = actions.clicked(facts)
                     leads = urllib.parse.urljoin(page.url, facts.link) if facts.link else ""
             if action in WITH_VALUE:
                 fields[WITH_VALUE[action]] = _options(str(value)) if action == "select" else value
             return await self._do(call, session, page, fields, leads=leads)
-
-    async def _not_found(self, page: Tab, earlier: Observation | None, error: SiteError) -> turn.Outcome:
-        """Report an element that is no longer there, with the current page, where the model finds it."""
-        recorded: dict[str, Json] = self._masker.json(error.as_json())
-        return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
 
     # The request.
 
@@ -173,7 +169,7 @@ class ScoutActions:
             where, name = self._observer.place(name)
             if where == "bench":
                 fix = "run nodes there: `execute_nodes`; or null"
-                raise ModelError("page-unknown", "the bench is no tab of the scout", fix=fix)
+                raise ModelError("page-unknown", "the bench is not a tab of the scout", fix=fix)
         return self._observer.page("scout", name)
 
     def _address(self, url: str, here: str) -> str:

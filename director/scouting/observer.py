@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 WHOLE = 5_000
 LOOK_SECONDS = 10.0
 STATUS_SECONDS = 1.0
-BENCH = "bench"
-"""Name of the bench's page in tool calls; ``bench/NAME`` is another tab of it."""
+BENCH = "bench"  # name of the bench's page in tool calls; ``bench/NAME`` is another tab of it
 
-SCOUT = "scout"
-"""The same for the scout, whose tabs are also known by their names alone."""
+SCOUT = "scout"  # the same for the scout, whose tabs are also known by their names alone
 
 _STATUS = isolated_world.Script[int]("() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0", int)
 
@@ -147,24 +145,18 @@ class PageObserver(Observer):
         seen = self._seen.get(page)
         return seen.view if seen is not None else None
 
-    def shown(self, page: Tab, text: str, whole_to: str | None = None) -> None:
-        """Note a text of the last observation as shown to a model, with its refs. ``whole_to`` is its thread, if the text is the whole page."""
+    def shown(self, page: Tab, text: str, thread: str, *, whole: bool) -> None:
+        """Note a text of the last observation as shown to the model of this thread, with its refs and the site frame in it."""
         seen = self._seen.get(page)
         if seen is None:
             # It could not be observed.
             return
-        if whole_to is not None:
-            seen.whole.add(whole_to)
+        if whole:
+            seen.whole.add(thread)
         seen.shown |= {ref: _known(seen.view, ref) for ref in page_text.refs_in(text) if seen.view.has(ref)}
-
-    def learned(self, page: Tab, text: str, thread: str) -> None:
-        """Note a text of the last observation as shown to the model of this thread, with the site frame in it."""
-        seen = self._seen.get(page)
-        if seen is not None:
-            lines = set(map(page_frame.bare, text.split("\n")))
-            self._around.setdefault(thread, set()).update(
-                part for part in seen.view.around if page_frame.is_shown(part, lines)
-            )
+        lines = set(map(page_frame.bare, text.split("\n")))
+        known = (part for part in seen.view.around if page_frame.is_shown(part, lines))
+        self._around.setdefault(thread, set()).update(known)
 
     def around(self, page: Tab, thread: str) -> Collection[str]:
         """Return the frames that need not be shown to the model of this thread: none if it wants all of the page."""
@@ -183,18 +175,15 @@ class PageObserver(Observer):
 
     async def _view(self, page: Tab) -> Observation:
         page.calm()
-        self._bound(page, LOOK_SECONDS)
+        for browser in (self._bench, self.scout.session):
+            if browser is not None and page in cast("Tabs", browser.tabs).all():
+                browser.bound(LOOK_SECONDS)
         seen = await page.look(marks=True)
         here, mask = origins.origin(page.url) or "", self.masking()
         return seen.masked(mask, lambda address: mask(page_text.from_here(address, here)))
 
     def _of_bench(self, page: Tab) -> bool:
         return self._bench is not None and page in cast("Tabs", self._bench.tabs).all()
-
-    def _bound(self, page: Tab, seconds: float) -> None:
-        for browser in (self._bench, self.scout.session):
-            if browser is not None and page in cast("Tabs", browser.tabs).all():
-                browser.bound(seconds)
 
     @contextlib.asynccontextmanager
     async def alone(self, where: Where) -> AsyncGenerator[None]:
@@ -213,17 +202,8 @@ class PageObserver(Observer):
     # Single elements.
 
     @contextlib.asynccontextmanager
-    async def pointed(
-        self, where: Where, tab: str | None, ref: str
-    ) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
-        """Return the element that a model was shown with this ref. Raises SiteError ``ref-gone`` if it has changed, and the errors of ``look``."""
-        async with self.alone(where):
-            page = self.page(where, tab)
-            async with self.pointed_at(page, ref) as found:
-                yield found
-
-    @contextlib.asynccontextmanager
     async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
+        """Return the element that a model was shown with this ref. Raises SiteError ``ref-gone`` if it has changed, and the errors of ``look``."""
         element = await self.element(page, ref)
         async with page.pointed(ref) as pointed:
             yield pointed, element
@@ -232,7 +212,7 @@ class PageObserver(Observer):
         """Return the current element. ``last`` stays, because changes are reported relative to what a model saw last."""
         view = await self._view(page)
         if not view.has(ref):
-            raise actions.gone(ref)
+            raise self.gone(page, ref)
         element, seen = view.element(ref), self._seen.get(page)
         was = seen.shown.get(ref) if seen is not None else None
         if was is None and self._of_bench(page):
@@ -240,10 +220,13 @@ class PageObserver(Observer):
             return element
         if was is None:
             # Another browser or document assigns new refs.
-            raise actions.gone(ref, " that you were shown")
+            raise self.gone(page, ref, " that you were shown")
         if was != _known(view, ref):
-            raise actions.gone(ref, " that is what you were shown: its name is another one now")
+            raise self.gone(page, ref, " that is what you were shown: its name is another one now")
         return element
+
+    def gone(self, page: Tab, ref: str, why: str = "") -> SiteError:
+        return actions.gone(ref, why, f"the {BENCH if self._of_bench(page) else SCOUT}'s page")
 
     async def status(self, page: Tab) -> int | None:
         if page.dialog is not None:

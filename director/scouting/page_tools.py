@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from director.scouting import observer, relevance
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
-from runtime.agents import actions
 from runtime.browser.elements import targets
 from runtime.browser.page.tab import Tab
 from runtime.models.turns import turn
@@ -26,8 +25,7 @@ WHOLE = observer.WHOLE
 
 ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
 
-BAD = 400
-"""HTTP statuses reported from here on: what looks like an empty list may be an error page."""
+BAD = 400  # HTTP statuses reported from here on: what looks like an empty list may be an error page
 
 _FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
 
@@ -75,7 +73,7 @@ class Looking:
             earlier = self._observer.last_of(page)
             view = await self._observer.look_at(page)
             if ref is not None and not view.has(ref):
-                raise actions.gone(str(ref))
+                raise self._observer.gone(page, str(ref))
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:
@@ -83,7 +81,7 @@ class Looking:
             elif ref is not None:
                 theirs = view.subtree(str(ref), WHOLE)
             elif earlier is not None and self._observer.knows(page, self._thread):
-                ours = "what changed since you saw it last; ask once more for all of it"
+                ours = "what changed since you saw it last; ask again for all of it"
                 theirs = view.since(earlier, page_text.CHANGED)
                 self._observer.forget(page, self._thread)
             else:
@@ -119,13 +117,13 @@ class Looking:
             kept = await self._build.writer.put_file(name, data)
         except OSError as error:
             raise files.not_kept("a picture", Path(name), error) from None
+        head = view.render(200).partition("\n")[0]
         ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
         value: Json = {"path": kept["path"], "size": kept["size"]}
-        return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
+        return turn.Outcome(f"{ours}\n{page_text.fenced(head)}", value)
 
     async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
-        self._observer.shown(page, theirs, self._thread if whole else None)
-        self._observer.learned(page, theirs, self._thread)
+        self._observer.shown(page, theirs, self._thread, whole=whole)
         status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
         text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
@@ -138,11 +136,9 @@ class Looking:
             return asks, self._observer.mask(page.dialog), False
         try:
             view = await self._observer.look_at(page)
-        except SiteError as error:
+        except RunOpsError as error:
             if error.code == "page-crashed":
                 await self._observer.scout.demand_alive()
-            return f"the page cannot be looked at now ({error.code})", "", False
-        except RunOpsError as error:
             return f"the page cannot be looked at now ({error.code})", "", False
         known = self._observer.around(page, self._thread)
         if earlier is None:
@@ -150,7 +146,3 @@ class Looking:
         # Another document has other refs even if it looks the same; the site frame is found by its own.
         theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
         return "", theirs, theirs == view.render(WHOLE, known=known)
-
-
-def _head(view: Observation) -> str:
-    return view.render(200).partition("\n")[0]

@@ -20,17 +20,14 @@ _EVERYDAY = frozenset(
         " how many much who when will would should could about also only one"
     )
 )
-_ALWAYS_SHOWN = ("alert", "dialog", "alertdialog")
-"""Roles that are always shown."""
+_ALWAYS_SHOWN = ("alert", "dialog", "alertdialog")  # roles that are always shown
 
-INHERITED = 0.4
-"""Share of its score that a line passes to its content, and a heading to the lines below it."""
+INHERITED = 0.4  # share of its score that a line passes to its content, and a heading to the lines below it
 
 LEAST = 0.3
 """Least share of the best line's score that a line needs to be shown. Content of the best line is always shown."""
 
-ALWAYS = 0.3
-"""Score of a role that is always shown; a word that is unique on the page scores 1."""
+ALWAYS = 0.3  # score of a role that is always shown; a word that is unique on the page scores 1
 
 
 def select(view: Observation, instruction: str, most: int = MOST, known: Collection[str] = ()) -> str:

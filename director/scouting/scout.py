@@ -5,7 +5,6 @@ Several may work concurrently: they share the scout's browser with its sign-ins,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import cast
 
@@ -13,14 +12,12 @@ from typing_extensions import override
 
 from director.conversation import subagents
 from director.scouting import observer, tools
-from director.session import prompt
 from director.tools import toolbox
 from director.tools.build_context import BuildContext
 from director.tools.toolbox import CHANGED, PERHAPS, REASON, TEXT, Toolset
 from nodes.budgets import Budget
 from nodes.errors import ModelError, Paused
 from nodes.values import Json
-from runtime.context import window
 from runtime.display.text import count
 from runtime.log import entries
 from runtime.models.turns import call_checks, turn
@@ -28,8 +25,7 @@ from runtime.models.turns import call_checks, turn
 NAME = "send_scout"
 
 TURNS = 15
-BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))
-"""Budget of one scout; never more than the build has left."""
+BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))  # budget of one scout; never more than the build has left
 
 SCOUT = toolbox.tool(
     NAME,
@@ -40,10 +36,6 @@ SCOUT = toolbox.tool(
         "reason": REASON,
     },
 )
-
-
-def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    return (Scouting(build),)
 
 
 class Scouting(subagents.SubagentCall):
@@ -80,18 +72,15 @@ class Scouting(subagents.SubagentCall):
 class _Tools(subagents.SubagentTools):
     """Tools of a scout: it observes its own tabs, and acts in them."""
 
+    prompts = ("scout", "rules")
+
     def __init__(self, build: BuildContext, call: entries.Call) -> None:
         # In the order of sending they are named scout1, scout2.
         sent = [each for each, action in build.writer.history.actions.items() if action.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
-        toolsets = tools.of_thread(build, entries.delegate_thread(call.call), self._mine)
+        toolsets = tools.toolsets(build, entries.delegate_thread(call.call), self._mine)
         super().__init__(build.state, build.listener, toolsets)
         self._build = build
-
-    @override
-    def around(self) -> window.RequestFrame:
-        parts = tuple(window.Part(name, prompt.prompt(name)) for name in ("scout", "rules"))
-        return window.RequestFrame(parts, tuple(self.offered))
 
     @override
     async def _outcome(self, toolset: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -108,5 +97,4 @@ class _Tools(subagents.SubagentTools):
 
     @override
     async def close(self) -> None:
-        session = cast("observer.PageObserver", self._build.observer).scout
-        await session.shut(self._mine)
+        await cast("observer.PageObserver", self._build.observer).scout.shut(self._mine)

@@ -52,34 +52,27 @@ class ActionTool(OfBuild):
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome by its run's log. After a crash its browser is gone with the process that owned it."""
-        return interrupted(self._build, call)
+        """Return the outcome by the log of its run: done, perhaps done, not begun. After a crash its browser is gone with its process."""
+        observer = cast("observer.PageObserver", self._build.observer)
+        gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it again"
+        if observer.scout.session is not None:
+            gone = "`inspect_tab` shows the page as it is now"
+        attempts: list[log_attempts.Attempt] = []
+        for run in self._build.writer.history.runs_of.get(call.call, ()):
+            past = self._build.runs.past(run)
+            attempts += past.all_attempts() if past is not None else ()
+        if any(each.result is not None and each.result.status == "ok" for each in attempts):
+            text = f"done, before the session was interrupted; {gone}"
+            return turn.Outcome(text, text)
+        began = any(each.call.effect == "effect" for each in attempts)
+        what = "it was interrupted, and may have happened" if began else "it was interrupted before it was done"
+        look = "look at what the site says before it is done again; " if began else ""
+        return turn.Outcome("", error=ModelError("scout-interrupted", what, fix=f"{look}{gone}").as_json())
 
 
-def interrupted(build: BuildContext, call: entries.Call) -> turn.Outcome:
-    """Return the outcome of an interrupted action by the log of its run: done, perhaps done, not begun."""
-    observer = cast("observer.PageObserver", build.observer)
-    gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it again"
-    if observer.scout.session is not None:
-        gone = "`inspect_tab` shows the page as it is now"
-    attempts: list[log_attempts.Attempt] = []
-    for run in build.writer.history.runs_of.get(call.call, ()):
-        past = build.runs.past(run)
-        attempts += past.all_attempts() if past is not None else ()
-    if any(each.result is not None and each.result.status == "ok" for each in attempts):
-        text = f"done, before the session was interrupted; {gone}"
-        return turn.Outcome(text, text)
-    began = any(each.call.effect == "effect" for each in attempts)
-    what = "it was interrupted, and may have happened" if began else "it was interrupted before it was done"
-    look = "look at what the site says before it is done again; " if began else ""
-    return turn.Outcome("", error=ModelError("scout-interrupted", what, fix=f"{look}{gone}").as_json())
-
-
-def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    return of_thread(build, entries.SESSION_THREAD)
-
-
-def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
+def toolsets(
+    build: BuildContext, thread: str = entries.SESSION_THREAD, mine: list[str] | None = None
+) -> Sequence[Toolset]:
     """Return the tools for the model of one thread; ``mine`` are the tabs to which a scout is restricted."""
     looks = page_tools.Looking(build, cast("observer.PageObserver", build.observer), thread, mine)
     does = actions.ScoutActions(build, looks, mine)

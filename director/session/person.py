@@ -19,7 +19,7 @@ class Person(Protocol):
     async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
         """Return the answer: one of ``choices``, or free text if there are none or ``free`` is set.
 
-        ``place`` is the path of the call that asks. Raises Paused ``question`` if nobody is there: the session waits (exit 4), and asks
+        ``place`` is the path of the call that asks. Raises Paused ``question`` if no person is there: the session waits (exit 4), and asks
         again once an answer was given.
         The caller marks page text in the question.
         """

@@ -120,7 +120,7 @@ def as_step(plan: Plan, task_id: str) -> str:
     coming = plan.next_task
     if coming is None:
         blocked = [each.task_id for each in plan.tasks() if each.status == "blocked"]
-        more = f"nothing waits but what is blocked ({', '.join(blocked)})" if blocked else "all tasks are completed"
+        more = f"only blocked tasks are left ({', '.join(blocked)})" if blocked else "all tasks are completed"
     else:
         more = f"next: {coming.task_id}, {coming.description}"
     return f"{task.task_id} is {task.status}; {more}"

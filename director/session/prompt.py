@@ -23,7 +23,6 @@ from runtime.observation import page_text
 
 Knowledge = Callable[[str], Sequence[Part]]  # returns what is known about a question, best first
 
-
 WANTED = frozenset({"goal", "directive"})
 """Instructions that a person or a file gave; the others are the same for every session."""
 
@@ -51,10 +50,6 @@ def around(
         tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, state, subject)),
         known,
     )
-
-
-def of_delegate(tools: Sequence[Tool]) -> window.RequestFrame:
-    return window.RequestFrame(tuple(Part(name, prompt(name)) for name in ("delegate", "rules", "tools")), tuple(tools))
 
 
 @functools.cache

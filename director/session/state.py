@@ -47,9 +47,6 @@ class SessionState:
         found = self.writer.history.latest(of, name)
         return self.writer.value_of(found) if found is not None else None
 
-    def value_of(self, result: entries.Result) -> Json:
-        return self.writer.value_of(result)
-
     def keep(self, version: entries.Version, value: Json) -> entries.Version:
         """Write a further version with the next number. Raises ModelError ``reason-missing``.
 

@@ -68,7 +68,7 @@ def unknown(path: str) -> ModelError:
     return ModelError(
         "state-unknown",
         f"nothing is kept at `{path[:200]}`",
-        fix="take a path as you were told it, from `@state/` on",
+        fix="give a path that you were shown, from `@state/` on",
     )
 
 

@@ -99,7 +99,7 @@ def refuse_secret(masker: masking.Masker, value: Json, what: str) -> None:
     if masker.json(value) != value:
         raise ModelError(
             "secret-refused",
-            f"a secret stands in {what}, and no secret is kept",
+            f"{what} contains a secret, and secrets are never stored",
             fix="leave it out; a workflow names it: `secrets: [NAME]`, and `{{ secrets.NAME }}` where it is typed",
         )
 

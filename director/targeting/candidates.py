@@ -32,12 +32,9 @@ class Candidate:
 
     target: Target
     way: Way
-    reloaded: Mark = "untried"
-    """Result on the reloaded page."""
-    grown: Mark = "untried"
-    """Result there with more rows above."""
-    placed: bool = False
-    """True if it depends on positions."""
+    reloaded: Mark = "untried"  # result on the reloaded page
+    grown: Mark = "untried"  # result there with more rows above
+    placed: bool = False  # True if it depends on positions
 
     @property
     def score(self) -> int:
@@ -74,17 +71,12 @@ def ranked(found: Sequence[Candidate]) -> list[Candidate]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    found: Sequence[Candidate]
-    """The best first; never empty."""
-    refused: Sequence[tuple[Target, int]] = ()
-    """Better targets that match more than one element, with the number."""
-    unloaded: str = ""
-    """Reason why the page was not reloaded; empty if it was."""
-    ungrown: str = ""
-    """Reason why no rows were added; empty if some were."""
+    found: Sequence[Candidate]  # the best first; never empty
+    refused: Sequence[tuple[Target, int]] = ()  # better targets that match more than one element, with the number
+    unloaded: str = ""  # reason why the page was not reloaded; empty if it was
+    ungrown: str = ""  # reason why no rows were added; empty if some were
     rows: int = 0
-    around: Sequence[str] | None = None
-    """Texts around the element, if the requested anchor finds nothing there."""
+    around: Sequence[str] | None = None  # texts around the element, if the requested anchor finds nothing there
 
     def marks(self, each: Candidate) -> str:
         said = ["one now"]
@@ -102,7 +94,6 @@ _WORDS: dict[Mark, str] = {
     "another": "ANOTHER ONE",
     "untried": "not tried",
 }
-
 
 _BOXES = ("checkbox", "radio", "switch")
 _PRESSED = ("button", "link", "menuitem", "tab", "option", "clickable")

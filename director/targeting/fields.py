@@ -25,17 +25,14 @@ class Field:
     css: str
     attribute: str | None
     said: str
-    found: int
-    """Number of rows that have it exactly once."""
-    several: bool
-    """True if a row has more than one."""
+    found: int  # number of rows that have it exactly once
+    several: bool  # True if a row has more than one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fields:
     rows: int
-    every: str
-    """CSS that finds exactly these; empty if none was found."""
+    every: str  # CSS that finds exactly these; empty if none was found
     fields: Sequence[Field]
 
 

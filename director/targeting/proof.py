@@ -25,8 +25,7 @@ from runtime.browser.page.tab import Tab
 PROVED = 8
 TRIED = 80
 RELOAD_SECONDS = 10.0
-APPEAR_SECONDS = 3.0
-"""Time limit for the element to appear after loading, in seconds: scripts fetch content later."""
+APPEAR_SECONDS = 3.0  # time limit for the element to appear after loading, in seconds: scripts fetch content later
 
 PAUSE = 0.05
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 from typing_extensions import override
 
 from director.scouting import observer
 from director.targeting import candidates, fields, proof
-from director.tools.build_context import BuildContext
-from director.tools.toolbox import PERHAPS, TEXT, OfBuild, Toolset, of, tool
+from director.tools.toolbox import PERHAPS, TEXT, OfBuild, of, tool
 from nodes.values import Json
 from runtime.agents import actions
 from runtime.models.turns import turn
@@ -18,10 +16,6 @@ from runtime.observation import page_text
 from runtime.observation.tree import ACTING
 
 NAME = "propose_target"
-
-
-def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    return (Propose(build, PROPOSE),)
 
 
 PROPOSE = tool(
@@ -42,14 +36,13 @@ class Propose(OfBuild):
         masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.observer)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None
-
         usable = actions.usable(masker)
-        async with sight.pointed(where, name, str(arguments["ref"])) as (pointed, element):
+        async with sight.alone(where):
             page = sight.page(where, name)
-            holds = fields.read(await pointed.asked(fields.FIELDS), usable) if element.role not in ACTING else None
-            proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
+            async with sight.pointed_at(page, str(arguments["ref"])) as (pointed, element):
+                row = fields.read(await pointed.asked(fields.FIELDS), usable) if element.role not in ACTING else None
+                proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
         what, fits = candidates.kind(element.role, pointed.facts)
-        ours, theirs = candidates.lines_of(proved, fields.lines_of(holds) if holds is not None else ())
-        text = "\n".join([f"{what}; fits: {fits}", *ours, page_text.fenced("\n".join(theirs))])
-        text = masker.text(text)
+        ours, theirs = candidates.lines_of(proved, fields.lines_of(row) if row is not None else ())
+        text = masker.text("\n".join([f"{what}; fits: {fits}", *ours, page_text.fenced("\n".join(theirs))]))
         return turn.Outcome(text, text)

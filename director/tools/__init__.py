@@ -1,4 +1,4 @@
 """Tools of a session: their protocol, the toolbox of one model, and the build context that the tools of a build share.
 
-Start at `toolbox.Toolset` and `build_context.BuildContext`. May import `session` and `draft`.
+Start at `toolbox.Toolset` and `build_context.BuildContext`. May import `effects`, `session` and `draft`.
 """

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from typing_extensions import override
 
-from director.tools.build_context import BuildContext
-from director.tools.toolbox import TEXT, OfBuild, Toolset, of, tool
+from director.tools.toolbox import TEXT, OfBuild, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.models.turns import turn
@@ -41,7 +38,3 @@ class AskUser(OfBuild):
         choices = [" ".join(each.split()) for each in choices]
         answer = await self._build.person.ask(question, choices, place=place.path, free=True)
         return turn.Outcome(answer, answer)
-
-
-def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    return (AskUser(build, ASK),)

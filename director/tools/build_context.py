@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from director.draft.goal import Goal
+from director.effects import grants
 from director.session import person as persons
 from director.session import runs as session_runs
 from director.session.events import Listener
 from director.session.state import SessionState
-from nodes.base import Leaf
 from nodes.values import Json
 from runtime.browser import port
 from runtime.engine import run_state
@@ -23,31 +23,6 @@ from runtime.workspace import host
 
 Where = Literal["bench", "scout"]
 """The two browsers of a build: that of ``execute_nodes``, and that of scouting, which is not part of the workflow."""
-
-
-class Effects(Protocol):
-    """Side effects that are allowed: ``director.effects.grants``."""
-
-    async def demand(
-        self,
-        actions: Sequence[tuple[Leaf, str]],
-        *,
-        place: str,
-        page: str | None = None,
-        inputs: Mapping[str, Json] | None = None,
-        pins: Mapping[str, Json] | None = None,
-        other_page: bool = False,
-    ) -> run_state.Withholds:
-        """Return the withheld ones of these actions (each with its path), after asking for those not asked for yet.
-
-        ``place`` is the path of the requesting call, ``page`` the address of the page, if known. ``inputs`` are those of the run, if
-        they are not the goal's. ``pins`` are the values that replace those of nodes, if they are not the session's variables.
-
-        Under `ask` each action is asked for once; one on an ``other_page``, to which the draft need not lead, each time. A yes covers
-        that action alone. Actions of other classes may be among them, and are never withheld. Raises Paused ``question`` if nobody is there
-        to be asked; it is called before the tool's call is logged, so the call is repeated with the answer.
-        """
-        ...
 
 
 class Bench(Protocol):
@@ -106,7 +81,7 @@ class BuildContext:
     known: Callable[[], Mapping[str, str]]
     """Returns the secrets that have a value, of those that the draft and the goal name."""
     carrier: Runtime = dataclasses.field(init=False)
-    effects: Effects = dataclasses.field(init=False)
+    effects: grants.Grants = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)
     observer: Observer = dataclasses.field(init=False)
 

@@ -152,18 +152,14 @@ class ModelTools(turn.Tools):
     def render_done(self, asked: ToolCall, result: entries.Result) -> str:
         if result.error is not None:
             return call_checks.render_error(result.error)
-        value = self._state.value_of(result)
+        value = self._state.writer.value_of(result)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         call = self._state.history.actions[result.call].call
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != state_paths.NAME else text
 
 
 TEXT: dict[str, Json] = {"type": "string"}
-
-
 PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
-
-
 NUMBER: dict[str, Json] = {"type": ["integer", "null"]}
 
 

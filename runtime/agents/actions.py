@@ -54,10 +54,10 @@ def address(url: str, here: str, allowed: Sequence[str]) -> str:
     raise OriginRefused("origin-refused", message, fix=fix, evidence=evidence)
 
 
-def gone(ref: str, why: str = "") -> SiteError:
-    """Return the error for an element that is not there, or that is another one now."""
+def gone(ref: str, why: str = "", page: str = "the page") -> SiteError:
+    """Return the error for an element that is not on the ``page``, or that is another one now."""
     return SiteError(
         "ref-gone",
-        f"the page has no element {ref[:40]} now{why}",
+        f"{page} has no element {ref[:40]} now{why}",
         fix="take the ref that the element has now; look again if you were not shown it",
     )

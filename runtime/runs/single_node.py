@@ -212,19 +212,12 @@ class Reading:
         self.names: list[Chain] = []  # names that must be pinned, in the order of reading
         self._loaded = loaded
         unit = next(each for each in everything if each.id == node.id)
-        below = list(_below(unit))
-        self._bound = _bound(below, unit)
-        self._set = {name for each in below for name in variables_of(each)}
-        if any(leaf.touches_page for leaf in leaves(node)):
-            for slot in anatomy.slots:
-                if slot.field != "output":
-                    self._slot(slot, NOTHING)
-        when = unit.slot("when")
-        condition = loaded.templates.get(when.text) if when is not None else None
-        facts = condition.facts(truth=True) if condition is not None else NOTHING
-        for each in below:
-            for slot in (*each.slots, *each.done):
-                self._slot(slot, NOTHING if slot is when else facts)
+        self._bound = bound(unit)
+        self._set = {name for each in below(unit) for name in variables_of(each)}
+        on_page = any(leaf.touches_page for leaf in leaves(node))
+        for slot, facts in references(loaded, anatomy, unit, on_page=on_page):
+            self._slot(slot, facts)
+        for each in below(unit):
             given: Json = each.data.get("secrets")
             self.secrets += [name for name in given or [] if name not in self.secrets]
 
@@ -257,15 +250,33 @@ def _add(names: list[Json], name: Json) -> None:
         names.append(name)
 
 
-def _below(unit: NodeSource) -> Iterator[NodeSource]:
+def below(unit: NodeSource) -> Iterator[NodeSource]:
+    """Yield a node and all in it, those of a ``confirm`` too."""
     yield unit
     for each in (*(child for _path, block in unit.blocks for child in block), *unit.confirm):
-        yield from _below(each)
+        yield from below(each)
 
 
-def _bound(below: list[NodeSource], unit: NodeSource) -> set[str]:
-    names = {each.id for each in below if each is not unit and each.id}
-    for each in below:
+def references(
+    loaded: workflow.Loaded, anatomy: Anatomy, unit: NodeSource, *, on_page: bool
+) -> Iterator[tuple[ReferenceSite, frozenset[Fact]]]:
+    """Yield the references of a node and all in it, each with the facts that hold there by the node's ``when``.
+
+    The browser's options come first, if the node works ``on_page``.
+    """
+    if on_page:
+        yield from ((slot, NOTHING) for slot in anatomy.slots if slot.field != "output")
+    when = unit.slot("when")
+    condition = loaded.templates.get(when.text) if when is not None else None
+    facts = condition.facts(truth=True) if condition is not None else NOTHING
+    for each in below(unit):
+        yield from ((slot, NOTHING if slot is when else facts) for slot in (*each.slots, *each.done))
+
+
+def bound(unit: NodeSource) -> set[str]:
+    """Return the names that a node gives its own content: ids of the nodes in it, items of loops, ``error``."""
+    names = {each.id for each in below(unit) if each is not unit and each.id}
+    for each in below(unit):
         if each.model is Iterate:
             item = each.text("as")
             names |= {"loop", *((item, f"{item}_loop") if item else ())}

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from director import bench
-from director.bench import report
+from director.bench import report, tools
 from director.draft import draft
 from director.scouting import observer
 from director.scouting import tools as scouting
@@ -55,7 +54,7 @@ async def execute(
 ) -> str:
     """What the tool tells."""
     given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
-    return (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).text
+    return (await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)).text
 
 
 async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_process.Shop, build: BuildContext) -> None:
@@ -73,7 +72,8 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     assert "nothing changed" in (await build_contexts.call(build, "inspect_tab", scouting.toolsets(build), **seen)).text
     # What was told of the page may be pointed at.
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
-    async with observer_of(build).pointed("bench", None, ref) as (_pointed, element):
+    sight = observer_of(build)
+    async with sight.pointed_at(sight.page("bench"), ref) as (_pointed, element):
         assert element.name == "Paid"
     told = await execute(build, "orders")
     assert "orders = [" in told

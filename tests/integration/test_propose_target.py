@@ -15,6 +15,7 @@ from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
+from runtime.log import entries
 from runtime.observation.observation import Observation
 from tests import build_contexts, site
 
@@ -96,7 +97,7 @@ async def show(shop: BuildContext, url: str, shown: str) -> observer.PageObserve
 
 async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
     """The same of a ref."""
-    toolsets = tools.toolsets(shop)
+    toolsets = [tools.Propose(shop, tools.PROPOSE)]
     outcome = await build_contexts.call(
         shop, tools.NAME, toolsets, tab=None, ref=ref, anchor=anchor, reason="It is clicked."
     )
@@ -110,7 +111,7 @@ async def look(observer: observer.PageObserver) -> Observation:
     """The scout's page as it is now; a model was shown all of it."""
     page = observer.page("scout")
     view = await observer.look_at(page)
-    observer.shown(page, " ".join(view.all_refs))
+    observer.shown(page, " ".join(view.all_refs), entries.SESSION_THREAD, whole=False)
     return view
 
 

@@ -322,7 +322,7 @@ def talk(shop: BuildContext, model: talks.Model, requests: list[Request]) -> rep
     """A talk whose model is this function, and may send scouts."""
     chosen, models = talks.CHOSEN, talks.Supply(model, requests)
     limits = window.Limits
-    return reply.Talk(shop.state, talks.About(), models, chosen, shop.listener, limits, scout.toolsets(shop))
+    return reply.Talk(shop.state, talks.About(), models, chosen, shop.listener, limits, [scout.Scouting(shop)])
 
 
 def told_last(request: Request) -> str:
@@ -452,8 +452,11 @@ async def test_what_a_crash_left_is_told(shop: BuildContext) -> None:
     """An action whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
     await act(shop, "hover", ref(await fresh(shop), 'button "Sell"'))
     done = [each.call for each in shop.writer.history.actions.values() if each.call.action == "debug_action"][-1]
-    assert "done, before" in tools.interrupted(shop, done).text
-    unknown = tools.interrupted(shop, done.model_copy(update={"call": "nobody"}))
+    action = next(each for each in tools.toolsets(shop) if each.tool.name == "debug_action")
+    known, unknown = (action.find_out(each) for each in (done, done.model_copy(update={"call": "nobody"})))
+    assert known is not None
+    assert "done, before" in known.text
+    assert unknown is not None
     assert unknown.error is not None
     assert unknown.error["code"] == "scout-interrupted"
 

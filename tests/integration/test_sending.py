@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from director import bench
+from director.bench import tools
 from nodes.values import Json
 from runtime.agents import page_tools
 from runtime.browser.session import Session
@@ -108,12 +108,14 @@ async def try_on_a_bench(case: sent.Case, orders: sent.Orders, folder: Path) -> 
     (folder / "paper.txt").write_text("a paper")
     given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
     try:
-        told = (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).text
+        told = (await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)).text
         if case.fault == "slow":
             await orders.finished(case.ref)
         if case.confirm and not orders.taken[case.ref]:
             # What the site says did not come may be tried again.
-            told += (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).text
+            told += (
+                await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)
+            ).text
     finally:
         await build.close()
     assert orders.taken[case.ref] <= 1, told

@@ -274,16 +274,16 @@ async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
     assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
     rig.edit("target: {text: send}", "target: {text: go}")
     assert rig.bench.marks()["submit"] == "stale: edited since"
-    assert rig.bench.marks()["seen"] == "stale: its page rests on `submit`, which has changed since"
+    assert rig.bench.marks()["seen"] == "stale: its page depends on `submit`, which has changed since"
     assert await rig.execute("submit..seen", begin="live") == {"submit": "ok", "seen": "ok"}
     assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
     assert "value-stale" not in str(await rig.execute("long"))
     rig.edit("value: admin", "value: other")
-    assert rig.bench.marks()["seen"] == "stale: its page rests on `user`, which has changed since"
+    assert rig.bench.marks()["seen"] == "stale: its page depends on `user`, which has changed since"
     assert set((await rig.execute("all")).values()) == {"ok"}
     added = "      - {id: more, type: browser_action, action: click, target: {text: more}}\n"
     rig.edit("      - {id: submit", f"{added}      - {{id: submit")
-    assert rig.bench.marks()["seen"] == "stale: its page rests on `more`, which has changed since"
+    assert rig.bench.marks()["seen"] == "stale: its page depends on `more`, which has changed since"
     rig.edit(added, "")
     assert rig.bench.marks()["seen"] == "done"
 
@@ -325,7 +325,7 @@ async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(t
     assert judge.why(turn) is None
     rig.edit("| length", "| count")
     rig.edit('url: "http://127.0.0.1:8765/"', 'url: "http://127.0.0.1:8765/2"')
-    assert rig.bench.marks()["rows"] == "stale: its page rests on `open`, which has changed since"
+    assert rig.bench.marks()["rows"] == "stale: its page depends on `open`, which has changed since"
 
 
 async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> None:
@@ -650,7 +650,7 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     with pytest.raises(Crash):
         await rig.execute("all")
     [open_call] = rig.build.writer.history.open_calls()
-    [toolset] = bench_tools.toolsets(rig.build)
+    toolset = bench_tools.Execute(rig.build, bench_tools.EXECUTE)
     outcome = toolset.find_out(open_call.call)
     assert outcome is not None
     assert outcome.error is None
@@ -673,7 +673,7 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
         thread=entries.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
         attempt=1, effect="effect", args={}, fingerprint="",
     )  # fmt: skip
-    [toolset] = bench_tools.toolsets(rig.build)
+    toolset = bench_tools.Execute(rig.build, bench_tools.EXECUTE)
     outcome = toolset.find_out(call)
     assert outcome is not None
     assert "nothing was done" in outcome.text

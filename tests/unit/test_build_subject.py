@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from director import bench
+from director.bench import bench
 from director.builds import subject
 from director.draft import draft
 from director.session import prompt

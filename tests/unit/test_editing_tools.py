@@ -195,7 +195,7 @@ async def test_what_changed_is_told_in_few_words(tmp_path: Path) -> None:
     await create(build, "- {id: two, type: transform, expr: 2}\n- {id: three, type: transform, expr: 3}")
     assert "  1 three  transform\n3 nodes" in await told(build, "move_nodes", ids=["three"], after="/")
     answer = await told(build, "update_node", id="two", yaml="{id: zwei, type: transform, expr: admin}")
-    assert "  3 zwei  transform\ngone: two\n3 nodes in all\nhint: zwei: `admin` stands in it" in answer
+    assert "  3 zwei  transform\ngone: two\n3 nodes in all\nhint: zwei: it contains `admin` literally" in answer
 
 
 async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_what_is_completed_is_nothing_that_comes_next() -> None:
     three = two.patch("t4", status="completed")
     assert (three.next_actions, three.current_phase) == (("t22 is none",), "")
     assert plans.as_step(three, "t4") == "t4 is completed; all tasks are completed"
-    assert plans.as_step(one.patch("t4", status="blocked"), "t4").endswith("nothing waits but what is blocked (t3, t4)")
+    assert plans.as_step(one.patch("t4", status="blocked"), "t4").endswith("only blocked tasks are left (t3, t4)")
     assert plans.as_step(plan, "t1") == "t1 is completed; next: t2, Write the loop"
 
 
