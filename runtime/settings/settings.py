@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shutil
@@ -16,7 +15,7 @@ from typing_extensions import override
 
 from nodes import budgets
 from nodes.budgets import BadBudget, Budget
-from nodes.errors import UsageError
+from nodes.errors import UsageError, near
 from runtime.secrets import sources
 from runtime.settings import addresses
 from runtime.settings import prices as model_prices
@@ -264,11 +263,11 @@ def _project_table() -> dict[str, Any]:
     values: dict[str, Any] = {**table}
     for name in values:
         if name not in Settings.model_fields:
-            near = difflib.get_close_matches(name, Settings.model_fields, 1)
+            close = near(name, Settings.model_fields)
             raise UsageError(
                 "bad-setting",
                 f"[tool.runops] in {file} has an unknown setting `{name}`",
-                fix=f"did you mean `{near[0]}`?" if near else f"known settings: {', '.join(Settings.model_fields)}",
+                fix=f"did you mean `{close}`?" if close else f"known settings: {', '.join(Settings.model_fields)}",
             )
     for name in ("home", "browser", "chat_knowledge"):
         given = _program(values.get(name)) if name == "browser" else values.get(name)
