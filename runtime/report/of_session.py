@@ -19,12 +19,7 @@ FINISH = "finish"  # the tool that ends a build
 
 
 def session_report(
-    past: log_session.Session,
-    reading: log_store.Reading,
-    texts: Texts,
-    *,
-    at: str | None = None,
-    brief: bool = False,
+    past: log_session.Session, reading: log_store.Reading, texts: Texts, *, at: str | None = None, brief: bool = False
 ) -> SessionReport:
     """Build the report of a session from ``past``, the fold of ``reading``; ``texts`` supplies large values.
 

@@ -42,14 +42,11 @@ COLOURS: dict[State, tuple[int, ...]] = {
     "wrong": (console.BOLD, console.RED),
 }
 
+# Free bytes on a disk below which runs fail, and below which they soon may: a browser's profile, logs, files.
 LEAST_ROOM, LITTLE_ROOM = 200_000_000, 1_000_000_000
-"""Free bytes on a disk below which runs fail, and below which they soon may: a browser's profile, logs, files."""
-
+# File systems that several machines may share.
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"})
-"""File systems that several machines may share."""
-
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
-
 OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")  # variables that are read and are no settings
 
 ROLES: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
@@ -135,7 +132,11 @@ async def _ask(config: settings.Settings, server: selection.Server) -> tuple[lis
             checks.append(Check("answer", "wrong", "no model is set, so none was asked", fix))
         answers = [await _answer(prober, name, listed) for name in names]
         checks += answers
-        checks += [_ending(name, date) for name in names if (date := (listed or {}).get(name)) is not None]
+        checks += [
+            Check("end", "note", f"{name} is shut down on {date}, says the server", "set another model before then")
+            for name in names
+            if (date := (listed or {}).get(name)) is not None
+        ]
         if answers and answers[0].state == "ok":
             found = await prober.probe(names[0])
             best = probing.fitting(found, server.profile)
@@ -165,10 +166,6 @@ async def _listed(prober: probing.Prober) -> tuple[dict[str, str | None] | None,
     shown = ", ".join([*listed][:MOST_LISTED])
     more = f" and {len(listed) - MOST_LISTED} more (--json has all)" if len(listed) > MOST_LISTED else ""
     return listed, Check("list", "ok", f"the server has {shown}{more}")
-
-
-def _ending(name: str, date: str) -> Check:
-    return Check("end", "note", f"{name} is shut down on {date}, says the server", "set another model before then")
 
 
 async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | None] | None) -> Check:
