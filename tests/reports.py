@@ -8,7 +8,8 @@ import json
 import jsonschema_rs
 import pytest
 
-from runtime.report import endings, models, parts, schemas
+from runtime.cli.commands import schema as schemas
+from runtime.report import endings, models, parts
 
 NAMES: dict[type[parts.Printed], schemas.Name] = {
     models.RunReport: "run",

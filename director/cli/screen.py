@@ -17,7 +17,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
 from runtime.context import window
-from runtime.display import costs, escapes, plain, plans, stream
+from runtime.display import costs, display, escapes, plans, stream
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import cut, duration, harmless, one_line
 from runtime.log import session as log_session
@@ -162,7 +162,7 @@ class BuildScreen(Screen):
         self.session: log_session.Session | None = None  # the session whose costs are shown
         self.plan: Callable[[], Json] = lambda: None
         self._shown: list[str] = []
-        self._steps: plain.Plain | None = None
+        self._steps: display.Plain | None = None
         self._turn = 0
         self._clock = clock
         self._pending: tuple[str, float] | None = None  # the tool or the request that is awaited, and its start
@@ -221,7 +221,7 @@ class BuildScreen(Screen):
             return
         self._erase()
         if isinstance(event, events.RunStarted):
-            self._steps = plain.Plain(_Below(self.talk), self._clock)
+            self._steps = display.Plain(_Below(self.talk), self._clock)
         if self._steps is not None:
             self._steps(event)
 
@@ -269,7 +269,7 @@ class BuildScreen(Screen):
             self._overwrites = True
             self.talk.write(f"{escapes.ERASED}{cut(text, self._columns())}")
             self.talk.flush()
-        elif self._clock() - max(self._waited_at, found[1]) >= plain.DEADLINE:
+        elif self._clock() - max(self._waited_at, found[1]) >= display.DEADLINE:
             self._waited_at = self._clock()
             self.talk.line(text)
 

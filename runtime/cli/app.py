@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
+import io
 import os
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from typing import Annotated, Any
+from collections.abc import Generator
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typing_extensions import override
 
-from nodes.errors import InternalError, RunOpsError, SetupError, UsageError
-from runtime.cli import command_table, console, function_output, signals
+from nodes.errors import InternalError, RunOpsError, SetupError, UsageError, near
+from runtime.cli import command_table, console, signals
 from runtime.display import facts
-from runtime.display.stream import drain
+from runtime.display.stream import Talk, drain
 from runtime.display.text import one_line
 
 BUG = 70
@@ -40,11 +43,11 @@ class Lazy(TyperGroup):
         command = command_table.find(cmd_name)
         if command is None:
             names = self.list_commands(ctx)
-            near = difflib.get_close_matches(cmd_name, names, 1)
+            close = near(cmd_name, names)
             raise UsageError(
                 "unknown-command",
                 f"there is no command `{cmd_name}`",
-                fix=f"did you mean `runops {near[0]}`?" if near else f"commands: {', '.join(names)}",
+                fix=f"did you mean `runops {close}`?" if close else f"commands: {', '.join(names)}",
             )
         return built(command)
 
@@ -101,7 +104,7 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the line
-    with function_output.on_stderr():
+    with functions_on_stderr():
         try:
             code = _invoke(arguments or ["--help"])
             with console.writing():
@@ -195,3 +198,35 @@ def _save(text: str) -> str | None:
     except OSError:
         return None
     return name
+
+
+@contextlib.contextmanager
+def functions_on_stderr() -> Generator[None]:
+    """Redirect prints of a workflow's functions to stderr, secrets masked: stdout is for the command's result."""
+    stdout = sys.stdout
+    sys.stdout = cast("TextIO", _ByThread(stdout))
+    try:
+        yield
+    finally:
+        sys.stdout = stdout
+
+
+class _ByThread:
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+        self._masked = _Masked()
+
+    def __getattr__(self, name: str) -> Any:
+        # Most commands call no function, and need not load the module.
+        pythons = sys.modules.get("runtime.services.functions")
+        own = threading.current_thread() is threading.main_thread() or pythons is None or not pythons.is_calling()
+        return getattr(self._stdout if own else self._masked, name)
+
+
+class _Masked(io.TextIOBase):
+    @override
+    def write(self, text: str) -> int:
+        from runtime.services import functions  # most commands call no function
+
+        Talk(sys.stderr).write(functions.masked(text))
+        return len(text)

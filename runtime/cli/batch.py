@@ -35,8 +35,7 @@ class Batch:
     fail_fast: bool = False  # begin no further run once one did not pass
     plain: bool = False  # true if one file was named: its output is printed as it is
     report: junit.Report | None = None
-    key: str | None = None
-    """The run's key: the run is begun, or resumed. Only for one file."""
+    key: str | None = None  # the run's key, only for one file: the run is begun, or resumed
     allow_changed: bool = False  # true if a resumed run uses its current file
     arguments: Sequence[str] = ()  # the command line, for messages that repeat it
 

@@ -41,7 +41,7 @@ _OWN = {
     "doctor": "Check this machine and its model server",
     "install": "Install a browser for RunOps to drive",
 }
-_ELSEWHERE = {"decide": "resume:decide", "answer": "resume:answer", "try": "try_node:try_node"}
+_ELSEWHERE = {"decide": "resume:decide", "answer": "resume:answer", "ps": "runs:ps", "try": "try_node:try_node"}
 OWN = tuple(
     Command(name, text, f"runtime.cli.commands.{_ELSEWHERE.get(name, f'{name}:{name}')}") for name, text in _OWN.items()
 )

@@ -114,13 +114,10 @@ def _counts(counter: Counter[events.StepStatus]) -> str:
 
 
 class _Console(Console):
-    """Console that neither hides the cursor nor ends the process: after a kill the terminal stays usable."""
+    """Console that never hides the cursor: after a kill the terminal stays usable."""
 
     def show_cursor(self, show: bool = True) -> bool:
         return False
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
 
 
 class _Drawing:

@@ -1,5 +1,5 @@
 """Reports of runs and sessions as typed data, for text, JSON and Markdown. Only `cli` and the Director import it.
 
 Start with ``models``. ``of_run`` and ``of_session`` build them from a history. ``text``, ``session_text`` and ``markdown`` render them,
-and may not import logs or stores. ``endings`` is what commands print when they end; ``schemas`` publishes all of it.
+and may not import logs or stores. ``endings`` is what commands print when they end.
 """

@@ -14,13 +14,12 @@ from runtime.report.models import AskedReport
 from runtime.report.parts import Costs, ErrorReport, FileReport, FlagReport, Model, Printed, absent
 from runtime.runs import results
 
-FileName = Annotated[str, SkipValidation]
-"""The name of a file as it was typed. It may contain bytes that are no text."""
+FileName = Annotated[str, SkipValidation]  # as it was typed; it may contain bytes that are no text
 
 ChatStatus = Literal["ended", "failed", "paused", "out-of-budget", "replaced", "interrupted"]
 BuildStatus = Literal["done", "given-up", "failed", "paused", "out-of-budget", "replaced", "interrupted"]
+# `held`: proved up to a side effect that was withheld; `guess`: not proved.
 Proof = Literal["proved", "held", "guess"]
-"""``held``: proved up to a side effect that was withheld; ``guess``: not proved."""
 
 
 class PauseReport(Model):

@@ -15,15 +15,9 @@ from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
 from runtime.report.text import error_in, spent
 
-HEAD = "# Session "
-"""Beginning of a session's Markdown."""
-
-LONGEST = 2_000
-"""Maximum characters of a block: a tool's output, an error. ``runops show --json`` has all of it."""
-
-MOST = 500
-"""Maximum steps in the table of a run, and items of other lists, as CI servers limit the length of a summary."""
-
+HEAD = "# Session "  # beginning of a session's Markdown
+LONGEST = 2_000  # maximum characters of a tool's output or an error; `runops show --json` has all of it
+MOST = 500  # maximum steps in the table of a run, and items of other lists: CI servers limit the length of a summary
 CELL = 80  # maximum characters of a table cell
 
 _TICKS = re.compile("`+")

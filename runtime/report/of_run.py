@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Iterator
 
-from nodes.errors import RunOpsError, UsageError
+from nodes.errors import RunOpsError, UsageError, near
 from nodes.values import Json
 from runtime.display import costs
 from runtime.display.text import cut, one_line, value_text
@@ -153,8 +152,8 @@ def _steps(past: history.History, state: run_index.RunState) -> dict[str, _Step]
 
 def _step_at(steps: dict[str, _Step], path: str, run: str) -> _Step:
     if path not in steps:
-        near = difflib.get_close_matches(path, steps, 1)
-        fix = f"did you mean `{near[0]}`?" if near else f"`runops show {run}` lists its steps"
+        close = near(path, steps)
+        fix = f"did you mean `{close}`?" if close else f"`runops show {run}` lists its steps"
         raise UsageError("unknown-step", f"run {run} has done no step `{path}`", fix=fix)
     return steps[path]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 
-from nodes.errors import LogError, UsageError
+from nodes.errors import LogError, UsageError, near
 from nodes.values import Json
 from runtime.log import entries
 from runtime.log import session as log_session
@@ -20,12 +19,7 @@ FINISH = "finish"  # the tool that ends a build
 
 
 def session_report(
-    past: log_session.Session,
-    reading: log_store.Reading,
-    texts: Texts,
-    *,
-    at: str | None = None,
-    brief: bool = False,
+    past: log_session.Session, reading: log_store.Reading, texts: Texts, *, at: str | None = None, brief: bool = False
 ) -> SessionReport:
     """Build the report of a session from ``past``, the fold of ``reading``; ``texts`` supplies large values.
 
@@ -95,8 +89,8 @@ class _Builder:
         calls = [each.call for each in self._past.actions.values() if each.call.path == at]
         if not calls:
             session, known = self._reading.id, {each.call.path for each in self._past.actions.values()}
-            near = difflib.get_close_matches(at, known, 1)
-            fix = f"did you mean `{near[0]}`?" if near else f"`runops show {session} --json` lists both"
+            close = near(at, known)
+            fix = f"did you mean `{close}`?" if close else f"`runops show {session} --json` lists both"
             raise UsageError("unknown-step", f"session {session} has no call `{at}`, and no such line", fix=fix)
         ids = {each.call for each in calls}
         asked = {(each.thread, each.asked) for each in calls}

@@ -18,10 +18,7 @@ from runtime.report.text import Style, brief, fully, spent
 
 BESIDE = 80  # characters of arguments shown next to their tool
 ITSELF = "itself"  # name of the session's own requests among those of its subagents
-
-BENCH = "bench"
-"""Values of a build's nodes that were run alone. The call that ran them reports them."""
-
+BENCH = "bench"  # values of a build's nodes that were run alone: the call that ran them reports them
 WHO = 7  # columns for the kind of a line
 
 
@@ -99,9 +96,8 @@ class _Lines:
                     yield from _block("model", line.text)
             case said.ModelErrorLine():
                 again = f"  (sent again after {duration(line.again)})" if line.again is not None else ""
-                yield from _block("error", f"{line.error.code}: {line.error.message}{again}")
-                if line.text:
-                    yield from _block("", line.text)
+                text = f"\n{line.text}" if line.text else ""
+                yield from _block("error", f"{line.error.code}: {line.error.message}{again}{text}")
             case said.EventLine():
                 yield from _block("event", line.text)
             case said.SummaryLine():

@@ -161,12 +161,8 @@ def _error_lines(error: ErrorReport) -> list[str]:
 
 def _said(line: said.OfRun) -> Iterator[str]:
     match line:
-        case said.UserLine():
-            yield "asked"
-        case said.ReasoningLine():
-            yield "thought"
-        case said.ToolResultLine():
-            yield "shown"
+        case said.UserLine() | said.ReasoningLine() | said.ToolResultLine():
+            yield {"user": "asked", "reasoning": "thought", "tool_result": "shown"}[line.kind]
         case said.RequestedLine():
             yield from ("request", one_line(line.model))
             yield f"about {line.estimate:,} tokens in, at most {line.limit:,} out"

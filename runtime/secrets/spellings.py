@@ -29,27 +29,19 @@ _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 class Writing(NamedTuple):
     text: str
-    cased: bool = True
-    """True if it is another text in other capitals."""
-
-    encoded: bool = False
-    """True if it is base64, whose letters and digits are never escaped."""
+    cased: bool = True  # true if it is another text in other capitals
+    encoded: bool = False  # true if it is base64, whose letters and digits are never escaped
 
 
 class _Way(NamedTuple):
     leads: str
-
     between: str
-
     rest: str
-
     escapes: bool = True
 
 
 class Patterns(NamedTuple):
-    escaped: str
-    """Pattern of the texts whose first character is escaped."""
-
+    escaped: str  # pattern of the texts whose first character is escaped
     plain: str
 
 

@@ -26,12 +26,12 @@ def checked(address: str) -> str:
     fix = "write it as `https://HOST/v1` or `http://HOST:PORT/v1`"
     if not PRINTABLE.fullmatch(address) or len(address) > LONGEST:
         raise BadAddress(
-            "it holds blanks, or characters that no address holds, or is empty or far too long",
-            f"{fix}; a host with letters beyond a to z in its form for machines, `xn--…`",
+            "it is empty, far too long, or contains blanks or other characters that no address has",
+            f"{fix}; a host with letters other than a to z in its encoded form, `xn--…`",
         )
     if "@" in address:
         raise BadAddress(
-            "it holds a name or a password (`…@`), and would be shown with them",
+            "it contains a name or a password (`…@`), and would be shown with them",
             "leave them out, and give the key in RUNOPS_MODEL_KEY",
         )
     if "?" in address or "#" in address:
@@ -43,11 +43,11 @@ def checked(address: str) -> str:
         parts = urllib.parse.urlsplit(address)
         scheme, host, _ = parts.scheme, parts.hostname, parts.port
     except ValueError:
-        raise BadAddress("its host or its port is none", fix) from None
+        raise BadAddress("its host or its port is invalid", fix) from None
     if scheme not in ("http", "https") or not address[len(scheme) :].startswith("://"):
         raise BadAddress("it begins neither with http:// nor with https://", fix)
     if not host or not _is_host(host, parts.netloc):
-        raise BadAddress("its host is none", fix)
+        raise BadAddress("its host is invalid", fix)
     return address
 
 

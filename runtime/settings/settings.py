@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shutil
@@ -16,7 +15,7 @@ from typing_extensions import override
 
 from nodes import budgets
 from nodes.budgets import BadBudget, Budget
-from nodes.errors import UsageError
+from nodes.errors import UsageError, near
 from runtime.secrets import sources
 from runtime.settings import addresses
 from runtime.settings import prices as model_prices
@@ -25,6 +24,7 @@ from runtime.system import regular_files
 PREFIX = "RUNOPS_"
 URL = "OPENAI_BASE_URL"
 TWELVE_HOURS = 12 * 3600.0
+Linger = Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)]
 
 
 def find_home(start: Path | None = None) -> Path:
@@ -38,10 +38,6 @@ def find_home(start: Path | None = None) -> Path:
         if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
             return folder / ".runops"
     return start / ".runops"
-
-
-def _default_linger() -> float:
-    return 0.0 if os.environ.get("CI") else TWELVE_HOURS
 
 
 def _absolute(path: Path) -> Path:
@@ -80,7 +76,7 @@ class Settings(BaseModel):
     """Show the browser's window."""
     keep_browser: bool = False
     """Keep the browser open after the run has ended."""
-    linger: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = TWELVE_HOURS
+    linger: Linger = TWELVE_HOURS
     """Seconds for which a browser waits for ``resume`` after its engine was killed: 12 hours; for a command 0 where ``CI`` is set."""
 
     model: str | None = Field(default=None, min_length=1)
@@ -167,9 +163,7 @@ class _OfCommand(BaseSettings, Settings):
     )
 
     home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)
-    linger: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = Field(
-        default_factory=_default_linger
-    )
+    linger: Linger = Field(default_factory=lambda: 0.0 if os.environ.get("CI") else TWELVE_HOURS)
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = Field(
         # The provider's own clients read it too. It is checked when a model is asked: a command that asks none may have any.
         default_factory=lambda: os.environ.get(URL) or None
@@ -264,11 +258,11 @@ def _project_table() -> dict[str, Any]:
     values: dict[str, Any] = {**table}
     for name in values:
         if name not in Settings.model_fields:
-            near = difflib.get_close_matches(name, Settings.model_fields, 1)
+            close = near(name, Settings.model_fields)
             raise UsageError(
                 "bad-setting",
                 f"[tool.runops] in {file} has an unknown setting `{name}`",
-                fix=f"did you mean `{near[0]}`?" if near else f"known settings: {', '.join(Settings.model_fields)}",
+                fix=f"did you mean `{close}`?" if close else f"known settings: {', '.join(Settings.model_fields)}",
             )
     for name in ("home", "browser", "chat_knowledge"):
         given = _program(values.get(name)) if name == "browser" else values.get(name)

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from runtime import events
 from runtime.display import tree
-from runtime.display.display import Display, choose
-from runtime.display.plain import Plain
+from runtime.display.display import Display, Plain, choose
 from runtime.display.progress import KEPT, Progress
 from runtime.display.stream import Talk, coloured, kind_for
 from runtime.display.text import cut, duration, fit, harmless, one_line, width_of

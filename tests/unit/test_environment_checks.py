@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from runtime.cli.commands import environment_checks
+from runtime.cli.commands import doctor
 from runtime.models.client import probing, profiles
 from runtime.settings import settings
 from runtime.system import locks
@@ -27,7 +27,7 @@ class Mount(NamedTuple):
 
 def test_a_folder_that_is_not_there_is_looked_at_where_it_will_be(tmp_path: Path) -> None:
     """It is not made, and nothing is left in the folder above."""
-    check = environment_checks.home(tmp_path / "a" / "b")
+    check = doctor.home(tmp_path / "a" / "b")
     assert (check.state, check.fix) == ("ok", None)
     assert "made by the first run" in check.text
     assert list(tmp_path.iterdir()) == []
@@ -40,8 +40,8 @@ def test_a_folder_that_cannot_be_written_is_wrong(name: str, tmp_path: Path, mon
     def fails(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "read-only file system")
 
-    monkeypatch.setattr(environment_checks.tempfile if name == "mkstemp" else os, name, fails)
-    check = environment_checks.home(tmp_path)
+    monkeypatch.setattr(doctor.tempfile if name == "mkstemp" else os, name, fails)
+    check = doctor.home(tmp_path)
     assert check.state == "wrong"
     assert "read-only file system" in check.text
     assert "RUNOPS_HOME" in (check.fix or "")
@@ -51,7 +51,7 @@ def test_a_folder_that_cannot_be_written_is_wrong(name: str, tmp_path: Path, mon
 def test_a_folder_whose_locks_nobody_sees_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system that says yes to every lock."""
     monkeypatch.setattr(locks.fcntl, "flock", lambda *_: None)
-    check = environment_checks.home(tmp_path)
+    check = doctor.home(tmp_path)
     assert check.state == "wrong"
     assert "cannot be locked" in check.text
 
@@ -61,8 +61,8 @@ def test_a_folder_whose_locks_nobody_sees_is_wrong(tmp_path: Path, monkeypatch: 
 )
 def test_what_the_folder_is_on_is_told(kind: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that machines share, or that ends with this one, works, and one should know."""
-    monkeypatch.setattr(environment_checks, "file_system", lambda _: kind)
-    check = environment_checks.home(tmp_path)
+    monkeypatch.setattr(doctor, "file_system", lambda _: kind)
+    check = doctor.home(tmp_path)
     assert (check.state, kind in check.text) == (state, True)
 
 
@@ -70,11 +70,11 @@ def test_of_nested_mounts_the_innermost_counts(tmp_path: Path, monkeypatch: pyte
     """And of two at one place the later one; a folder whose name only begins alike is another."""
     here = str(tmp_path)
     mounts = [Mount("/", "root"), Mount(here, "below"), Mount(here, "over"), Mount(f"{here}/a", "a")]
-    monkeypatch.setattr(environment_checks.psutil, "disk_partitions", lambda all: mounts)
-    assert environment_checks.file_system(tmp_path) == "over"
-    assert environment_checks.file_system(tmp_path / "a" / "b") == "a"
-    assert environment_checks.file_system(tmp_path / "ab") == "over"
-    assert environment_checks.file_system(Path("/")) == "root"
+    monkeypatch.setattr(doctor.psutil, "disk_partitions", lambda all: mounts)
+    assert doctor.file_system(tmp_path) == "over"
+    assert doctor.file_system(tmp_path / "a" / "b") == "a"
+    assert doctor.file_system(tmp_path / "ab") == "over"
+    assert doctor.file_system(Path("/")) == "root"
 
 
 @pytest.mark.parametrize(("free", "state"), [(5 * 10**9, "ok"), (5 * 10**8, "note"), (10**8, "wrong")])
@@ -83,7 +83,7 @@ def test_little_room_is_told_before_it_is_none(
 ) -> None:
     """The least of the places counts, and `prune` is named."""
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Disk(free if place == tmp_path else 10**12))
-    check = environment_checks.room(tmp_path)
+    check = doctor.room(tmp_path)
     assert check.state == state
     assert ("runops prune" in (check.fix or "")) == (state != "ok")
 
@@ -93,7 +93,7 @@ def test_only_what_looks_like_a_setting_is_called_misspelt() -> None:
     environ = dict.fromkeys(
         ["RUNOPS_HOME", "RUNOPS_MODEL_KEY", "RUNOPS_TRACEBACK", "RUNOPS_DEMO_SHOP", "HOEM", "RUNOPS_HAEDED"], "1"
     )
-    assert [check.text.split()[0] for check in environment_checks.misspelt(environ)] == ["RUNOPS_HAEDED"]
+    assert [check.text.split()[0] for check in doctor.misspelt(environ)] == ["RUNOPS_HAEDED"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_models_are_told_by_what_they_are_for(
     """Roles that share a model stand together; the key itself is never told."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNOPS_MODEL_KEY", "key-that-nobody-may-see")
-    checks = environment_checks.models(host.of_command(settings.Settings(**given, home=tmp_path)))  # type: ignore[arg-type]
+    checks = doctor.models(host.of_command(settings.Settings(**given, home=tmp_path)))  # type: ignore[arg-type]
     assert len(checks) == len(told)
     assert all(part in check.text for part, check in zip(told, checks, strict=True))
     assert "nobody-may-see" not in repr(checks)
@@ -155,4 +155,4 @@ def test_a_folder_below_one_that_nobody_may_look_into_is_no_bug(
         return there(path)
 
     monkeypatch.setattr(Path, "exists", refuses)
-    assert environment_checks.home(asked).state == "ok"
+    assert doctor.home(asked).state == "ok"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, RunOpsError, UsageError
-from runtime.cli import function_output
+from runtime.cli import app
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.runs import start
@@ -194,7 +194,7 @@ async def test_what_goes_wrong_is_the_authors_error(
 async def test_what_a_function_prints_in_a_command_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
     """A value may hold a secret that a page showed: where a function prints what it was given, stderr has it masked, and the command keeps stdout."""
     functions = services_functions.Functions(ALLOWED, 10, masking.Masker({"KEY": "hunter22"}))
-    with function_output.on_stderr():
+    with app.functions_on_stderr():
         for name in ("says", "has_said"):
             assert await functions.call(f"shop_rules:{name}", {"text": "it is hunter22"}) == "it is hunter22"
         sys.stdout.write("the result\n")

@@ -16,10 +16,11 @@ from director.cli.builds import outcome
 from nodes.errors import ModelError
 from runtime import events
 from runtime.cli import app
+from runtime.cli.commands import schema as schemas
 from runtime.log import entries as log_entries
 from runtime.log import history, session
 from runtime.log.store import file_store
-from runtime.report import endings, of_run, parts, schemas, text
+from runtime.report import endings, of_run, parts, text
 from runtime.workspace import run_index
 from tests import exchanges, reports
 from tests.session_log import everything

@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from runtime import events, version
-from runtime.cli.commands import environment_checks
+from runtime.cli.commands import doctor
 from tests.rig import Rig
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -48,7 +48,7 @@ def test_a_version_outside_of_it_is_a_note_of_doctor(
 ) -> None:
     """It works perhaps, and doctor says what to install."""
     monkeypatch.setattr(version, "playwright", lambda: installed)
-    check = environment_checks.playwright()
+    check = doctor.playwright()
     assert check.state == ("ok" if tested else "note")
     assert installed in check.text
     assert check.fix == (None if tested else "pip install 'playwright>=1.65,<1.66'")

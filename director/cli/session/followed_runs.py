@@ -10,7 +10,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.cli import foreground, foreground_run
 from runtime.context import briefs
-from runtime.display import display, plain
+from runtime.display import display
 from runtime.log import entries
 from runtime.runs import start
 from runtime.runs.runtime import Run, Runtime
@@ -38,7 +38,7 @@ def to_its_end(
     """
     run_id, began = "", False
     ended: events.RunEnded | None = None
-    shown: display.Display = display.Display() if conversation.screen.quiet else plain.Plain(conversation.screen.talk)
+    shown: display.Display = display.Display() if conversation.screen.quiet else display.Plain(conversation.screen.talk)
 
     async def begun(run: str) -> None:
         nonlocal run_id, began

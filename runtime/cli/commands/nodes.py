@@ -83,13 +83,9 @@ def _lower(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def _width() -> int:
-    return min(console.columns() or WIDEST, WIDEST)
-
-
 def _filled(text: str, margin: int = 0) -> str:
-    blank = " " * margin
-    return textwrap.fill(" ".join(text.split()), _width(), initial_indent=blank, subsequent_indent=blank)
+    blank, width = " " * margin, min(console.columns() or WIDEST, WIDEST)
+    return textwrap.fill(" ".join(text.split()), width, initial_indent=blank, subsequent_indent=blank)
 
 
 def _fields(fields: list[reference.Field]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``runops runs``: lists runs and sessions."""
+"""``runops runs`` and ``runops ps``: list runs and sessions, all of them or the active ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.cli import console, flags
 from runtime.display import costs
 from runtime.display.text import duration, one_line, when
 from runtime.log.store import store as log_store
-from runtime.workspace import host, run_index, session_index
+from runtime.workspace import active, host, run_index, session_index
 
 
 def runs(
@@ -87,3 +87,49 @@ def seconds_of(run: run_index.RunSummary) -> float | None:
         return None
     ended = dt.datetime.now(dt.UTC) if run.state == "running" else dt.datetime.fromisoformat(run.ended)
     return round((ended - dt.datetime.fromisoformat(run.started)).total_seconds(), 3)
+
+
+def ps(as_json: flags.JsonFlag = False) -> None:
+    """List the runs and sessions that a process holds, and leftover browsers of other runs.
+
+    It changes nothing: a browser ends when it would have ended anyway.
+    """
+    store = host.load().reader
+    found = active.find(store)
+    if as_json:
+        console.result(console.as_json(home=store.place, alive=[dataclasses.asdict(each) for each in found]))
+    elif found:
+        console.result("\n".join(console.table([ACTIVE_HEAD, *(active_row(each) for each in found)])))
+        for command in dict.fromkeys(each.next for each in found):
+            console.say(f"  {LABELS.get(command.split()[1], 'again')}  {command}")
+    else:
+        console.say(f"nothing is active in {store.place}\n  what ran: runops runs")
+
+
+LABELS = {"show": "look ", "prune": "clear", "runs": "look "}
+ACTIVE_HEAD = ["run", "state", "process", "browser", "since", "workflow"]
+
+
+def active_row(each: active.Active) -> list[str]:
+    return [
+        each.run,
+        each.state,
+        _process(each),
+        _browser(each),
+        when(each.holder.since) if each.holder is not None else "",
+        one_line(f"{'session: ' if each.kind == 'session' else ''}{each.workflow or '?'}"),
+    ]
+
+
+def _process(each: active.Active) -> str:
+    if each.holder is None:
+        return "?" if each.state == "running" else ""
+    return f"{each.holder.pid} on {one_line(each.holder.host)}" if each.holder.elsewhere else str(each.holder.pid)
+
+
+def _browser(each: active.Active) -> str:
+    if each.browser is None:
+        return ""
+    if each.browser.left is not None:
+        return f"{each.browser.chromium}, ends in {duration(each.browser.left)}"
+    return f"{each.browser.chromium}, does not answer" if each.browser.holders is None else str(each.browser.chromium)

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
+
+from pydantic import TypeAdapter
 
 from nodes.errors import UsageError
+from nodes.values import Json
 from runtime.cli import console, flags
 from runtime.display import escapes
-from runtime.report import schemas
+from runtime.language.schema import DIALECT, Plain, tidied, workflow_schema
+from runtime.report import endings, models
 from runtime.system import regular_files
+
+Name = Literal[
+    "workflow", "run", "session", "run-ending", "batch-ending", "chat-ending", "build-ending", "repair-ending"
+]
+
+REPORTS: dict[Name, Any] = {
+    "run": models.RunReport,
+    "session": models.SessionReport,
+    "run-ending": endings.RunEnding | endings.AnswerKept,
+    "batch-ending": endings.BatchEnding,
+    "chat-ending": endings.ChatEnding,
+    "build-ending": endings.BuildEnding,
+    "repair-ending": endings.RepairEnding | endings.NothingToRepair | endings.RepairApplied,
+}
 
 
 def schema(
-    of: Annotated[schemas.Name, flags.option("--of", "The schema to print.")] = "workflow",
+    of: Annotated[Name, flags.option("--of", "The schema to print.")] = "workflow",
     output: Annotated[Path | None, flags.option("--output, -o FILE", "Write it there.")] = None,
 ) -> None:
     """Print the JSON Schema (draft 2020-12) of workflow files, so that an editor can complete and check them.
@@ -21,7 +39,7 @@ def schema(
     Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it is the schema of JSON
     output: of `show` (`run`, `session`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`.
     """
-    text = escapes.as_json(schemas.schema_of(of), indent=2)
+    text = escapes.as_json(schema_of(of), indent=2)
     if output is None:
         console.result(text)
         return
@@ -32,3 +50,10 @@ def schema(
             "file-not-written", f"{output} cannot be written: {error.strerror}", fix=regular_files.fix(error)
         ) from None
     console.say(f"wrote {escapes.line(str(output))}")
+
+
+def schema_of(name: Name) -> dict[str, Json]:
+    if name == "workflow":
+        return workflow_schema()
+    schema = TypeAdapter[Any](REPORTS[name]).json_schema(mode="serialization", schema_generator=Plain)
+    return {"$schema": DIALECT, **tidied(schema), "title": f"RunOps {name.replace('-', ' ')}"}
