@@ -11,7 +11,6 @@ from typing_extensions import override
 from nodes.budgets import Budget
 from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER, ModelLeaf
 from nodes.part import EffectClass
-from nodes.ports import Task
 from nodes.rules import Rule
 from nodes.schema.output import OutputField
 from nodes.template import Text
@@ -98,16 +97,4 @@ class Agent(ModelLeaf):
 
     async def run(self, ctx: LeafContext) -> Json:
         await ctx.act()
-        return await ctx.agent.work(
-            Task(
-                goal=self.goal,
-                tools=tuple(self.tools),
-                max_turns=self.max_turns,
-                success=tuple(self.success),
-                output=self.output,
-                model=self.model,
-                max_output=self.max_output,
-                budget=self.allowance,
-                effect=self.effect,
-            )
-        )
+        return await ctx.agent.work(self)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nodes.errors import RunOpsError
 from nodes.pages import Page, Tabs
-from nodes.part import EffectClass, Part
-from nodes.rules import Rule
+from nodes.part import Part
 from nodes.targets import Target
 from nodes.values import Json
 
@@ -68,35 +67,13 @@ class Model(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Task:
-    """The goal of an agent, and its means."""
-
-    goal: str
-    tools: tuple[str, ...]
-    """Its tools; it always has ``finish``."""
-    max_turns: int
-    success: tuple[Rule, ...]
-    """Rules that must hold on the page in the end."""
-    output: Output | None
-    """Form of its value; None for no value."""
-    model: str | None
-    """The model, None for that of the settings."""
-    max_output: int
-    """Limit of one answer, in tokens."""
-    budget: Budget
-    """Limit of all its answers."""
-    effect: EffectClass | None
-    """The class of all its actions; None leaves each its own."""
-
-
 class Agent(Protocol):
     """A model that works on the page, on behalf of one attempt of a step."""
 
-    async def work(self, task: Task) -> Json:
+    async def work(self, task: Any) -> Json:
         """Let it work until it is done, and has proved it; return the value. ``await ctx.act()`` comes first.
 
-        Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused if it is unknown whether an action
+        ``task`` is the node itself, a ``nodes.agent.Agent``, whose module imports this one. Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused if it is unknown whether an action
         happened; and the errors of ``Model.answer``.
         """
         ...
