@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator
 from typing_extensions import override
 
-from nodes.base import Leaf
 from nodes.budgets import Budget
-from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER
+from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER, ModelLeaf
 from nodes.part import EffectClass
-from nodes.ports import Task
 from nodes.rules import Rule
 from nodes.schema.output import OutputField
 from nodes.template import Text
@@ -33,7 +31,7 @@ BUDGET = Budget(calls=100, tokens=500_000, time=Decimal(1200))
 """Default budget of an agent. Each turn sends all earlier ones, so twenty turns of observing are some 200,000 tokens."""
 
 
-class Agent(Leaf):
+class Agent(ModelLeaf):
     """Gives a model a goal and tools to reach it on the page: it observes, finds, clicks, fills, and reports when it is done.
 
     Value: as ``output`` declares, else none. The model sees the page as a list of roles, names and texts. It types no secrets and never
@@ -58,8 +56,6 @@ class Agent(Leaf):
     """Rules that must hold on the page when the model reports that it is done. If one does not hold, the model sees that and continues."""
     output: OutputField | None = None
     """The value of the agent, in the forms of ``cognition``: ``string``, a list of choices, a map of fields, ``json_schema``."""
-    model: str | None = Field(default=None, min_length=1)
-    """The model, by its provider's name for it. Default: that of the settings."""
     max_output: int = Field(default=4000, ge=SHORTEST_ANSWER, le=LONGEST_ANSWER)
     """Limit of one answer, in tokens, reasoning included."""
     budget: Budget | None = None
@@ -101,16 +97,4 @@ class Agent(Leaf):
 
     async def run(self, ctx: LeafContext) -> Json:
         await ctx.act()
-        return await ctx.agent.work(
-            Task(
-                goal=self.goal,
-                tools=tuple(self.tools),
-                max_turns=self.max_turns,
-                success=tuple(self.success),
-                output=self.output,
-                model=self.model,
-                max_output=self.max_output,
-                budget=self.allowance,
-                effect=self.effect,
-            )
-        )
+        return await ctx.agent.work(self)

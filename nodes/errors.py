@@ -163,9 +163,6 @@ class Replaced(RunOpsError):
 class InternalError(RunOpsError):
     """A bug in RunOps."""
 
-    who = "internal"
-    exit = 70
-
 
 def near(word: str, words: Any) -> str | None:
     """Return the word most similar to ``word``, or None if none is similar."""

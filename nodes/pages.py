@@ -28,13 +28,8 @@ class Page(Protocol):
     """
 
     @property
-    def url(self) -> str:
-        """Address of the tab's document."""
-        ...
-
-    async def title(self) -> str:
-        """Title of the tab's document."""
-        ...
+    def url(self) -> str: ...
+    async def title(self) -> str: ...
 
     @property
     def documents(self) -> int:
@@ -65,7 +60,6 @@ class Page(Protocol):
 
     def calm(self) -> None:
         """Raise ``dialog-open`` if a dialog is open."""
-        ...
 
     async def back(self) -> str:
         """Load the previous document, and return its address; raises ``no-history`` if there is none."""
@@ -89,7 +83,6 @@ class Page(Protocol):
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
         """Answer the open dialog, and wait until the page continues; ``text`` is typed into a ``prompt``."""
-        ...
 
     async def locate(self, target: Target) -> Target:
         """Return the target with every ``any_of`` replaced by the one that matches first; without one the same object, at once."""
@@ -97,35 +90,21 @@ class Page(Protocol):
 
     async def ready(self, target: Target, action: ElementAction) -> None:
         """Wait until exactly one element matches and is ready for the action, without doing it."""
-        ...
 
-    async def click(self, target: Target) -> None:
-        """Click the element."""
-        ...
-
-    async def dblclick(self, target: Target) -> None:
-        """Click the element twice, as one action."""
-        ...
+    async def click(self, target: Target) -> None: ...
+    async def dblclick(self, target: Target) -> None: ...
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         """Replace the field's content by ``text``. Raises ``value-not-kept`` if the page does not keep it, without the values if ``secret``."""
-        ...
 
     async def type(self, target: Target, text: str, delay: float, *, secret: bool = False) -> None:
         """Empty the field, then type ``text`` key by key, ``delay`` milliseconds apart."""
-        ...
 
     async def press(self, key: str, target: Target | None) -> None:
         """Press a key in the element, or in the focused one."""
-        ...
 
-    async def hover(self, target: Target) -> None:
-        """Move the mouse over the element."""
-        ...
-
-    async def drag(self, target: Target, to: Target) -> None:
-        """Drag the element onto another."""
-        ...
+    async def hover(self, target: Target) -> None: ...
+    async def drag(self, target: Target, to: Target) -> None: ...
 
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
@@ -135,7 +114,6 @@ class Page(Protocol):
 
     async def upload(self, target: Target, files: Sequence[Path]) -> None:
         """Choose files in the file field, or in the chooser that a click on the element opens; raises ``no-file-chooser``."""
-        ...
 
     def download(self, target: Target | None, url: str | None) -> contextlib.AbstractAsyncContextManager[Delivery]:
         """Download a file by clicking the element or from the address; it exists until the block ends.
@@ -148,9 +126,7 @@ class Page(Protocol):
         """Return a PNG of the element or the page; parts with a text for which ``hide`` is true are painted over."""
         ...
 
-    async def pdf(self, landscape: bool) -> bytes:
-        """Return the page as a PDF."""
-        ...
+    async def pdf(self, landscape: bool) -> bytes: ...
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
         """Return whether the page, a frame or a field of it shows a text for which ``hide`` is true."""
@@ -162,11 +138,8 @@ class Page(Protocol):
 
     async def sign_in(self, state: Json) -> None:
         """Replace the browser's state; data of other than allowed origins is omitted."""
-        ...
 
-    async def check(self, target: Target, checked: bool) -> None:
-        """Set the box or radio button."""
-        ...
+    async def check(self, target: Target, checked: bool) -> None: ...
 
     async def select(self, target: Target, options: Sequence[str]) -> list[str]:
         """Choose options by label or value; returns the values chosen."""
@@ -196,9 +169,7 @@ class Page(Protocol):
         """Observe the page or the element: roles, names, values and texts. Its refs are valid until the next observation."""
         ...
 
-    async def count(self, target: Target) -> int:
-        """Return the number of elements that match now."""
-        ...
+    async def count(self, target: Target) -> int: ...
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
         """Return for each matching element the text of each field, None if it has none; waits until ``least`` elements match.
@@ -209,20 +180,15 @@ class Page(Protocol):
 
     async def wait_for(self, rule: Rule) -> None:
         """Wait until the rule holds; raises ``rule-failed`` with evidence (``rule``, ``wanted``, ``seen``) at the time limit."""
-        ...
 
-    async def holds(self, rule: Rule) -> bool:
-        """Return whether the rule holds now."""
-        ...
+    async def holds(self, rule: Rule) -> bool: ...
 
 
 class View(Protocol):
     """An observation of a page: roles, names, values and texts as assistive programs see them, with a ref for each interactive element."""
 
     @property
-    def url(self) -> str:
-        """Address of the document."""
-        ...
+    def url(self) -> str: ...
 
     def render(self, budget: int) -> str:
         """Return the page in at most ``budget`` characters. The rest is folded, with its count and how to see it; no element is cut.
@@ -240,9 +206,7 @@ class View(Protocol):
         """Return the same observation with ``mask`` applied to each text."""
         ...
 
-    def has(self, ref: str) -> bool:
-        """Return whether an element of the page has this ref."""
-        ...
+    def has(self, ref: str) -> bool: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -289,15 +253,12 @@ class Tabs(Protocol):
 
     async def open(self, name: str) -> None:
         """Make the tab of that name the current one; opens a new one if needed."""
-        ...
 
     async def switch(self, name: str) -> None:
         """Make the tab of that name the current one. Raises ``tab-closed``."""
-        ...
 
     async def close(self, name: str | None) -> None:
         """Close a tab, by default the current one. After the current one its opener becomes current, else ``main``.
 
         One that is already closed is no error.
         """
-        ...

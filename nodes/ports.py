@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nodes.errors import RunOpsError
 from nodes.pages import Page, Tabs
-from nodes.part import EffectClass, Part
-from nodes.rules import Rule
+from nodes.part import Part
 from nodes.targets import Target
 from nodes.values import Json
 
@@ -68,35 +67,13 @@ class Model(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Task:
-    """The goal of an agent, and its means."""
-
-    goal: str
-    tools: tuple[str, ...]
-    """Its tools; it always has ``finish``."""
-    max_turns: int
-    success: tuple[Rule, ...]
-    """Rules that must hold on the page in the end."""
-    output: Output | None
-    """Form of its value; None for no value."""
-    model: str | None
-    """The model, None for that of the settings."""
-    max_output: int
-    """Limit of one answer, in tokens."""
-    budget: Budget
-    """Limit of all its answers."""
-    effect: EffectClass | None
-    """The class of all its actions; None leaves each its own."""
-
-
 class Agent(Protocol):
     """A model that works on the page, on behalf of one attempt of a step."""
 
-    async def work(self, task: Task) -> Json:
+    async def work(self, task: Any) -> Json:
         """Let it work until it is done, and has proved it; return the value. ``await ctx.act()`` comes first.
 
-        Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused if it is unknown whether an action
+        ``task`` is the node itself, a ``nodes.agent.Agent``, whose module imports this one. Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused if it is unknown whether an action
         happened; and the errors of ``Model.answer``.
         """
         ...
@@ -142,19 +119,11 @@ class Services(Protocol):
     """What one attempt of a leaf may use beyond the page."""
 
     @property
-    def artifacts(self) -> Artifacts:
-        """The files of the run."""
-        ...
-
+    def artifacts(self) -> Artifacts: ...
     @property
-    def sql(self) -> Sql:
-        """SQL over the values in scope."""
-        ...
-
+    def sql(self) -> Sql: ...
     @property
-    def python(self) -> Python:
-        """Functions of the project."""
-        ...
+    def python(self) -> Python: ...
 
     @property
     def model(self) -> Model:
@@ -167,9 +136,7 @@ class Services(Protocol):
         ...
 
     @property
-    def sessions(self) -> Sessions:
-        """The signed-in states of the project."""
-        ...
+    def sessions(self) -> Sessions: ...
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
         """Return a person's answers to the step's questions; if there are none yet, the run pauses (Paused ``question``)."""
@@ -185,9 +152,7 @@ class LeafContext(Services, Protocol):
         ...
 
     @property
-    def tabs(self) -> Tabs:
-        """All tabs of the run."""
-        ...
+    def tabs(self) -> Tabs: ...
 
     @property
     def left(self) -> float:
@@ -207,18 +172,15 @@ class LeafContext(Services, Protocol):
 
         ``code`` is stable, ``message`` one sentence without a final stop.
         """
-        ...
 
     async def act(self) -> None:
         """Called last before the action. When it returns, the call is written, and for class *effect* synced to disk.
 
         Call it once, after finding the target. Errors raised before it count as phase ``before``.
         """
-        ...
 
     async def load(self, url: str, *, anew: bool = False) -> None:
         """Call ``page.goto``; also ``anew`` if the run needs a new document: for the first address and after a failed step. The choice is logged."""
-        ...
 
     async def located(self, target: Target) -> Target:
         """Call ``page.locate``, and log the choice among ``any_of`` in the call."""
@@ -226,7 +188,6 @@ class LeafContext(Services, Protocol):
 
     async def verify(self) -> None:
         """Wait until the node's ``verify`` rules hold. A node whose value depends on them calls it; otherwise it follows ``run``."""
-        ...
 
 
 class BlockContext(Protocol):
@@ -297,7 +258,6 @@ class BlockContext(Protocol):
 
     def note_taken(self, branch: str | None) -> None:
         """Log the name of the taken branch: it is then ``run.taken.<id>``."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Target(Part):
         if self.name is not None and self.role is None:
             raise ValueError("`name` goes with `role`")
         if self.frame is not None and self.within is not None and self.within.frames:
-            raise ValueError("`frame` is stated twice: what a target is within stands in the same frame")
+            raise ValueError("`frame` is given twice: a target is always in the same frame as its `within`")
         return self
 
     @property

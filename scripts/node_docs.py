@@ -125,7 +125,7 @@ def port(name: str, expression: str) -> str:
         told = (
             language_reference.plain(inspect.cleandoc(function.__doc__ or "")).replace("\n\n", "\n").replace("\n", " ")
         )
-        lines.append(f"- `{_call(each, member, expression)}`: {told}")
+        lines.append(f"- `{_call(each, member, expression)}`{told and f': {told}'}")
     return "\n".join(lines)
 
 

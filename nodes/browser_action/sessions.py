@@ -32,6 +32,9 @@ class Session(BrowserAction):
     name: Annotated[str, AfterValidator(to_name), Ref(to_name)]
     """Name of the state, such as ``shop-admin``. All workflows of a project share these names."""
 
+    def summary(self) -> str:
+        return f"{getattr(self, 'action', 'session')} {self.name}"
+
 
 class SaveSession(Session):
     """Saves the signed-in state: cookies, local storage and IndexedDB of the origins that the workflow allows. Value: ``{name, saved_at}``.
@@ -42,9 +45,6 @@ class SaveSession(Session):
 
     action: Literal["save_session"]
     """Save the signed-in state."""
-
-    def summary(self) -> str:
-        return f"save_session {self.name}"
 
     async def run(self, ctx: LeafContext) -> Json:
         await ctx.act()
@@ -63,9 +63,6 @@ class LoadSession(Session):
     """Load a signed-in state."""
     max_age: float | None = Field(default=None, gt=0)
     """Seconds after which a state is too old; by default it never is."""
-
-    def summary(self) -> str:
-        return f"load_session {self.name}"
 
     async def run(self, ctx: LeafContext) -> Json:
         state = await ctx.sessions.load(self.name)

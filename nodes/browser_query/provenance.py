@@ -68,7 +68,7 @@ class Words:
 
     def _says_text(self, text: str) -> bool:
         wanted = _folded(text)
-        if not wanted or _stands_in(wanted, self._text):
+        if not wanted or _contains(wanted, self._text):
             return True
         if (day := _day(wanted)) is not None:
             return any(form.search(self._text) for form in _forms(day)) and self._says_time(wanted)
@@ -108,7 +108,7 @@ def _folded(text: str) -> str:
     return " ".join(plain.split())
 
 
-def _stands_in(wanted: str, text: str) -> bool:
+def _contains(wanted: str, text: str) -> bool:
     """Return whether ``wanted`` is in ``text`` as separate words, not as a part of a longer word or number."""
     before = r"(?<!\w)" if WORD.match(wanted[0]) else ""
     after = r"(?!\w)" if WORD.match(wanted[-1]) else ""

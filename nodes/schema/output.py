@@ -244,7 +244,7 @@ _SPELT_SCHEMA: dict[str, Json] = {
     "type": "object",
     "properties": {
         "type": {"anyOf": [_WORD_SCHEMA, {"enum": ["list", "map"]}], "description": "What the field holds."},
-        "description": {"type": "string", "description": "What the field means, told to the model."},
+        "description": {"type": "string", "description": "What the field means; the model sees it."},
         "choices": {**_CHOICES_SCHEMA, "description": "The texts it is one of."},
         "optional": {"type": "boolean", "description": "Whether it is null where it is not known."},
         "items": {**_FIELD_SCHEMA, "description": "What each item of the list is."},

@@ -68,7 +68,7 @@ def _form(schema: Json) -> dict[str, Json]:
         raise _NotStrict
     said = {key for key in schema if key not in NOTES and not key.startswith("x-")} - {"$schema"}
     if "$ref" in said or "anyOf" in said:
-        return _stands_for(schema, said)
+        return _alternatives(schema, said)
     if "enum" in said or "const" in said:
         return _choices(schema, said)
     types = _types(schema)
@@ -112,7 +112,7 @@ def _map(schema: dict[str, Json]) -> dict[str, Json]:
     }
 
 
-def _stands_for(schema: dict[str, Json], said: set[str]) -> dict[str, Json]:
+def _alternatives(schema: dict[str, Json], said: set[str]) -> dict[str, Json]:
     if len(said) != 1:
         raise _NotStrict
     if "$ref" in said:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nodes import agent as nodes_agent
 from nodes.errors import ModelError
-from nodes.ports import Task
 from nodes.values import Json
 from runtime.agents import page_tools, tool_schemas
 from runtime.context import request, window
@@ -36,9 +36,9 @@ class PageAgent:
         self._models = models
         self._requester = requester
 
-    async def work(self, task: Task) -> Json:
+    async def work(self, task: nodes_agent.Agent) -> Json:
         run = self._place.run
-        thread = requests.Exchanges(self._models, run.writer, self._requester, task.model, task.budget)
+        thread = requests.Exchanges(self._models, run.writer, self._requester, task.model, task.allowance)
         at_work = page_tools.PageTools(self._place, task)
         call = self._place.call
         frame = request.Frame(

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from nodes import errors as node_errors
 from nodes import registry
+from nodes.agent import Agent
 from nodes.base import Leaf
 from nodes.errors import AuthorError, ModelError, OriginRefused, RunOpsError, SiteError
-from nodes.ports import Task
 from nodes.schema.output import Mismatch
 from nodes.values import Json
 from runtime import events
@@ -63,7 +63,7 @@ class AgentPlace:
 class PageTools:
     """Executes the tool calls of one attempt's model. Implements ``runtime.models.turns.turn.Tools``."""
 
-    def __init__(self, place: AgentPlace, task: Task) -> None:
+    def __init__(self, place: AgentPlace, task: Agent) -> None:
         self._place = place
         self._run = place.run
         self._task = task

@@ -21,7 +21,7 @@ def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) 
     Elements are matched by ref, else by their line: a reloaded document has other refs, and that is no change. ``elsewhere``:
     another page is shown now, so what is gone is only counted.
     """
-    old, new = _Told(before), _Told(after)
+    old, new = _Content(before), _Content(after)
     ranked: list[tuple[int, str]] = []
     for ref, now in new.refs.items():
         earlier = old.refs.get(ref)
@@ -54,7 +54,7 @@ def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) 
     return f"{shown}\n{last}" if last else shown
 
 
-class _Told:
+class _Content:
     """Comparable content of a page: elements to act on, headings, alerts, texts."""
 
     def __init__(self, root: Node) -> None:
@@ -81,7 +81,7 @@ class _Told:
     def _line(self, node: Node) -> str:
         return "" if id(node) in self._labels else _line(node)
 
-    def take_rows(self, other: _Told, *, acting: bool = False) -> list[str]:
+    def take_rows(self, other: _Content, *, acting: bool = False) -> list[str]:
         """Describe the rows missing on the other page, one a line, and leave out their content. With ``acting``, add elements to act on."""
         there = {text for text, _row in other.rows}
         taken: list[str] = []

@@ -42,7 +42,7 @@ class Fold:
 
     def __init__(self, top: Item) -> None:
         self.top = top
-        self._all = _flat(top)
+        self._all = list(top.walk())
         self._counts: dict[int, Counts] = {}
         for item in reversed(self._all):
             counts: Counts = Counter()
@@ -156,16 +156,6 @@ def _group(item: Item, *, in_dialog: bool) -> int:
     if is_region(item):
         return _REGION
     return _ACTING if item.node.acting else _TEXT
-
-
-def _flat(top: Item) -> list[Item]:
-    found: list[Item] = []
-    open_ = [top]
-    while open_:
-        item = open_.pop()
-        found.append(item)
-        open_.extend(reversed(item.children))
-    return found
 
 
 def _way(item: Item) -> str:

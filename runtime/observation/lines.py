@@ -48,6 +48,13 @@ class Item:
     def size(self) -> int:
         return 2 * self.depth + len(self.line) + 1
 
+    def walk(self) -> Iterator[Item]:
+        open_: list[Item] = [self]
+        while open_:
+            item = open_.pop()
+            yield item
+            open_.extend(reversed(item.children))
+
 
 def quoted(text: str, most: int) -> str:
     """Return the text in quotation marks, on one line, cut at ``most`` characters."""

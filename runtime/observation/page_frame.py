@@ -50,10 +50,4 @@ def _parts(top: Item) -> list[Item]:
 
 
 def _said(part: Item) -> str:
-    lines: list[str] = []
-    open_ = [part]
-    while open_:
-        item = open_.pop()
-        lines.append(f"{item.depth - part.depth} {_REF.sub('', item.line)}")
-        open_.extend(reversed(item.children))
-    return "\n".join(lines)
+    return "\n".join(f"{item.depth - part.depth} {_REF.sub('', item.line)}" for item in part.walk())
