@@ -71,9 +71,8 @@ def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str,
     """
     for name in given:
         if name not in declared:
-            close = errors.near(name, declared)
             known = [f"{each} ({field.type}{', needed' if field.required else ''})" for each, field in declared.items()]
-            fix = f"did you mean `{close}`?" if close else f"it has {', '.join(known) or 'none'}"
+            fix = errors.did_you_mean(name, declared, f"it has {', '.join(known) or 'none'}")
             raise UsageError("unknown-input", f"the workflow has no input `{name}`", fix=fix)
     missing = [name for name, field in declared.items() if field.required and name not in given]
     if missing:

@@ -118,8 +118,7 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     written = ".".join(name)
     if len(name) == 1 and (name[0].lower() in VIEWS or name[0].casefold() in own):
         return
-    close = errors.near(written, VIEWS)
-    fix = f"did you mean `{close}`?" if close else f"there are {', '.join(VIEWS)}; `runops query` lists their columns"
+    fix = errors.did_you_mean(written, VIEWS, f"there are {', '.join(VIEWS)}; `runops query` lists their columns")
     raise UsageError("bad-query", f"there is no view `{written}`", fix=fix)
 
 

@@ -283,8 +283,7 @@ def _before(past: history.History, steps: Sequence[StepReached], step: str | Non
     if any(_is_at(path, step) for path in known):
         # It is before the checkpoint.
         return set()
-    near = errors.near(step, known)
-    fix = f"did you mean `{near}`?" if near else "`runops show RUN` lists the steps; take one of them"
+    fix = errors.did_you_mean(step, known, "`runops show RUN` lists the steps; take one of them")
     raise UsageError("step-not-reached", f"the run has not reached a step `{step}`", fix=fix)
 
 

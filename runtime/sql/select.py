@@ -102,17 +102,11 @@ class Select(ports.Sql):
     def _unknown(self, written: str) -> AuthorError:
         tables = [".".join(name) for name, _rows in self._tables()]
         last = written.rpartition(".")[2].casefold()
-        near = next((each for each in tables if each.rpartition(".")[2].casefold() == last), None)
-        near = near or errors.near(written, tables)
+        meant = next((each for each in tables if each.rpartition(".")[2].casefold() == last), written)
+        fix = errors.did_you_mean(meant, tables, "name a list of maps as references do: `orders`, `inputs.prices`")
         listed = f"tables in scope: {', '.join(tables)}" if tables else "no list of maps is in scope"
-        return AuthorError(
-            "sql-unknown-table",
-            f"there is no table `{written}` here",
-            fix=f"did you mean `{near}`?"
-            if near
-            else "name a list of maps as references do: `orders`, `inputs.prices`",
-            evidence={"tables": listed} if near is None or len(tables) > 1 else None,
-        )
+        message = f"there is no table `{written}` here"
+        return AuthorError("sql-unknown-table", message, fix=fix, evidence={"tables": listed})
 
     def _tables(self) -> Iterator[tuple[tuple[str, ...], list[Json]]]:
         for name in sorted(self.names):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from nodes.values import Json
-from runtime.sql import lockdown
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,12 +22,15 @@ IMPURE = frozenset({"current_query", "current_setting", "getenv", "getvariable",
 class Refused(Exception):
     """The statement cannot be used: a stable code, one sentence, and a fix."""
 
-    def __init__(self, code: str, message: str, fix: str, **evidence: Json) -> None:
+    def __init__(
+        self, code: str, message: str, fix: str, line: int | None = None, place: tuple[int, int] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.fix = fix
-        self.evidence = evidence
+        self.line = line
+        self.place = place  # offsets of the mistake in the statement
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:
     assert row is not None
     tree = json.loads(row[0])
     if tree["error"]:
-        raise _unreadable(database, text, tree)
+        raise _unreadable(text, tree)
     statements = tree["statements"]
     if len(statements) != 1:
         what = f"`sql` holds {len(statements)} statements" if statements else "`sql` holds no statement"
@@ -101,21 +103,18 @@ def _parts(tree: Json) -> Iterator[dict[str, Json]]:
             pending += reversed(here)
 
 
-def _unreadable(database: duckdb.DuckDBPyConnection, text: str, tree: dict[str, Json]) -> Refused:
-    import duckdb
-
+def _unreadable(text: str, tree: dict[str, Json]) -> Refused:
     if tree.get("error_type") == "not implemented":
         return Refused(
             "sql-refused",
             "`sql` takes a SELECT, and this statement does something else",
             "write one SELECT (or WITH … SELECT, FROM …, VALUES …): it reads lists of maps that are in scope, and changes nothing",
         )
-    try:
-        database.extract_statements(text)
-    except duckdb.Error as error:
-        message, hint, line = lockdown.error_text(error)
-        return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
-    return Refused("sql-failed", str(tree.get("error_message")), "fix the SQL: it is DuckDB's")
+    begin, length = json.loads(tree.get("location") or "[0, 0]")  # in bytes
+    start, end = (len(text.encode()[:each].decode(errors="ignore")) for each in (begin, begin + length))
+    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    fix = f"correct the SQL at or before line {line}, column {column}: DuckDB reads it up to there"
+    return Refused("sql-failed", str(tree["error_message"]).rstrip(".!"), fix, line, (start, end))
 
 
 def _not_allowed(name: str) -> Refused:

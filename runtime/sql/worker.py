@@ -26,7 +26,7 @@ def main() -> None:
     try:
         answer = _answer()
     except Refused as refused:
-        evidence = {name: value for name, value in refused.evidence.items() if value is not None}
+        evidence = {} if refused.line is None else {"line": refused.line}
         answer = {"error": {"code": refused.code, "message": refused.message, "fix": refused.fix, "evidence": evidence}}
     sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
     sys.stdout.flush()
@@ -111,7 +111,8 @@ def _failed(error: Exception, asked: dict[str, Any]) -> Refused:
         return _too_much(asked)
     if "pytz" in message:
         message, hint = "a time with a time zone is inside a list or map", "cast it to TIMESTAMP or VARCHAR"
-    return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
+    where = f"line {line} of the SQL" if line else "the SQL"
+    return Refused("sql-failed", message, hint or f"correct {where}, or the values that it reads", line)
 
 
 def _too_much(asked: dict[str, Any]) -> Refused:

@@ -68,15 +68,7 @@ class Report:
         return sum(each.bytes for each in self.gone)
 
 
-def prune(store: file_store.Files, selection: retention.Selection, *, dry_run: bool) -> Report:
-    """Delete unused data, and the runs or sessions in ``selection``; with ``dry_run`` only report them.
-
-    The report lists what cannot be deleted. Raises LogError if the home itself cannot be read.
-    """
-    return _Pruning(store, dry_run=dry_run).carry_out(selection)
-
-
-class _Pruning:
+class Pruning:
     def __init__(self, store: file_store.Files, *, dry_run: bool) -> None:
         self._store = store
         self._home = store.home
@@ -90,6 +82,10 @@ class _Pruning:
         self._removed: set[str] = set()
 
     def carry_out(self, selection: retention.Selection) -> Report:
+        """Delete unused data, and the runs or sessions in ``selection``; with ``dry_run`` only report them.
+
+        The report lists what cannot be deleted. Raises LogError if the home itself cannot be read.
+        """
         for run in self._store.ids():
             self._survey(run)
         keys = self._keys()

@@ -122,7 +122,7 @@ async def test_results_are_json() -> None:
         ("SELECT * FROM inputs.count", "sql-not-a-table", "a number", "maps"),
         ("SELECT totl FROM orders", "sql-failed", '"totl"', "did you mean `total`"),
         ("SELECT summ(total) FROM orders", "sql-failed", "summ", "did you mean `sum`"),
-        ("SELEC 1", "sql-failed", "syntax error", "DuckDB"),
+        ("SELEC 1", "sql-failed", "syntax error", "line 1, column 1"),
         ("SELECT 'a'::INTEGER AS x", "sql-failed", "could not convert", "DuckDB"),
         ("SELECT 1 AS a, 2 AS a", "sql-failed", "two columns", "AS"),
         ("SELECT 'nan'::DOUBLE AS x", "sql-failed", "`x`", "cast"),
