@@ -123,7 +123,7 @@ async def test_results_are_json() -> None:
         ("SELECT totl FROM orders", "sql-failed", '"totl"', "did you mean `total`"),
         ("SELECT summ(total) FROM orders", "sql-failed", "summ", "did you mean `sum`"),
         ("SELEC 1", "sql-failed", "syntax error", "line 1, column 1"),
-        ("SELECT 'a'::INTEGER AS x", "sql-failed", "could not convert", "DuckDB"),
+        ("SELECT 'a'::INTEGER AS x", "sql-failed", "could not convert", "correct line 1"),
         ("SELECT 1 AS a, 2 AS a", "sql-failed", "two columns", "AS"),
         ("SELECT 'nan'::DOUBLE AS x", "sql-failed", "`x`", "cast"),
         (" -- nothing", "sql-refused", "no statement", "SELECT"),
