@@ -178,6 +178,14 @@ def indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str, 
             yield from indexed(node.confirm.nodes, (*around, node))
 
 
+def below(node: Node) -> Iterator[Node]:
+    """Yield the nodes in the blocks of ``node``, each before those inside it."""
+    for _field, block in node.blocks():
+        for each in block:
+            yield each
+            yield from below(each)
+
+
 def does(loaded: Loaded) -> Json:
     """Return a workflow's behaviour as data: independent of names, descriptions, layout and comments."""
     head: Json = loaded.workflow.model_dump(

@@ -106,11 +106,8 @@ def _usage(error: Exception) -> UsageError:
         return UsageError("bad-query", error.message.replace("`sql`", "a query"), fix=error.fix)
     message, hint, _line = lockdown.error_text(error)
     if isinstance(error, duckdb.OutOfMemoryException):
-        return UsageError(
-            "query-limit",
-            f"the query needs more than {MEGABYTES} MB of memory",
-            fix="narrow it: WHERE, GROUP BY or LIMIT",
-        )
+        message = f"the query needs more than {MEGABYTES} MB of memory"
+        return UsageError("query-limit", message, fix=lockdown.NARROW)
     return UsageError("bad-query", message, fix=hint or "`runops query` lists the views and their columns")
 
 

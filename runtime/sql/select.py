@@ -17,6 +17,7 @@ from nodes import errors, ports
 from nodes.errors import AuthorError, RunOpsError, SetupError
 from nodes.template import kind_of
 from nodes.values import Json
+from runtime.sql import lockdown
 
 MEGABYTES = 256  # default memory limit of a statement
 MOST_ROWS = 100_000  # default limit of rows of a result
@@ -72,11 +73,8 @@ class Select(ports.Sql):
         if await worker.wait() > 0:
             return _not_started("it ended at once")
         # The worker reports every other error, but not that the kernel ended it for its memory.
-        return AuthorError(
-            "sql-limit",
-            f"the statement needs more than {self.megabytes} MB of memory",
-            fix="narrow it: WHERE, GROUP BY or LIMIT",
-        )
+        message = f"the statement needs more than {self.megabytes} MB of memory"
+        return AuthorError("sql-limit", message, fix=lockdown.NARROW)
 
     def _no_table(self, name: tuple[str, ...]) -> AuthorError:
         written = ".".join(name)

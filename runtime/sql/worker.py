@@ -95,9 +95,7 @@ def _rows(database: duckdb.DuckDBPyConnection, read: statement.Statement, asked:
         rows += batch
         size += len(json.dumps(batch))
         if len(rows) > asked["rows"]:
-            raise Refused(
-                "sql-limit", f"the result has more than {asked['rows']} rows", "narrow it: WHERE, GROUP BY or LIMIT"
-            )
+            raise Refused("sql-limit", f"the result has more than {asked['rows']} rows", lockdown.NARROW)
         if size > asked["megabytes"] << 18:
             raise _too_much(asked)
     return rows
@@ -116,11 +114,8 @@ def _failed(error: Exception, asked: dict[str, Any]) -> Refused:
 
 
 def _too_much(asked: dict[str, Any]) -> Refused:
-    return Refused(
-        "sql-limit",
-        f"the statement needs more than {asked['megabytes']} MB of memory",
-        "narrow it: WHERE, GROUP BY or LIMIT",
-    )
+    message = f"the statement needs more than {asked['megabytes']} MB of memory"
+    return Refused("sql-limit", message, lockdown.NARROW)
 
 
 if __name__ == "__main__":

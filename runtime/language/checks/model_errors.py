@@ -198,11 +198,8 @@ class _Mismatch:
         if kind == "string_pattern_mismatch":
             pattern = str(context.get("pattern"))
             if "A-Za-z_" in pattern:
-                return (
-                    "bad-name",
-                    f"`{self.value}` is no name",
-                    "a name has letters, digits and `_`, and begins with no digit",
-                )
+                fix = "a name has letters, digits and `_`, and does not begin with a digit"
+                return "bad-name", f"`{self.value}` is no name", fix
             return "bad-text", f"{self.field} is not written as it must be", f"it must match {pattern}"
         message = str(self.error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
         if message.endswith("is not an ARIA role"):
