@@ -77,11 +77,8 @@ def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str,
     missing = [name for name, field in declared.items() if field.required and name not in given]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
-        raise UsageError(
-            "missing-input",
-            f"the workflow needs {'the input' if len(missing) == 1 else 'the inputs'} {listed}",
-            fix=" ".join(f"-i {name}=…" for name in missing),
-        )
+        message = f"the workflow needs {'the input' if len(missing) == 1 else 'the inputs'} {listed}"
+        raise UsageError("missing-input", message, fix=" ".join(f"-i {name}=…" for name in missing))
     return {
         name: _read(name, field, given[name]) if name in given else field.default for name, field in declared.items()
     }

@@ -63,8 +63,6 @@ class Workflow(Part):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loaded:
-    """A valid workflow file."""
-
     path: pathlib.Path  # its path, or a name for a text without one
     text: str
     workflow: Workflow

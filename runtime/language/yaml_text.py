@@ -37,8 +37,6 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclasses.dataclass(slots=True)
 class Document:
-    """Data of a text, with places."""
-
     source: Source
     data: Json = None
     values: dict[Path, Mark] = dataclasses.field(default_factory=dict)  # place of each value

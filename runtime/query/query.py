@@ -37,8 +37,6 @@ GRACE = 2.0  # seconds for DuckDB to stop an interrupted statement; inside one f
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a query."""
-
     result: results.Result
     left_out: list[LogError]  # the logs that could not be read, each with its problem
 
@@ -92,11 +90,8 @@ def _as_usage(limit: _Clock) -> Generator[None]:
 
 
 def _too_long(seconds: float) -> UsageError:
-    return UsageError(
-        "query-limit",
-        f"the query took longer than {seconds:g} s",
-        fix=f"narrow it (WHERE, GROUP BY, LIMIT), or give it more time: `--timeout {10 * seconds:g}`",
-    )
+    fix = f"{lockdown.NARROW}; or give it more time: `--timeout {10 * seconds:g}`"
+    return UsageError("query-limit", f"the query took longer than {seconds:g} s", fix=fix)
 
 
 def _usage(error: Exception) -> UsageError:

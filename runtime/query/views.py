@@ -184,7 +184,6 @@ def moment(at: str) -> str:
 
 
 def insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Json]]) -> None:
-    """Insert rows into the table of a view."""
     if not rows:
         return
     structure = json.dumps([{each.name: each.type for each in VIEWS[table]}])

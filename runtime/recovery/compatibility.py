@@ -239,9 +239,8 @@ class _Comparison:
                 step
             ):
                 fix = "write the container's `value` or `collect` without it, or start a new run"
-                self.change.refuse(
-                    step.path, f"it is new, and `{step.over}`, in which its value would count, is over", fix
-                )
+                why = f"it is new, and `{step.over}`, in which its value would count, is over"
+                self.change.refuse(step.path, why, fix)
 
     def questions(self) -> None:
         """Drop answers to questions that have changed since. An answer may be there before the step has run."""
@@ -263,9 +262,8 @@ class _Comparison:
         arrives = following is None or isinstance(following.node, Goto)
         for each in held:
             if not (arrives and isinstance(self.old[each.call.path].node, Goto)):
-                self.change.refuse(
-                    each.call.path, "it changed the page, which cannot be undone: the last checkpoint holds it"
-                )
+                why = "it changed the page, which cannot be undone: the last checkpoint holds it"
+                self.change.refuse(each.call.path, why)
 
 
 def _skipped(scope: log_attempts.ScopeState | None) -> bool:

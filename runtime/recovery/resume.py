@@ -244,11 +244,8 @@ async def _in_state_of(
         except checkpoints.Unusable as wrong:
             if checkpoint is before:
                 continue
-            raise SetupError(
-                "checkpoint-unreadable",
-                f"the checkpoint {checkpoint.file} {wrong}",
-                fix="continue again: `runops resume`",
-            ) from None
+            message = f"the checkpoint {checkpoint.file} {wrong}"
+            raise SetupError("checkpoint-unreadable", message, fix="continue again: `runops resume`") from None
         browser = await run.need_browser()
         differs = await browser.restore(data)
         run.checkpoints.opened(browser)

@@ -148,11 +148,8 @@ def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str
     declared = present.workflow.inputs
     if missing := [name for name, each in declared.items() if each.required and name not in header.inputs]:
         listed = ", ".join(f"`{name}`" for name in missing)
-        raise UsageError(
-            "missing-input",
-            f"{present.path} needs {listed}, which the run was not given",
-            fix="give it a `default` in the file, or start a new run",
-        )
+        message = f"{present.path} needs {listed}, which the run was not given"
+        raise UsageError("missing-input", message, fix="give it a `default` in the file, or start a new run")
     return {name: value for name, value in header.inputs.items() if name in declared}
 
 

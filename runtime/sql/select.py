@@ -40,10 +40,9 @@ class Select(ports.Sql):
             async with asyncio.timeout(self.seconds), _worker() as worker:
                 return await self._talk(worker, statement, params)
         except TimeoutError:
+            message = f"the statement took longer than {self.seconds:g} s"
             raise AuthorError(
-                "sql-limit",
-                f"the statement took longer than {self.seconds:g} s",
-                fix="narrow it, or give the node a longer `timeout`",
+                "sql-limit", message, fix=f"{lockdown.NARROW}; or give the node a longer `timeout`"
             ) from None
 
     async def _talk(self, worker: asyncio.subprocess.Process, statement: str, params: Mapping[str, Json]) -> list[Json]:
@@ -82,11 +81,8 @@ class Select(ports.Sql):
         if found is None:
             return self._unknown(written)
         what = "a list of other things" if isinstance(found[0], list) else kind_of(found[0])
-        return AuthorError(
-            "sql-not-a-table",
-            f"`{written}` is {what}, and a table is a list of maps",
-            fix="make maps of it in a `transform` before, or give it as one of `params`",
-        )
+        fix = "make maps of it in a `transform` before, or give it as one of `params`"
+        return AuthorError("sql-not-a-table", f"`{written}` is {what}, and a table is a list of maps", fix=fix)
 
     def _find(self, name: tuple[str, ...]) -> tuple[Json] | None:
         """Return the value of a table's name, in a tuple. Case matters only for names that differ in nothing else."""
@@ -157,8 +153,5 @@ async def _worker() -> AsyncGenerator[asyncio.subprocess.Process]:
 
 
 def _not_started(why: str) -> SetupError:
-    return SetupError(
-        "sql-not-started",
-        f"the process for SQL cannot be started: {why}",
-        fix="look at this machine's limits of processes and memory (`ulimit -a`), and at how RunOps is installed",
-    )
+    fix = "look at this machine's limits of processes and memory (`ulimit -a`), and at how RunOps is installed"
+    return SetupError("sql-not-started", f"the process for SQL cannot be started: {why}", fix=fix)

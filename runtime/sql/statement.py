@@ -35,16 +35,12 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Table:
-    """A table as the statement names it."""
-
     name: tuple[str, ...]  # `("orders",)` or `("inputs", "prices")`
     alias: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Statement:
-    """One SELECT."""
-
     text: str
     plain: str  # statement as DuckDB writes it: without comments and a final `;`
     tables: list[Table]
@@ -74,9 +70,8 @@ def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:
             path = tuple(str(each) for each in part["qualified_name"]["path"])
             tables.append(Table(path, str(part.get("alias") or path[-1])))
         elif kind == "SHOW_REF":
-            raise Refused(
-                "sql-refused", "SHOW, DESCRIBE and SUMMARIZE describe the database, not values", "write one SELECT"
-            )
+            message = "SHOW, DESCRIBE and SUMMARIZE describe the database, not values"
+            raise Refused("sql-refused", message, "write one SELECT")
         elif kind == "TABLE_FUNCTION" and str(part["function"].get("function_name")).lower() not in TABLE_FUNCTIONS:
             raise _not_allowed(str(part["function"].get("function_name")))
         elif kind == "COLUMN_REF":
@@ -105,11 +100,8 @@ def _parts(tree: Json) -> Iterator[dict[str, Json]]:
 
 def _unreadable(text: str, tree: dict[str, Json]) -> Refused:
     if tree.get("error_type") == "not implemented":
-        return Refused(
-            "sql-refused",
-            "`sql` takes a SELECT, and this statement does something else",
-            "write one SELECT (or WITH … SELECT, FROM …, VALUES …): it reads lists of maps that are in scope, and changes nothing",
-        )
+        fix = "write one SELECT (or WITH … SELECT, FROM …, VALUES …): it reads lists of maps that are in scope, and changes nothing"
+        return Refused("sql-refused", "`sql` takes a SELECT, and this statement does something else", fix)
     begin, length = json.loads(tree.get("location") or "[0, 0]")  # in bytes
     start, end = (len(text.encode()[:each].decode(errors="ignore")) for each in (begin, begin + length))
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
@@ -118,8 +110,5 @@ def _unreadable(text: str, tree: dict[str, Json]) -> Refused:
 
 
 def _not_allowed(name: str) -> Refused:
-    return Refused(
-        "sql-refused",
-        f"`{name}` is not available: `sql` reads no files, no network and no settings",
-        "give what it needs as a list of maps, from an input or a node above",
-    )
+    message = f"`{name}` is not available: `sql` reads no files, no network and no settings"
+    return Refused("sql-refused", message, "give what it needs as a list of maps, from an input or a node above")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer one request."""
     try:
         answer = _answer()
     except Refused as refused:
@@ -71,9 +70,8 @@ def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:
     if missing := sorted(wanted - given.keys()):
         raise Refused("sql-failed", f"`${missing[0]}` has no value", f"give one: `params: {{{missing[0]}: …}}`")
     if unused := sorted(given.keys() - wanted):
-        raise Refused(
-            "sql-failed", f"the statement has no `${unused[0]}`", f"take `{unused[0]}` out of `params`, or use it"
-        )
+        fix = f"take `{unused[0]}` out of `params`, or use it"
+        raise Refused("sql-failed", f"the statement has no `${unused[0]}`", fix)
 
 
 def _bound(megabytes: int, seconds: float) -> None:

@@ -51,8 +51,6 @@ class Deleted:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Left:
-    """Something that was not deleted."""
-
     run: str | None
     why: str
     failed: bool = False  # true if it should have been deleted
