@@ -167,3 +167,9 @@ class InternalError(RunOpsError):
 def near(word: str, words: Any) -> str | None:
     """Return the word most similar to ``word``, or None if none is similar."""
     return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), None)
+
+
+def did_you_mean(word: str, words: Any, otherwise: str | None = None) -> str | None:
+    """Return a fix that names the most similar word, or ``otherwise`` if none is similar."""
+    close = near(word, words)
+    return f"did you mean `{close}`?" if close else otherwise

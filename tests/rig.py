@@ -17,7 +17,7 @@ from runtime.log.writer import LogWriter
 from runtime.models import run_models
 from runtime.recovery import workflow_source
 from runtime.runs import model_plan, run, single_node
-from runtime.secrets import masking, sources
+from runtime.secrets import masking
 from runtime.settings.settings import Settings
 from runtime.workspace import host, run_index
 from tests.fakes import FakeBrowser, FakeSite
@@ -115,9 +115,8 @@ class Rig:
         present = reader.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
         header = self.history.header
         assert header is not None
-        taken = workflow_source.WorkflowSource(
-            self.id, self.loaded, present, header, sources.Given(self.secrets), take=True
-        )
+        given = host.given(None, self.keeper, self.secrets, "own")
+        taken = workflow_source.WorkflowSource(self.id, header, given, present, take=True)
         writer = await run_index.claim(self.keeper, self.id, self.masker, taken.check)
         taken.take(writer)
         self.loaded, self.inputs = taken.loaded, taken.inputs

@@ -60,7 +60,10 @@ async def take(build: BuildContext, results: Results, run: str) -> None:
         past, _reading = await asyncio.to_thread(run_index.load_history, build.here.reader, run)
         loaded = draft_runs.as_saved(build)
         fit = draft_runs.prepared(build, loaded, draft_runs.declared(build, loaded))
-        if past.header is None or workflow_source.text_for(run, past.header, build.here, loaded).changed:
+        if (
+            past.header is None
+            or workflow_source.WorkflowSource(run, past.header, build.here, loaded, take=True).changed
+        ):
             return
         state = RunState(
             loaded,

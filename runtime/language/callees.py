@@ -23,7 +23,7 @@ from runtime.language.yaml_text import Document
 from runtime.system import regular_files
 
 if TYPE_CHECKING:
-    from runtime.language.workflow import Loaded, Workflow
+    from runtime.language.workflow import Workflow
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -129,20 +129,14 @@ class Calls:
         path = self._anatomy.written((*unit.path, field, *at))
         self.problems.append(self._document.problem(code, message, path, *fix, key=code == "unknown-input"))
 
-    def check(self, unit: NodeSource, callee: Loaded) -> None:
-        self._inputs(unit, callee.workflow, str(callee.path))
-        self._secrets(unit, callee.workflow, str(callee.path))
-
-    def _inputs(self, unit: NodeSource, callee: Workflow, file: str) -> None:
+    def check_inputs(self, unit: NodeSource, callee: Workflow, file: str) -> None:
         given: Json = unit.data.get("with") or {}
         if not isinstance(given, dict):
             return
         for name, value in given.items():
             declared = callee.inputs.get(name)
             if declared is None:
-                close = errors.near(name, callee.inputs)
-                has = f"it has {', '.join(callee.inputs) or 'none'}"
-                fix = f"did you mean `{close}`?" if close else has
+                fix = errors.did_you_mean(name, callee.inputs, f"it has {', '.join(callee.inputs) or 'none'}")
                 self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", fix, at=[name])
             elif not (isinstance(value, str) and OPENING in value) and (wrong := mismatch(declared, value)):
                 fix = "values are not converted here: write it in that type"
@@ -152,15 +146,14 @@ class Calls:
             needs = f"{file} needs the input{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             self.report(unit, "with" if "with" in unit.data else "use", "missing-input", needs, "give it in `with:`")
 
-    def _secrets(self, unit: NodeSource, callee: Workflow, file: str) -> None:
+    def check_secrets(self, unit: NodeSource, callee: Workflow, file: str) -> None:
         given = names_in(unit.data.get("secrets") or [])
         own = names_in(self._anatomy.clean.get("secrets", []))
         if given is None or own is None:
             return
         for index, name in enumerate(given):
             if name not in callee.secrets:
-                close = errors.near(name, callee.secrets)
-                fix = f"did you mean `{close}`?" if close else "a file gets only the secrets that it declares"
+                fix = errors.did_you_mean(name, callee.secrets, "a file gets only the secrets that it declares")
                 self.report(unit, "secrets", "unknown-secret", f"{file} declares no secret `{name}`", fix, at=[index])
             elif name not in own:
                 fix = "add it to the `secrets:` of this file"

@@ -17,7 +17,7 @@ from nodes.route import Route
 from nodes.targets import Target
 from nodes.template import OPENING
 from runtime.language.diagnostics import Diagnostic
-from runtime.language.workflow import Loaded
+from runtime.language.workflow import Loaded, below
 from runtime.log import step_states
 
 
@@ -83,8 +83,8 @@ def _paged_lists(file: Loaded) -> Iterator[_PagedList]:
             continue
         if isinstance(node, Goto):
             address = node.url
-        elif isinstance(node, Iterate) and any(_turns_page(each) for each in _below(node)):
-            within = list(_below(node))
+        elif isinstance(node, Iterate) and any(_turns_page(each) for each in below(node)):
+            within = list(below(node))
             if not any(isinstance(each, BrowserAction) and _moves(each) and not _turns_page(each) for each in within):
                 read = {_kind(target) for each in within if (target := _target(each)) is not None and not _moves(each)}
                 yield _PagedList(node, address, frozenset(read))
@@ -99,19 +99,12 @@ def _turns_page(node: Node) -> bool:
 
 
 def _asks_one_page(nodes: Sequence[Node], each: _PagedList) -> bool:
-    steps = [step for node in nodes for step in (node, *_below(node))]
+    steps = [step for node in nodes for step in (node, *below(node))]
     if any(_turns_page(step) for step in steps):
         return False
     if each.address is not None:
         return [step.url for step in steps if isinstance(step, Goto)][-1:] == [each.address]
     return any((target := _target(step)) is not None and _kind(target) in each.read for step in steps)
-
-
-def _below(node: Node) -> Iterator[Node]:
-    for _field, block in node.blocks():
-        for each in block:
-            yield each
-            yield from _below(each)
 
 
 def _moves(node: Node) -> bool:

@@ -71,18 +71,14 @@ def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str,
     """
     for name in given:
         if name not in declared:
-            close = errors.near(name, declared)
             known = [f"{each} ({field.type}{', needed' if field.required else ''})" for each, field in declared.items()]
-            fix = f"did you mean `{close}`?" if close else f"it has {', '.join(known) or 'none'}"
+            fix = errors.did_you_mean(name, declared, f"it has {', '.join(known) or 'none'}")
             raise UsageError("unknown-input", f"the workflow has no input `{name}`", fix=fix)
     missing = [name for name, field in declared.items() if field.required and name not in given]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
-        raise UsageError(
-            "missing-input",
-            f"the workflow needs {'the input' if len(missing) == 1 else 'the inputs'} {listed}",
-            fix=" ".join(f"-i {name}=…" for name in missing),
-        )
+        message = f"the workflow needs {'the input' if len(missing) == 1 else 'the inputs'} {listed}"
+        raise UsageError("missing-input", message, fix=" ".join(f"-i {name}=…" for name in missing))
     return {
         name: _read(name, field, given[name]) if name in given else field.default for name, field in declared.items()
     }

@@ -35,11 +35,9 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources
     _check_no_secret_in_file(loaded, masker)
     if masker.json(typed) != typed:
         named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
-        raise UsageError(
-            "secret-in-input",
-            f"the input {named} holds the secret {', '.join(masker.named(typed))}, and inputs are kept in the log",
-            fix="give it as a secret (`secrets:` in the file, the value in the environment) or without it",
-        )
+        message = f"the input {named} holds the secret {', '.join(masker.named(typed))}, and inputs are kept in the log"
+        fix = "give it as a secret (`secrets:` in the file, the value in the environment) or without it"
+        raise UsageError("secret-in-input", message, fix=fix)
     return Prepared(loaded, typed, known)
 
 

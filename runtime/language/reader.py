@@ -141,7 +141,8 @@ class _Reading:
             except callees.Unusable as error:
                 calls.report(unit, "use", error.code, error.message, *error.fix)
             if callee is not None:
-                calls.check(unit, callee)
+                calls.check_inputs(unit, callee.workflow, str(callee.path))
+                calls.check_secrets(unit, callee.workflow, str(callee.path))
             used[unit.id or ""] = callee
         problems += calls.problems
         return used

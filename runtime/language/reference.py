@@ -70,8 +70,6 @@ class Field:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """A node type, described in one sentence."""
-
     name: str
     text: str
     kinds: tuple[str, ...] = ()  # names of its kinds (actions, queries), if it has several

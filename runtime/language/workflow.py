@@ -63,8 +63,6 @@ class Workflow(Part):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loaded:
-    """A valid workflow file."""
-
     path: pathlib.Path  # its path, or a name for a text without one
     text: str
     workflow: Workflow
@@ -176,6 +174,14 @@ def indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str, 
             yield from indexed(block, (*around, node))
         if isinstance(node, Leaf) and node.confirm is not None:
             yield from indexed(node.confirm.nodes, (*around, node))
+
+
+def below(node: Node) -> Iterator[Node]:
+    """Yield the nodes in the blocks of ``node``, each before those inside it."""
+    for _field, block in node.blocks():
+        for each in block:
+            yield each
+            yield from below(each)
 
 
 def does(loaded: Loaded) -> Json:

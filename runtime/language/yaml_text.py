@@ -37,8 +37,6 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclasses.dataclass(slots=True)
 class Document:
-    """Data of a text, with places."""
-
     source: Source
     data: Json = None
     values: dict[Path, Mark] = dataclasses.field(default_factory=dict)  # place of each value
@@ -87,38 +85,39 @@ BRACES = "a value that begins with `{{` must be in quotes"
 
 def read(name: str, content: bytes | str) -> Document:
     """Return the data of a YAML text, called ``name`` in its diagnostics. Never raises for invalid content."""
-    text, problem = _decoded(name, content)
-    document = Document(Source(name, text))
-    if problem is None:
-        problem = _Builder(document).run()
-    if problem is not None:
-        document.problems.append(problem)
+    document = Document(Source(name, ""))
+    try:
+        document.source = Source(name, _decoded(name, content))
+        _Builder(document).run()
+    except _Stop as stop:
+        document.problems.append(stop.problem)
         document.readable = False
     return document
 
 
-def _decoded(name: str, content: bytes | str) -> tuple[str, Diagnostic | None]:
+def _decoded(name: str, content: bytes | str) -> str:
     if len(content) > LARGEST_FILE:
         message = f"a workflow file has at most {LARGEST_FILE >> 20} MiB"
-        return "", Diagnostic("file-too-large", message, name, help=(DATA,))
+        raise _Stop(Diagnostic("file-too-large", message, name, help=(DATA,)))
     if isinstance(content, bytes):
         if b"\0" in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
             help = ("name a workflow file: YAML text that begins with `version: 1`",)
-            return "", Diagnostic("not-text", "this is a binary file: it holds a NUL byte", name, help=help)
+            raise _Stop(Diagnostic("not-text", "this is a binary file: it holds a NUL byte", name, help=help))
         try:
             content = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             source = Source(name, content[: error.start].decode())
             end = source.mark(len(source.text), len(source.text))
-            return "", source.diagnostic("not-text", "the file is not in UTF-8", end, help=["save it as UTF-8"])
+            problem = source.diagnostic("not-text", "the file is not in UTF-8", end, help=["save it as UTF-8"])
+            raise _Stop(problem) from None
     text = content.removeprefix("\ufeff")
     if found := UNPRINTABLE.search(text):
         source = Source(name, text)
         character = "NUL" if found[0] == "\0" else f"U+{ord(found[0]):04X}"
         message = f"the control character {character} is not allowed in YAML"
         help = ['in a quoted text it can be written as an escape: "\\x1b"']
-        return text, source.diagnostic("not-text", message, source.mark(*found.span()), help=help)
-    return text, None
+        raise _Stop(source.diagnostic("not-text", message, source.mark(*found.span()), help=help))
+    return text
 
 
 class _Stop(Exception):
@@ -145,23 +144,20 @@ class _Builder:
         self._nodes = 0
         self._events = self._parsed()
 
-    def run(self) -> Diagnostic | None:
+    def run(self) -> None:
         documents = 0
-        try:
-            for event in self._events:
-                if isinstance(event, events.DocumentStartEvent):
-                    documents += 1
-                    if documents > 1:
-                        fix = "a file is one workflow: take the `---` away"
-                        self._stop("several-documents", "the file holds several documents", event, fix)
-                elif isinstance(event, events.NodeEvent):
-                    self._document.data = self._value(event, ())
-        except _Stop as stop:
-            return stop.problem
+        for event in self._events:
+            if isinstance(event, events.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    fix = "a file is one workflow: take the `---` away"
+                    self._stop("several-documents", "the file holds several documents", event, fix)
+            elif isinstance(event, events.NodeEvent):
+                self._document.data = self._value(event, ())
         if documents == 0:
             begin = "a workflow begins with `version: 1` and has `nodes:`; `runops nodes` lists the node types"
-            return self._source.diagnostic("empty-file", "the file is empty", self._source.mark(0, 0), help=[begin])
-        return None
+            mark = self._source.mark(0, 0)
+            raise _Stop(self._source.diagnostic("empty-file", "the file is empty", mark, help=[begin]))
 
     def _parsed(self) -> Iterator[Any]:
         try:

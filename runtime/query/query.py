@@ -37,8 +37,6 @@ GRACE = 2.0  # seconds for DuckDB to stop an interrupted statement; inside one f
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a query."""
-
     result: results.Result
     left_out: list[LogError]  # the logs that could not be read, each with its problem
 
@@ -92,11 +90,8 @@ def _as_usage(limit: _Clock) -> Generator[None]:
 
 
 def _too_long(seconds: float) -> UsageError:
-    return UsageError(
-        "query-limit",
-        f"the query took longer than {seconds:g} s",
-        fix=f"narrow it (WHERE, GROUP BY, LIMIT), or give it more time: `--timeout {10 * seconds:g}`",
-    )
+    fix = f"{lockdown.NARROW}; or give it more time: `--timeout {10 * seconds:g}`"
+    return UsageError("query-limit", f"the query took longer than {seconds:g} s", fix=fix)
 
 
 def _usage(error: Exception) -> UsageError:
@@ -106,11 +101,8 @@ def _usage(error: Exception) -> UsageError:
         return UsageError("bad-query", error.message.replace("`sql`", "a query"), fix=error.fix)
     message, hint, _line = lockdown.error_text(error)
     if isinstance(error, duckdb.OutOfMemoryException):
-        return UsageError(
-            "query-limit",
-            f"the query needs more than {MEGABYTES} MB of memory",
-            fix="narrow it: WHERE, GROUP BY or LIMIT",
-        )
+        message = f"the query needs more than {MEGABYTES} MB of memory"
+        return UsageError("query-limit", message, fix=lockdown.NARROW)
     return UsageError("bad-query", message, fix=hint or "`runops query` lists the views and their columns")
 
 
@@ -118,8 +110,7 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     written = ".".join(name)
     if len(name) == 1 and (name[0].lower() in VIEWS or name[0].casefold() in own):
         return
-    close = errors.near(written, VIEWS)
-    fix = f"did you mean `{close}`?" if close else f"there are {', '.join(VIEWS)}; `runops query` lists their columns"
+    fix = errors.did_you_mean(written, VIEWS, f"there are {', '.join(VIEWS)}; `runops query` lists their columns")
     raise UsageError("bad-query", f"there is no view `{written}`", fix=fix)
 
 

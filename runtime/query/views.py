@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodes.values import Json
 from runtime.log import entries, ledger
@@ -14,10 +13,7 @@ if TYPE_CHECKING:
     import duckdb
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a view."""
-
+class Column(NamedTuple):
     name: str
     type: str
     text: str
@@ -136,7 +132,6 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         ("dollars", DOLLARS, "what they cost; null if that is unknown for one of them"),
     ),
 }
-"""The views, each with its columns."""
 
 STEPS = """
 SELECT run, line, path, node, action, effect,
@@ -189,7 +184,6 @@ def moment(at: str) -> str:
 
 
 def insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Json]]) -> None:
-    """Insert rows into the table of a view."""
     if not rows:
         return
     structure = json.dumps([{each.name: each.type for each in VIEWS[table]}])

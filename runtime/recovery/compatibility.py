@@ -20,7 +20,7 @@ from nodes.values import Json
 from runtime.language import workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history
-from runtime.recovery.replay_order import ReplayStep, steps
+from runtime.recovery.replay_order import ReplayStep, is_at, steps
 
 JUDGED = frozenset({"description", "confirm", "verify", "timeout", "retry", "after_crash", "on_error", "on_redo"})
 """Fields for watching and reconciling a step, not for its action."""
@@ -33,17 +33,10 @@ AT_THE_END = frozenset({"value", "collect", "max", "secrets", "branches", "each_
 FIX = "put it back as it was, or start a new run"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Refusal:
-    path: str
-    why: str
-    fix: str
-
-
 @dataclasses.dataclass(slots=True)
 class Change:
-    refusals: dict[str, Refusal] = dataclasses.field(default_factory=dict[str, Refusal])
-    """Reasons why the file cannot be taken, by step path."""
+    refusals: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
+    """Reasons why the file cannot be taken, each with its fix, by step path."""
     invalidated: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """Steps and containers that no longer count: they are done again, or are gone."""
     edited: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
@@ -54,7 +47,7 @@ class Change:
     """True if the browser must be rebuilt from the last checkpoint: a step that no longer counts changed its state."""
 
     def refuse(self, path: str, why: str, fix: str = FIX) -> None:
-        self.refusals.setdefault(path, Refusal(path, why, fix))
+        self.refusals.setdefault(path, (why, fix))
 
 
 def compare(
@@ -90,7 +83,7 @@ def compare(
     first = len(list(same))
     again, rest = ran[first:], present[first:]
     for path in again:
-        for each in (path, *(each for each in past.scopes if _is_within(each, path))):
+        for each in (path, *(each for each in past.scopes if is_at(each, path))):
             change.invalidated[each] = None
     both.containers(again, rest, last=begin[-1] if begin else None)
     both.added_to_what_is_over()
@@ -232,7 +225,7 @@ class _Comparison:
             over = was.over or (path if was.node.id in was.file.callees else None)
             if other and over is not None:
                 self.change.refuse(path, f"its value is another one, and `{over}` is over")
-            elif other and last is not None and order[last] > order[path] and not _is_within(last, path):
+            elif other and last is not None and order[last] > order[path] and not is_at(last, path):
                 self.change.refuse(path, f"its value is another one, and `{last}` after it is done")
             else:
                 self.change.reopened[path] = None
@@ -242,11 +235,12 @@ class _Comparison:
         for step in self.new.values():
             if step.over is None or step.path in self.old:
                 continue
-            if any(isinstance(each, Context) for each in _all(step.node)) or _value_is_read(step):
+            if any(isinstance(each, Context) for each in (step.node, *workflow.below(step.node))) or _value_is_read(
+                step
+            ):
                 fix = "write the container's `value` or `collect` without it, or start a new run"
-                self.change.refuse(
-                    step.path, f"it is new, and `{step.over}`, in which its value would count, is over", fix
-                )
+                why = f"it is new, and `{step.over}`, in which its value would count, is over"
+                self.change.refuse(step.path, why, fix)
 
     def questions(self) -> None:
         """Drop answers to questions that have changed since. An answer may be there before the step has run."""
@@ -268,17 +262,12 @@ class _Comparison:
         arrives = following is None or isinstance(following.node, Goto)
         for each in held:
             if not (arrives and isinstance(self.old[each.call.path].node, Goto)):
-                self.change.refuse(
-                    each.call.path, "it changed the page, which cannot be undone: the last checkpoint holds it"
-                )
+                why = "it changed the page, which cannot be undone: the last checkpoint holds it"
+                self.change.refuse(each.call.path, why)
 
 
 def _skipped(scope: log_attempts.ScopeState | None) -> bool:
     return scope is not None and scope.decided is not None and scope.decided.node == "when"
-
-
-def _is_within(path: str, container: str) -> bool:
-    return path.startswith((f"{container}/", f"{container}["))
 
 
 def _inputs(one: ReplayStep, other: ReplayStep) -> dict[str, Json]:
@@ -323,19 +312,12 @@ def _works_on_page(step: ReplayStep) -> bool:
 
 
 def _with_callees(file: workflow.Loaded, node: Node) -> Iterator[Leaf]:
-    for each in _all(node):
+    for each in (node, *workflow.below(node)):
         if isinstance(each, Leaf):
             yield each
         if (callee := file.callees.get(each.id)) is not None:
             for inner in callee.workflow.nodes:
                 yield from _with_callees(callee, inner)
-
-
-def _all(node: Node) -> Iterator[Node]:
-    yield node
-    for _field, block in node.blocks():
-        for inner in block:
-            yield from _all(inner)
 
 
 def _differ(was: Node, now: Node, but: frozenset[str]) -> bool:

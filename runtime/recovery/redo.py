@@ -22,7 +22,7 @@ from runtime.language import workflow
 from runtime.language.expressions.names_read import Chain
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history, step_states
-from runtime.recovery.replay_order import ReplayStep, steps
+from runtime.recovery.replay_order import ReplayStep, is_at, owner, steps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,15 +89,15 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
         if names.chains_need(step, chains(step.file, conditions), again):
             yield path
     for path, scope in past.scopes.items():
-        owner = names.steps.get(_loop_of(path)) if scope.node == "item" else None
-        if owner is None or scope.decided is None or scope.decided.seq <= line or _within(owner.path, acted):
+        loop = names.steps.get(owner(scope) or "") if scope.node == "item" else None
+        if loop is None or scope.decided is None or scope.decided.seq <= line or _within(loop.path, acted):
             continue
-        node = owner.node
+        node = loop.node
         assert isinstance(node, Iterate)
-        read = chains(owner.file, [str(each) for each in (node.while_, node.until) if each is not None])
+        read = chains(loop.file, [str(each) for each in (node.while_, node.until) if each is not None])
         roots = {root for root, *_rest in read}
         inside = [step for each in again if each.startswith(f"{path}/") and (step := names.steps.get(each)) is not None]
-        if any(step.node.id in roots for step in inside) or names.chains_need(owner, read, again):
+        if any(step.node.id in roots for step in inside) or names.chains_need(loop, read, again):
             yield path
 
 
@@ -111,13 +111,7 @@ def chains(file: workflow.Loaded, value: Json) -> set[Chain]:
 
 
 def _within(path: str, acted: list[str]) -> bool:
-    return any(each == path or each.startswith((f"{path}/", f"{path}[")) for each in acted)
-
-
-def _loop_of(item: str) -> str:
-    around, _, last = item.rpartition("/")
-    loop = last.partition("[")[0]
-    return f"{around}/{loop}" if around else loop
+    return any(is_at(each, path) for each in acted)
 
 
 class _Names:
@@ -187,7 +181,7 @@ class _Names:
             yield source
             return
         for each in self.steps.values():
-            if isinstance(each.node, Leaf) and each.path.startswith((f"{source.path}/", f"{source.path}[")):
+            if isinstance(each.node, Leaf) and is_at(each.path, source.path):
                 yield each
 
 

@@ -37,8 +37,8 @@ class _Walk:
         self._past = past
         self._inner: dict[str, list[attempts.ScopeState]] = defaultdict(list)
         for scope in past.scopes.values():
-            if (owner := _owner(scope)) is not None:
-                self._inner[owner].append(scope)
+            if (container := owner(scope)) is not None:
+                self._inner[container].append(scope)
 
     def block(
         self,
@@ -72,11 +72,16 @@ class _Walk:
             yield from self.block(step.file, step.user, taken, path, over, above)
 
 
-def _owner(scope: attempts.ScopeState) -> str | None:
+def is_at(path: str, container: str) -> bool:
+    """True if ``path`` is that of the container or inside it."""
+    return path == container or path.startswith((f"{container}/", f"{container}["))
+
+
+def owner(scope: attempts.ScopeState) -> str | None:
     """Return the path of the container whose item or block the scope is; None if it is a container itself."""
-    around, _, last = scope.path.rpartition("/")
+    around, slash, last = scope.path.rpartition("/")
     if scope.node == "item":
-        return f"{around}/{last.partition('[')[0]}" if around else last.partition("[")[0]
+        return around + slash + last.partition("[")[0]
     return around if scope.node in PARTS else None
 
 

@@ -21,6 +21,7 @@ from runtime.engine.engine import ExecutionEngine
 from runtime.engine.run_state import RunState, Signal, StepReached
 from runtime.log import attempts, entries, history
 from runtime.recovery import redo
+from runtime.recovery.replay_order import is_at
 
 Reattach = Callable[[], Awaitable[port.Browser | None]]
 """Reattaches the run's surviving browser; returns None if it is gone."""
@@ -183,7 +184,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
 
 def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, step: str) -> entries.Checkpoint | None:
     """Return the last checkpoint taken before ``step``: a person who passes ``--from`` wants the step done again."""
-    begun = min((each[0].call.seq for path, each in past.attempts.items() if _is_at(path, step)), default=past.last_seq)
+    begun = min((each[0].call.seq for path, each in past.attempts.items() if is_at(path, step)), default=past.last_seq)
     for each in (checkpoint, past.checkpoint_before):
         if each is not None and each.after < begun:
             return each
@@ -243,11 +244,8 @@ async def _in_state_of(
         except checkpoints.Unusable as wrong:
             if checkpoint is before:
                 continue
-            raise SetupError(
-                "checkpoint-unreadable",
-                f"the checkpoint {checkpoint.file} {wrong}",
-                fix="continue again: `runops resume`",
-            ) from None
+            message = f"the checkpoint {checkpoint.file} {wrong}"
+            raise SetupError("checkpoint-unreadable", message, fix="continue again: `runops resume`") from None
         browser = await run.need_browser()
         differs = await browser.restore(data)
         run.checkpoints.opened(browser)
@@ -276,20 +274,15 @@ def _before(past: history.History, steps: Sequence[StepReached], step: str | Non
     """Return the paths of ``steps`` before the step or container at ``step``. Raises UsageError ``step-not-reached``."""
     if step is None:
         return set()
-    first = next((each for each in steps if _is_at(each.path, step)), None)
+    first = next((each for each in steps if is_at(each.path, step)), None)
     if first is not None:
         return {each.path for each in _before_step(steps, first)}
     known = [path for path in past.order if path]
-    if any(_is_at(path, step) for path in known):
+    if any(is_at(path, step) for path in known):
         # It is before the checkpoint.
         return set()
-    near = errors.near(step, known)
-    fix = f"did you mean `{near}`?" if near else "`runops show RUN` lists the steps; take one of them"
+    fix = errors.did_you_mean(step, known, "`runops show RUN` lists the steps; take one of them")
     raise UsageError("step-not-reached", f"the run has not reached a step `{step}`", fix=fix)
-
-
-def _is_at(path: str, step: str) -> bool:
-    return path == step or path.startswith((f"{step}/", f"{step}["))
 
 
 def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: StepReached | None) -> RunOpsError:

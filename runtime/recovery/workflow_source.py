@@ -21,28 +21,30 @@ class WorkflowSource:
     def __init__(
         self,
         run: str,
-        stored: workflow.Loaded,
-        present: workflow.Loaded | None,
         header: entries.RunHeader,
-        secrets: sources.SecretSource,
+        given: host.Host,
+        present: workflow.Loaded | None,
         *,
         take: bool,
     ) -> None:
-        """``present``: the run's file as it is now, None if unreadable. ``take``: continue with it."""
-        self.changed = present is None or prepare.workflows(present) != prepare.workflows(stored)
-        self._run = run
-        self._stored, self._present, self._header = stored, present, header
+        """``present``: the run's file as it is now, from any source; None if unreadable. ``take``: continue with it.
+
+        Raises the errors of ``prepare.prepare`` if that is not fit, LogError ``blob-missing``.
+        """
+        self._run, self._present, self._header = run, present, header
+        self._stored = stored(header, given.reader)
+        self.changed = present is None or prepare.workflows(present) != prepare.workflows(self._stored)
         self._take = take and self.changed
         self._change = compatibility.Change()
         self.word: str | None = None  # message about the change, once `check` has accepted it
         if self._take:
             assert present is not None
-            prepared = prepare.prepare(present, _inputs_for(present, header), secrets)
+            prepared = prepare.prepare(present, _inputs_for(present, header), given.secrets)
             self.loaded, self.inputs, self.secrets = present, prepared.inputs, prepared.secrets
         else:
-            self.loaded = stored
+            self.loaded, folder = self._stored, Path(header.file).parent
             self.inputs: Mapping[str, Json] = header.inputs
-            self.secrets: Mapping[str, str] = sources.read(secrets, stored.workflow.secrets, Path(header.file).parent)
+            self.secrets: Mapping[str, str] = sources.read(given.secrets, self._stored.workflow.secrets, folder)
 
     def check(self, past: history.History) -> None:
         """Raise UsageError ``node-changed`` if what was done does not allow this text. ``past`` is the history as it is now."""
@@ -77,15 +79,15 @@ class WorkflowSource:
         )
 
     def _check_taken(self) -> None:
-        refusals = list(self._change.refusals.values())
+        refusals = [{"step": path, "why": why, "fix": fix} for path, (why, fix) in self._change.refusals.items()]
         if not refusals:
             return
-        reasons = _listed([f"`{each.path}`: {each.why}" for each in refusals], "; ")
+        reasons = _listed([f"`{each['step']}`: {each['why']}" for each in refusals], "; ")
         raise UsageError(
             "node-changed",
             f"the run cannot continue with {self._header.file} as it is now: {reasons}",
-            fix="; ".join(dict.fromkeys(each.fix for each in refusals[:5])),
-            evidence={"refused": [{"step": each.path, "why": each.why, "fix": each.fix} for each in refusals]},
+            fix="; ".join(dict.fromkeys(each["fix"] for each in refusals[:5])),
+            evidence={"refused": list[Json](refusals)},
         )
 
     def _check_stored(self, past: history.History, *, may: bool) -> None:
@@ -131,12 +133,7 @@ def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool
     except (RunOpsError, OSError):
         if take:
             raise
-    return WorkflowSource(run, stored(header, given.reader), present, header, given.secrets, take=take)
-
-
-def text_for(run: str, header: entries.RunHeader, given: host.Host, present: workflow.Loaded) -> WorkflowSource:
-    """Return the text for a copy of a run with this header: ``present``, from any source. Raises the errors of ``prepare.prepare``."""
-    return WorkflowSource(run, stored(header, given.reader), present, header, given.secrets, take=True)
+    return WorkflowSource(run, header, given, present, take=take)
 
 
 def stored(header: entries.RunHeader, store: log_store.StoreReader) -> workflow.Loaded:
@@ -151,11 +148,8 @@ def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str
     declared = present.workflow.inputs
     if missing := [name for name, each in declared.items() if each.required and name not in header.inputs]:
         listed = ", ".join(f"`{name}`" for name in missing)
-        raise UsageError(
-            "missing-input",
-            f"{present.path} needs {listed}, which the run was not given",
-            fix="give it a `default` in the file, or start a new run",
-        )
+        message = f"{present.path} needs {listed}, which the run was not given"
+        raise UsageError("missing-input", message, fix="give it a `default` in the file, or start a new run")
     return {name: value for name, value in header.inputs.items() if name in declared}
 
 

@@ -265,7 +265,7 @@ async def resume_copy(
     past, reading = await asyncio.to_thread(run_index.load_history, given.reader, run_id)
     assert past.header is not None
     functions.check(loaded, given.settings.python_modules)
-    text = workflow_source.text_for(run_id, past.header, given, loaded)
+    text = workflow_source.WorkflowSource(run_id, past.header, given, loaded, take=True)
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
     masker = masking.Masker({**text.secrets, **models.masked})

@@ -21,6 +21,7 @@ LOCKED = {
 """No files, network, extensions or spill files, no variables of ours as tables; the configuration is locked."""
 
 THREADS = 2
+NARROW = "narrow it: WHERE, GROUP BY or LIMIT"  # fix for a statement over a limit
 
 
 def connect(megabytes: int) -> duckdb.DuckDBPyConnection:

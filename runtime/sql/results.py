@@ -33,9 +33,8 @@ def execute(database: duckdb.DuckDBPyConnection, read: Statement, params: Mappin
     kinds: list[Any] = [each[1] for each in cursor.description or []]
     for name in names:
         if names.count(name) > 1:
-            raise Refused(
-                "sql-failed", f"two columns of the result are called `{name}`", f"name one of them: `… AS other_{name}`"
-            )
+            message = f"two columns of the result are called `{name}`"
+            raise Refused("sql-failed", message, f"name one of them: `… AS other_{name}`")
     if any(_zoned(kind) for kind in kinds):
         # DuckDB returns a timestamp with a zone only as text.
         picked = [
@@ -63,9 +62,8 @@ def _plain(value: object, kind: Any, column: str) -> Json:
     try:
         return normalise(_converted(value, kind))
     except NotJson as error:
-        raise Refused(
-            "sql-failed", f"the column `{column}` cannot be stored: {error}", "cast it in the SELECT, or leave it out"
-        ) from None
+        message = f"the column `{column}` cannot be stored: {error}"
+        raise Refused("sql-failed", message, "cast it in the SELECT, or leave it out") from None
 
 
 def _converted(value: Any, kind: Any) -> Any:

@@ -17,6 +17,7 @@ from nodes import errors, ports
 from nodes.errors import AuthorError, RunOpsError, SetupError
 from nodes.template import kind_of
 from nodes.values import Json
+from runtime.sql import lockdown
 
 MEGABYTES = 256  # default memory limit of a statement
 MOST_ROWS = 100_000  # default limit of rows of a result
@@ -39,10 +40,9 @@ class Select(ports.Sql):
             async with asyncio.timeout(self.seconds), _worker() as worker:
                 return await self._talk(worker, statement, params)
         except TimeoutError:
+            message = f"the statement took longer than {self.seconds:g} s"
             raise AuthorError(
-                "sql-limit",
-                f"the statement took longer than {self.seconds:g} s",
-                fix="narrow it, or give the node a longer `timeout`",
+                "sql-limit", message, fix=f"{lockdown.NARROW}; or give the node a longer `timeout`"
             ) from None
 
     async def _talk(self, worker: asyncio.subprocess.Process, statement: str, params: Mapping[str, Json]) -> list[Json]:
@@ -72,11 +72,8 @@ class Select(ports.Sql):
         if await worker.wait() > 0:
             return _not_started("it ended at once")
         # The worker reports every other error, but not that the kernel ended it for its memory.
-        return AuthorError(
-            "sql-limit",
-            f"the statement needs more than {self.megabytes} MB of memory",
-            fix="narrow it: WHERE, GROUP BY or LIMIT",
-        )
+        message = f"the statement needs more than {self.megabytes} MB of memory"
+        return AuthorError("sql-limit", message, fix=lockdown.NARROW)
 
     def _no_table(self, name: tuple[str, ...]) -> AuthorError:
         written = ".".join(name)
@@ -84,11 +81,8 @@ class Select(ports.Sql):
         if found is None:
             return self._unknown(written)
         what = "a list of other things" if isinstance(found[0], list) else kind_of(found[0])
-        return AuthorError(
-            "sql-not-a-table",
-            f"`{written}` is {what}, and a table is a list of maps",
-            fix="make maps of it in a `transform` before, or give it as one of `params`",
-        )
+        fix = "make maps of it in a `transform` before, or give it as one of `params`"
+        return AuthorError("sql-not-a-table", f"`{written}` is {what}, and a table is a list of maps", fix=fix)
 
     def _find(self, name: tuple[str, ...]) -> tuple[Json] | None:
         """Return the value of a table's name, in a tuple. Case matters only for names that differ in nothing else."""
@@ -102,17 +96,11 @@ class Select(ports.Sql):
     def _unknown(self, written: str) -> AuthorError:
         tables = [".".join(name) for name, _rows in self._tables()]
         last = written.rpartition(".")[2].casefold()
-        near = next((each for each in tables if each.rpartition(".")[2].casefold() == last), None)
-        near = near or errors.near(written, tables)
+        meant = next((each for each in tables if each.rpartition(".")[2].casefold() == last), written)
+        fix = errors.did_you_mean(meant, tables, "name a list of maps as references do: `orders`, `inputs.prices`")
         listed = f"tables in scope: {', '.join(tables)}" if tables else "no list of maps is in scope"
-        return AuthorError(
-            "sql-unknown-table",
-            f"there is no table `{written}` here",
-            fix=f"did you mean `{near}`?"
-            if near
-            else "name a list of maps as references do: `orders`, `inputs.prices`",
-            evidence={"tables": listed} if near is None or len(tables) > 1 else None,
-        )
+        message = f"there is no table `{written}` here"
+        return AuthorError("sql-unknown-table", message, fix=fix, evidence={"tables": listed})
 
     def _tables(self) -> Iterator[tuple[tuple[str, ...], list[Json]]]:
         for name in sorted(self.names):
@@ -165,8 +153,5 @@ async def _worker() -> AsyncGenerator[asyncio.subprocess.Process]:
 
 
 def _not_started(why: str) -> SetupError:
-    return SetupError(
-        "sql-not-started",
-        f"the process for SQL cannot be started: {why}",
-        fix="look at this machine's limits of processes and memory (`ulimit -a`), and at how RunOps is installed",
-    )
+    fix = "look at this machine's limits of processes and memory (`ulimit -a`), and at how RunOps is installed"
+    return SetupError("sql-not-started", f"the process for SQL cannot be started: {why}", fix=fix)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from nodes.values import Json
-from runtime.sql import lockdown
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,26 +22,25 @@ IMPURE = frozenset({"current_query", "current_setting", "getenv", "getvariable",
 class Refused(Exception):
     """The statement cannot be used: a stable code, one sentence, and a fix."""
 
-    def __init__(self, code: str, message: str, fix: str, **evidence: Json) -> None:
+    def __init__(
+        self, code: str, message: str, fix: str, line: int | None = None, place: tuple[int, int] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.fix = fix
-        self.evidence = evidence
+        self.line = line
+        self.place = place  # offsets of the mistake in the statement
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Table:
-    """A table as the statement names it."""
-
     name: tuple[str, ...]  # `("orders",)` or `("inputs", "prices")`
     alias: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Statement:
-    """One SELECT."""
-
     text: str
     plain: str  # statement as DuckDB writes it: without comments and a final `;`
     tables: list[Table]
@@ -58,7 +56,7 @@ def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:
     assert row is not None
     tree = json.loads(row[0])
     if tree["error"]:
-        raise _unreadable(database, text, tree)
+        raise _unreadable(text, tree)
     statements = tree["statements"]
     if len(statements) != 1:
         what = f"`sql` holds {len(statements)} statements" if statements else "`sql` holds no statement"
@@ -72,9 +70,8 @@ def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:
             path = tuple(str(each) for each in part["qualified_name"]["path"])
             tables.append(Table(path, str(part.get("alias") or path[-1])))
         elif kind == "SHOW_REF":
-            raise Refused(
-                "sql-refused", "SHOW, DESCRIBE and SUMMARIZE describe the database, not values", "write one SELECT"
-            )
+            message = "SHOW, DESCRIBE and SUMMARIZE describe the database, not values"
+            raise Refused("sql-refused", message, "write one SELECT")
         elif kind == "TABLE_FUNCTION" and str(part["function"].get("function_name")).lower() not in TABLE_FUNCTIONS:
             raise _not_allowed(str(part["function"].get("function_name")))
         elif kind == "COLUMN_REF":
@@ -101,26 +98,17 @@ def _parts(tree: Json) -> Iterator[dict[str, Json]]:
             pending += reversed(here)
 
 
-def _unreadable(database: duckdb.DuckDBPyConnection, text: str, tree: dict[str, Json]) -> Refused:
-    import duckdb
-
+def _unreadable(text: str, tree: dict[str, Json]) -> Refused:
     if tree.get("error_type") == "not implemented":
-        return Refused(
-            "sql-refused",
-            "`sql` takes a SELECT, and this statement does something else",
-            "write one SELECT (or WITH … SELECT, FROM …, VALUES …): it reads lists of maps that are in scope, and changes nothing",
-        )
-    try:
-        database.extract_statements(text)
-    except duckdb.Error as error:
-        message, hint, line = lockdown.error_text(error)
-        return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
-    return Refused("sql-failed", str(tree.get("error_message")), "fix the SQL: it is DuckDB's")
+        fix = "write one SELECT (or WITH … SELECT, FROM …, VALUES …): it reads lists of maps that are in scope, and changes nothing"
+        return Refused("sql-refused", "`sql` takes a SELECT, and this statement does something else", fix)
+    begin, length = json.loads(tree.get("location") or "[0, 0]")  # in bytes
+    start, end = (len(text.encode()[:each].decode(errors="ignore")) for each in (begin, begin + length))
+    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    fix = f"correct the SQL at or before line {line}, column {column}: DuckDB reads it up to there"
+    return Refused("sql-failed", str(tree["error_message"]).rstrip(".!"), fix, line, (start, end))
 
 
 def _not_allowed(name: str) -> Refused:
-    return Refused(
-        "sql-refused",
-        f"`{name}` is not available: `sql` reads no files, no network and no settings",
-        "give what it needs as a list of maps, from an input or a node above",
-    )
+    message = f"`{name}` is not available: `sql` reads no files, no network and no settings"
+    return Refused("sql-refused", message, "give what it needs as a list of maps, from an input or a node above")

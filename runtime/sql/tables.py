@@ -150,12 +150,8 @@ def _refuse_alike(table: str, kinds: dict[str, Type]) -> None:
             raise Refused("sql-failed", f"a column of `{table}` has no name", "give every field of the maps a name")
         other = seen.setdefault(column.casefold(), column)
         if other != column:
-            raise Refused(
-                "sql-failed",
-                f"`{table}` has the columns `{other}` and `{column}`, which are the same in SQL",
-                "rename one of them in a `transform` with `expr` before",
-            )
+            message = f"`{table}` has the columns `{other}` and `{column}`, which are the same in SQL"
+            raise Refused("sql-failed", message, "rename one of them in a `transform` with `expr` before")
     if len(kinds) > MOST_COLUMNS:
-        raise Refused(
-            "sql-limit", f"`{table}` has more than {MOST_COLUMNS} columns", "keep only the fields that you need"
-        )
+        message = f"`{table}` has more than {MOST_COLUMNS} columns"
+        raise Refused("sql-limit", message, "keep only the fields that you need")

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer one request."""
     try:
         answer = _answer()
     except Refused as refused:
-        evidence = {name: value for name, value in refused.evidence.items() if value is not None}
+        evidence = {} if refused.line is None else {"line": refused.line}
         answer = {"error": {"code": refused.code, "message": refused.message, "fix": refused.fix, "evidence": evidence}}
     sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
     sys.stdout.flush()
@@ -71,9 +70,8 @@ def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:
     if missing := sorted(wanted - given.keys()):
         raise Refused("sql-failed", f"`${missing[0]}` has no value", f"give one: `params: {{{missing[0]}: …}}`")
     if unused := sorted(given.keys() - wanted):
-        raise Refused(
-            "sql-failed", f"the statement has no `${unused[0]}`", f"take `{unused[0]}` out of `params`, or use it"
-        )
+        fix = f"take `{unused[0]}` out of `params`, or use it"
+        raise Refused("sql-failed", f"the statement has no `${unused[0]}`", fix)
 
 
 def _bound(megabytes: int, seconds: float) -> None:
@@ -95,9 +93,7 @@ def _rows(database: duckdb.DuckDBPyConnection, read: statement.Statement, asked:
         rows += batch
         size += len(json.dumps(batch))
         if len(rows) > asked["rows"]:
-            raise Refused(
-                "sql-limit", f"the result has more than {asked['rows']} rows", "narrow it: WHERE, GROUP BY or LIMIT"
-            )
+            raise Refused("sql-limit", f"the result has more than {asked['rows']} rows", lockdown.NARROW)
         if size > asked["megabytes"] << 18:
             raise _too_much(asked)
     return rows
@@ -111,15 +107,13 @@ def _failed(error: Exception, asked: dict[str, Any]) -> Refused:
         return _too_much(asked)
     if "pytz" in message:
         message, hint = "a time with a time zone is inside a list or map", "cast it to TIMESTAMP or VARCHAR"
-    return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
+    where = f"line {line} of the SQL" if line else "the SQL"
+    return Refused("sql-failed", message, hint or f"correct {where}, or the values that it reads", line)
 
 
 def _too_much(asked: dict[str, Any]) -> Refused:
-    return Refused(
-        "sql-limit",
-        f"the statement needs more than {asked['megabytes']} MB of memory",
-        "narrow it: WHERE, GROUP BY or LIMIT",
-    )
+    message = f"the statement needs more than {asked['megabytes']} MB of memory"
+    return Refused("sql-limit", message, lockdown.NARROW)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def descriptor(path: str | Path, flags: int = os.O_RDONLY, mode: int = 0o600) ->
     try:
         handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, mode)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+        if error.errno == errno.ENXIO:  # a socket, or a pipe without a reader
             raise NotRegular(path, os.stat(path).st_mode) from None  # noqa: PTH116 - the path may be a text
         raise
     found = os.fstat(handle).st_mode

@@ -35,11 +35,8 @@ class Host:
     def files(self) -> file_store.Files:
         """The store's content as files. Raises UsageError ``store-without-files``."""
         if not isinstance(self.store, file_store.FileStore):
-            raise UsageError(
-                "store-without-files",
-                "this command works on the files of a folder, and the runs are in another store",
-                fix="use the tools of that store",
-            )
+            message = "this command works on the files of a folder, and the runs are in another store"
+            raise UsageError("store-without-files", message, fix="use the tools of that store")
         return self.store.files
 
 

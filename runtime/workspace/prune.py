@@ -51,8 +51,6 @@ class Deleted:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Left:
-    """Something that was not deleted."""
-
     run: str | None
     why: str
     failed: bool = False  # true if it should have been deleted
@@ -68,15 +66,7 @@ class Report:
         return sum(each.bytes for each in self.gone)
 
 
-def prune(store: file_store.Files, selection: retention.Selection, *, dry_run: bool) -> Report:
-    """Delete unused data, and the runs or sessions in ``selection``; with ``dry_run`` only report them.
-
-    The report lists what cannot be deleted. Raises LogError if the home itself cannot be read.
-    """
-    return _Pruning(store, dry_run=dry_run).carry_out(selection)
-
-
-class _Pruning:
+class Pruning:
     def __init__(self, store: file_store.Files, *, dry_run: bool) -> None:
         self._store = store
         self._home = store.home
@@ -90,6 +80,10 @@ class _Pruning:
         self._removed: set[str] = set()
 
     def carry_out(self, selection: retention.Selection) -> Report:
+        """Delete unused data, and the runs or sessions in ``selection``; with ``dry_run`` only report them.
+
+        The report lists what cannot be deleted. Raises LogError if the home itself cannot be read.
+        """
         for run in self._store.ids():
             self._survey(run)
         keys = self._keys()
@@ -103,11 +97,10 @@ class _Pruning:
         for each in self._known.values():
             if each.run not in self._removed:
                 self._leftovers_of(each)
-        folders = [
-            *log_store.named_after_conversations(self._home / "private"),
-            *log_store.named_after_conversations(self._home / "files"),
-        ]
-        for run in sorted({*(folder.name for folder in folders), *keys} - {*self._store.ids()} - self._removed):
+        private, files = map(log_store.named_after_conversations, self._folders(""))
+        for run in sorted(
+            {*(folder.name for folder in (*private, *files)), *keys} - {*self._store.ids()} - self._removed
+        ):
             self._of_no_run(run, keys.get(run, []))
         self._half_written()
         self._blobs()
@@ -147,6 +140,9 @@ class _Pruning:
                     found.setdefault(run, []).append(file)
         return found
 
+    def _folders(self, run: str) -> list[Path]:
+        return [self._home / "private" / run, self._home / "files" / run]
+
     def _is_old(self, file: Path) -> bool:
         """True if it is not new: the owner of a new key is about to create the run."""
         try:
@@ -179,7 +175,7 @@ class _Pruning:
     def _remove_run(self, run: str, keys: list[Path], about: Deleted) -> None:
         """Delete a locked run, in the order that the module describes."""
         file = self._store.conversation_file(run)
-        folders = [self._home / "private" / run, self._home / "files" / run]
+        folders = self._folders(run)
         total = sum(_size(each) for each in (file, *keys, *folders))
         self._end_browser(run)
         self._delete(keys)
@@ -189,8 +185,8 @@ class _Pruning:
         self._report.gone.append(dataclasses.replace(about, path=self._named(file), bytes=total))
 
     def _leftovers_of(self, each: retention.KnownConversation) -> None:
-        private, files = self._home / "private" / each.run, self._home / "files" / each.run
-        halves = [file for folder in (private, files) for file in _temporaries(folder)]
+        private, files = self._folders(each.run)
+        halves = [*_temporaries(private), *_temporaries(files)]
         over = each.over and private.is_dir()
         if not (halves or over):
             return
@@ -206,10 +202,8 @@ class _Pruning:
 
     def _of_no_run(self, run: str, keys: list[Path]) -> None:
         found: list[tuple[Kind, Path]] = [("key", each) for each in keys if self._is_old(each)]
-        if (private := self._home / "private" / run).is_dir():
-            found.append(("private", private))
-        if (files := self._home / "files" / run).is_dir():
-            found.append(("files", files))
+        kinds: tuple[Kind, ...] = ("private", "files")
+        found += [each for each in zip(kinds, self._folders(run), strict=True) if each[1].is_dir()]
         if not found:
             return
         with self._attempt(run), self._no_run(run) as mine:
@@ -334,13 +328,11 @@ def _temporaries(folder: Path) -> list[Path]:
 
 def _size(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder; 0 where it is gone."""
-    if not path.is_dir():
-        return path.lstat().st_size if path.exists() else 0
+    inside = (Path(folder) / name for folder, _folders, names in os.walk(path) for name in names)
     total = 0
-    for folder, _folders, names in os.walk(path):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                total += (Path(folder) / name).lstat().st_size
+    for file in inside if path.is_dir() else (path,):
+        with contextlib.suppress(FileNotFoundError):
+            total += file.lstat().st_size
     return total
 
 

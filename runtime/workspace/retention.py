@@ -50,11 +50,8 @@ def span(text: str) -> float:
     """Return the seconds of a time such as ``30d``. Raises UsageError ``usage`` with the grammar."""
     found = _SPAN.fullmatch(text.strip())
     if found is None:
-        raise UsageError(
-            "usage",
-            f"`{text}` is no span of time",
-            fix="write a number and a unit, one of s, min, h, d, w: `45min`, `12h`, `30d`, `2w`",
-        )
+        fix = "write a number and a unit, one of s, min, h, d, w: `45min`, `12h`, `30d`, `2w`"
+        raise UsageError("usage", f"`{text}` is no span of time", fix=fix)
     return float(found[1]) * _UNITS[found[2]]
 
 

@@ -43,11 +43,8 @@ def is_user_run(store: log_store.StoreReader, conversation: str) -> bool:
 
 def refuse_session(store: log_store.StoreReader, conversation: str) -> None:
     if kind(store, conversation) == "session":
-        raise UsageError(
-            "not-a-run",
-            f"{conversation} is a session, and no run",
-            fix=f"continue with it: `{again(conversation, store)}`; `runops show {conversation}` shows what was said",
-        )
+        fix = f"continue with it: `{again(conversation, store)}`; `runops show {conversation}` shows what was said"
+        raise UsageError("not-a-run", f"{conversation} is a session, and no run", fix=fix)
 
 
 def again(session: str, store: log_store.StoreReader) -> str:
@@ -60,11 +57,8 @@ def fold(reading: log_store.Reading) -> log_session.Session:
     """Build the session from its log. Raises UsageError ``not-a-session`` for a run, and for an incomplete fork whose creator died."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.run is not None:
-        raise UsageError(
-            "not-a-session",
-            f"{reading.id} is a run, and no session",
-            fix=f"talk about it: `runops chat {reading.id}`; continue with it: `runops resume {reading.id}`",
-        )
+        fix = f"talk about it: `runops chat {reading.id}`; continue with it: `runops resume {reading.id}`"
+        raise UsageError("not-a-session", f"{reading.id} is a run, and no session", fix=fix)
     is_session = isinstance(first, entries.Scope) and first.session is not None
     past = log_session.Session(reading.entries if is_session else ())
     if not past.begun:

@@ -57,7 +57,8 @@ def test_a_loop_sees_its_item_and_its_nodes() -> None:
         ("SELECT 1; SELECT 2", "sql-refused", "2 statements", "one SELECT"),
         ("DROP TABLE orders", "sql-refused", "something else", "one SELECT"),
         ("SELECT * FROM read_csv('x')", "sql-refused", "`read_csv`", "list of maps"),
-        ("SELEC 1", "sql-failed", "syntax error", "DuckDB"),
+        ("SELEC 1", "sql-failed", "syntax error", "line 1, column 1"),
+        ("SELECT 'é' AS a GROP BY a", "sql-failed", "GROP", "line 1, column 17"),
         ("SELECT * FROM ordrs", "sql-unknown-table", "`ordrs`", "did you mean `orders`?"),
         ("SELECT * FROM prices", "sql-unknown-table", "`prices`", "did you mean `inputs.prices`?"),
         ("SELECT * FROM total", "sql-unknown-table", "`total`", "name a list of maps"),
@@ -73,7 +74,8 @@ def test_a_mistake_is_told_with_its_fix(after: str, code: str, message: str, fix
 
 
 def test_each_mistake_has_its_place() -> None:
-    """The line and column of the field."""
-    loaded = reader.parse(FLOW.format(inside="SELECT 1 AS a", after="SELEC 1"), "flow.yaml")
+    """The word in the file, and the names that may be tables."""
+    loaded = reader.parse(FLOW.format(inside="SELECT 1 AS a", after="SELECT 1 AS a GROP BY a"), "flow.yaml")
     (found,) = sql.check(loaded)
-    assert "flow.yaml:12:" in found.render()
+    assert "flow.yaml:12:54" in found.render()
+    assert found.help[1] == "names that may be tables here: orders, each, inputs.prices"

@@ -197,7 +197,7 @@ def test_a_fork_outlives_its_parent(store: file_store.Files) -> None:
     """What both name stays when the parent is pruned: text, values, outputs."""
     parent = everything(store)
     child = fork(store, parent)
-    report = prune.prune(store, retention.Selection(keep_last=1, sessions=True), dry_run=False)
+    report = prune.Pruning(store, dry_run=False).carry_out(retention.Selection(keep_last=1, sessions=True))
     assert [each.run for each in report.gone if each.kind == "session"] == [parent]
     assert store.ids() == [child]
     past = folded(store, child)
@@ -252,7 +252,7 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
         if died % 8 == 1:
             rows = query.ask(file_store.Files(chosen.home), "SELECT session FROM sessions").result.batches
             assert [row["session"] for batch in rows for row in batch] == [parent]
-        gone = prune.prune(store, retention.Selection(), dry_run=False).gone
+        gone = prune.Pruning(store, dry_run=False).carry_out(retention.Selection()).gone
         assert [(each.kind, each.run) for each in gone] == [("log", child)]
         assert store.ids() == [parent]
     assert whole == 1

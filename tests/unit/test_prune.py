@@ -300,7 +300,7 @@ def test_it_may_die_anywhere(store: file_store.Files, monkeypatch: pytest.Monkey
     first = store.home.parent / "first"
     shutil.copytree(store.home, first)
     copy = _again(first, store.home.parent / "whole")
-    prune.prune(copy, wanted, dry_run=False)
+    prune.Pruning(copy, dry_run=False).carry_out(wanted)
     end, step = tree(copy), 0
     finished = False
     while not finished:
@@ -310,7 +310,7 @@ def test_it_may_die_anywhere(store: file_store.Files, monkeypatch: pytest.Monkey
             patched.setattr(os, "fsync", lambda _handle: None)
             _die_after(patched, step)
             try:
-                prune.prune(copy, wanted, dry_run=False)
+                prune.Pruning(copy, dry_run=False).carry_out(wanted)
                 finished = True
             except Killed:
                 pass
@@ -320,7 +320,7 @@ def test_it_may_die_anywhere(store: file_store.Files, monkeypatch: pytest.Monkey
             half = {each for each in files if prune._TEMPORARY.fullmatch(Path(each).name)}
             over = {each for each in files if each.startswith("private")} if _is_over(copy, run) else set()
             assert files - half - over <= tree(copy), f"run {run} is half there, killed after step {step}"
-        prune.prune(copy, wanted, dry_run=False)
+        prune.Pruning(copy, dry_run=False).carry_out(wanted)
         assert tree(copy) == end, f"killed after step {step}"
         shutil.rmtree(copy.home)
     assert step > 20

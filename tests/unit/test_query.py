@@ -190,7 +190,7 @@ async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settin
 @pytest.mark.parametrize(
     ("sql", "said", "fix"),
     [
-        ("SELEC 1", "syntax error", "DuckDB"),
+        ("SELEC 1", "syntax error", "line 1, column 1"),
         ("SELECT stat FROM runs", '"stat"', "did you mean `state`"),
         ("SELECT * FROM run", "no view `run`", "did you mean `runs`"),
         ("SELECT * FROM read_text('/etc/hostname')", "not available", "list of maps"),

@@ -171,7 +171,7 @@ def gone(
     store: file_store.Files, wanted: retention.Selection, *, dry_run: bool = False
 ) -> list[tuple[str, str | None]]:
     """What prune takes away."""
-    return [(each.kind, each.run) for each in prune.prune(store, wanted, dry_run=dry_run).gone]
+    return [(each.kind, each.run) for each in prune.Pruning(store, dry_run=dry_run).carry_out(wanted).gone]
 
 
 def test_a_session_goes_only_where_sessions_are_meant(store: file_store.Files) -> None:

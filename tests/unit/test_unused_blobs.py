@@ -18,7 +18,7 @@ from tests.now import let_go
 
 def collected(store: file_store.Files) -> prune.Report:
     """Delete what nobody needs."""
-    return prune.prune(store, retention.Selection(), dry_run=False)
+    return prune.Pruning(store, dry_run=False).carry_out(retention.Selection())
 
 
 def begun(store: file_store.Files) -> file_store.OpenFile:

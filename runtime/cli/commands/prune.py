@@ -50,7 +50,7 @@ def prune(
         sessions=sessions,
     )
     store = host.load().files
-    report = workspace_prune.prune(store, wanted, dry_run=dry_run)
+    report = workspace_prune.Pruning(store, dry_run=dry_run).carry_out(wanted)
     failed = [each for each in report.left if each.failed]
     error = None
     if failed:

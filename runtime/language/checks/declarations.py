@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from nodes.base import Leaf
 from nodes.browser_action import BrowserAction, Click, Goto
 from nodes.context import Context
-from nodes.errors import near
+from nodes.errors import did_you_mean
 from nodes.iterate import Iterate
 from nodes.route import OTHERWISE, Route
 from nodes.tabs import MAIN
@@ -98,11 +98,8 @@ class Declared:
                 self._report("missing-field", message, (*unit.path, way), NEEDED[field])
         for field in senseless:
             if field in unit.data:
-                fix = (
-                    "for `over` the bound is `limit`"
-                    if field == "max"
-                    else f"it belongs to `over`: `{way}` has no list"
-                )
+                of_over = f"it belongs to `over`: `{way}` has no list"
+                fix = "for `over` the bound is `limit`" if field == "max" else of_over
                 self._report("conflicting-fields", f"`{field}` has no meaning with `{way}`", (*unit.path, field), fix)
 
     def _item(self, unit: NodeSource) -> None:
@@ -187,8 +184,7 @@ def check_tabs(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     for unit in units:
         used = unit.data.get("tab")
         if isinstance(used, str) and unit.data.get("action") != "open_tab" and used not in names:
-            close = near(used, names)
-            fix = f"did you mean `{close}`?" if close else f"the tabs here are {', '.join(names)}"
+            fix = did_you_mean(used, names, f"the tabs here are {', '.join(names)}")
             path = anatomy.written((*unit.path, "tab"))
             problems.append(document.problem("unknown-tab", f"no node opens a tab called `{used}`", path, fix))
     for unit in (each for outer in units for each in _with_inner(outer.confirm)):

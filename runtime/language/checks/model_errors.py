@@ -37,7 +37,6 @@ WANTED = {
     "block": "a list of nodes",
     "node": "a node: a map with `id`, `type` and what it does",
 }
-"""Expected value for each of pydantic's type errors."""
 
 
 def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> list[Diagnostic]:
@@ -169,8 +168,8 @@ class _Mismatch:
         given, fix = kind_of(self.value), f"it is one of {wanted}"
         if isinstance(self.value, str):
             given = f"`{self.value}`"
-            if close := nodes_errors.near(self.value, [each for each in choices if isinstance(each, str)]):
-                fix = f"did you mean `{close}`?"
+            texts = [each for each in choices if isinstance(each, str)]
+            fix = nodes_errors.did_you_mean(self.value, texts, fix)
         return self.say("unknown-choice", f"{self.field} cannot be {given}", fix)
 
     def _wrong_type(self) -> Diagnostic:
@@ -199,16 +198,12 @@ class _Mismatch:
         if kind == "string_pattern_mismatch":
             pattern = str(context.get("pattern"))
             if "A-Za-z_" in pattern:
-                return (
-                    "bad-name",
-                    f"`{self.value}` is no name",
-                    "a name has letters, digits and `_`, and begins with no digit",
-                )
+                fix = "a name has letters, digits and `_`, and does not begin with a digit"
+                return "bad-name", f"`{self.value}` is no name", fix
             return "bad-text", f"{self.field} is not written as it must be", f"it must match {pattern}"
         message = str(self.error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
         if message.endswith("is not an ARIA role"):
-            close = nodes_errors.near(str(self.value), ROLES)
-            return "unknown-choice", message, f"did you mean `{close}`?" if close else None
+            return "unknown-choice", message, nodes_errors.did_you_mean(str(self.value), ROLES)
         # Models use `needed` if one of several fields is required.
         return "missing-field" if kind == "needed" else "invalid", message, None
 
@@ -224,7 +219,6 @@ BOUNDS = {
     "too_long": "takes at most {max_length} items",
     "finite_number": "must be a finite number",
 }
-"""Message for each of pydantic's errors of bounds."""
 
 
 def _last_name(path: Path) -> str:

@@ -381,8 +381,7 @@ class _Walk:
             self._unknown_reference(site, f"`{name}` is not defined here", near, f"in scope: {listed}", part=part)
 
     def _did_you_mean(self, name: str, names: Iterable[str]) -> str | None:
-        close = errors.near(name, names) if len(self.problems) < MOST_NEAR else None
-        return f"did you mean `{close}`?" if close else None
+        return errors.did_you_mean(name, names) if len(self.problems) < MOST_NEAR else None
 
     def _unknown_reference(self, site: Reading, message: str, *help: str | None, part: int = 0) -> None:
         self._wrong(site, "unknown-reference", message, *help, part=part)

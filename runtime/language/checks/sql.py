@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nodes.base import Leaf, Node
-from nodes.errors import near
+from nodes.errors import did_you_mean
 from nodes.iterate import Iterate
 from nodes.transform import Transform
 from runtime.language.diagnostics import Diagnostic
@@ -38,26 +38,27 @@ def check(loaded: Loaded) -> list[Diagnostic]:
 def _of(
     database: duckdb.DuckDBPyConnection, file: Loaded, node: Transform, around: Sequence[Node]
 ) -> Iterator[Diagnostic]:
-    def wrong(code: str, message: str, help: str) -> Diagnostic:
-        return file.document.source.diagnostic(code, message, file.mark(node.id, "sql"), help=[help])
-
     assert node.sql is not None
-    try:
-        read = statement.read(database, node.sql)
-    except statement.Refused as refused:
-        yield wrong(refused.code, refused.message, refused.fix)
-        return
+    sql, path = node.sql, (*file.places[node.id], "sql")
+
+    def wrong(code: str, message: str, *help: str | None, place: tuple[int, int] = (0, 0)) -> Diagnostic:
+        return file.document.source.diagnostic(code, message, file.document.within(path, sql, *place), help=help)
+
     known = [*_names(file, node, around), *(f"inputs.{name}" for name in file.workflow.inputs)]
+    try:
+        read = statement.read(database, sql)
+    except statement.Refused as refused:
+        listed = f"names that may be tables here: {', '.join(known)}" if known else "no table is in scope here"
+        yield wrong(refused.code, refused.message, refused.fix, listed, place=refused.place or (0, 0))
+        return
     for table in read.tables:
         first, name = table.name[0].casefold(), ".".join(table.name)
         if len(table.name) == 1 and first in read.own:
             continue
         wanted = name.casefold() if first == "inputs" else first
         if first != "vars" and wanted not in {each.casefold() for each in known}:
-            meant = next((each for each in known if each.rpartition(".")[2].casefold() == first), None)
-            fix = "name a list of maps as references do: `orders`, `inputs.prices`"
-            if meant := meant or near(name, known):
-                fix = f"did you mean `{meant}`?"
+            meant = next((each for each in known if each.rpartition(".")[2].casefold() == first), name)
+            fix = did_you_mean(meant, known, "name a list of maps as references do: `orders`, `inputs.prices`")
             yield wrong("sql-unknown-table", f"there is no table `{name}` here", fix)
     if missing := sorted(read.params - (node.params or {}).keys()):
         names = ", ".join(f"`{name}`" for name in missing)

@@ -15,7 +15,7 @@ import jinja2
 from jinja2 import filters as jinja_filters
 from jinja2 import tests as jinja_tests
 
-from nodes.values import Json, NotJson, as_text, normalise
+from nodes.values import Json, NotJson
 from runtime.language.expressions import filters, limits
 from runtime.language.expressions.filters import OWN, Filter
 from runtime.language.expressions.limits import Unusable
@@ -33,7 +33,7 @@ KEPT = (
 PASSING = frozenset({"count", "d", "default", "first", "last", "length", "max", "min"})
 """Filters that create no new data, so their results need no size check."""
 
-INSTEAD = {
+INSTEAD = {  # for filters of Jinja that are missing here
     "attr": "write `x.key` or `x['key']`",
     "forceescape": "use `escape`",
     "pprint": "use `json`",
@@ -43,15 +43,8 @@ INSTEAD = {
     "urlize": "it makes HTML, which nothing here reads",
     "xmlattr": "it makes HTML, which nothing here reads",
 }
-"""Advice for Jinja's filters that are missing here."""
 
 CONCATENATE = "~"  # filter that implements the operator `~`; no file can write this name
-
-
-def concatenate(pieces: list[Json]) -> str:
-    texts = [as_text(normalise(piece)) for piece in pieces]
-    limits.check_text(sum(map(len, texts)))
-    return "".join(texts)
 
 
 def _bounded(name: str, function: Filter) -> Filter:
@@ -99,7 +92,6 @@ TESTS: dict[str, Callable[..., bool]] = {
     **{name: test for name, test in jinja_tests.TESTS.items() if name not in NO_TESTS},
     **OWN_TESTS,
 }
-"""Every test (`is …`) by name."""
 
 
 def signature(name: str) -> inspect.Signature:

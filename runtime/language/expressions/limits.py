@@ -31,12 +31,8 @@ def check_items(count: int) -> int:
     return count
 
 
-def check_weight(value: object) -> None:
-    """Raises Unusable if a value is heavier than HEAVIEST; shared parts count each time they would be written."""
-    _weigh(value, HEAVIEST, 0)
-
-
-def _weigh(value: object, left: int, depth: int) -> int:
+def check_weight(value: object, left: int = HEAVIEST, depth: int = 0) -> int:
+    """Return the weight left after a value. Raises Unusable if none is; shared parts count each time they would be written."""
     left -= len(value) + 1 if isinstance(value, str) else 1
     items: Iterable[object] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, Mapping):
@@ -45,7 +41,7 @@ def _weigh(value: object, left: int, depth: int) -> int:
     for item in items:
         if depth > DEEPEST:
             raise Unusable(f"the result nests deeper than {DEEPEST} levels")
-        left = _weigh(item, left, depth + 1)
+        left = check_weight(item, left, depth + 1)
     if left < 0:
         raise Unusable(f"the result would have more than {HEAVIEST} characters and items")
     return left
@@ -56,7 +52,7 @@ def gathered(items: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     left = HEAVIEST
     for item in items:
-        left = _weigh(item, left, 1)
+        left = check_weight(item, left, 1)
         check_items(len(found) + 1)
         found.append(item)
     return found

@@ -217,10 +217,8 @@ def _first_missing(values: Mapping[str, Json], chain: Chain) -> tuple[str, str |
     """Return the missing part with its fix; None if the whole chain has a value."""
     root = str(chain[0])
     if root not in values:
-        return (
-            f"`{root}` has no value here",
-            f"its step did not run: guard it (`{root} is defined`, `{root} | default(…)`)",
-        )
+        fix = f"its step did not run: guard it (`{root} is defined`, `{root} | default(…)`)"
+        return f"`{root}` has no value here", fix
     value = values[root]
     for length in range(1, len(chain)):
         inner = sandbox.SANDBOX.getitem(value, chain[length])

@@ -17,7 +17,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
 from nodes import errors
-from runtime.language.expressions import builtins, limits
+from runtime.language.expressions import builtins, filters, limits
 
 DEEPEST = 40  # deepest nesting of an expression: Python's own compiler fails at about 100 parentheses
 LONGEST = 10_000  # most characters of an expression
@@ -78,7 +78,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.globals.clear()
         self.filters.clear()
         self.filters.update(builtins.FILTERS)
-        self.filters[builtins.CONCATENATE] = builtins.concatenate
+        self.filters[builtins.CONCATENATE] = filters.join
         self.tests.clear()
         self.tests.update(builtins.TESTS)
 
@@ -268,8 +268,7 @@ def _check_known(name: str, what: str, at: int) -> None:
     if name in known:
         return
     names = sorted(filter(str.isidentifier, known))
-    close = errors.near(name, names)
-    fix = f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(names)}"
+    fix = errors.did_you_mean(name, names, f"the {what}s are {', '.join(names)}")
     if what == "filter":
         fix = builtins.INSTEAD.get(name, fix)
     raise ReferenceInvalid(f"unknown-{what}", f"there is no {what} `{name}`", at, at + len(name), fix)
