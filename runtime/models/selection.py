@@ -27,8 +27,7 @@ KEYS = (KEY, "OPENAI_API_KEY")
 
 MASKED_KEY = 16  # minimum length of a key to be masked everywhere: a shorter one may be an ordinary word
 
-HEADER = re.compile(r"[!-~]+")
-"""Characters allowed in a key. The client would show any other in its error."""
+HEADER = re.compile(r"[!-~]+")  # characters allowed in a key. The client would show any other in its error
 
 NO_KEY = "none"  # the key sent to a server on this machine, which needs none
 
