@@ -141,11 +141,9 @@ class PageTools(turn.Tools):
 
     async def _look(self, ref: str | None) -> turn.Outcome:
         view = await self._view()
-        if ref is None:
-            return turn.Outcome(self._text("", view.render(LOOK)))
-        if not view.has(ref):
+        if ref is not None and not view.has(ref):
             raise actions.gone(ref)
-        return turn.Outcome(self._text("", view.subtree(ref, LOOK)))
+        return turn.Outcome(self._text("", view.render(LOOK) if ref is None else view.subtree(ref, LOOK)))
 
     async def _find(self, arguments: dict[str, Json]) -> turn.Outcome:
         role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))

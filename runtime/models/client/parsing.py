@@ -113,7 +113,12 @@ def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
         )
         raise Failed(error, partial=text or heard, usage=used)
     if response.status == "incomplete":
-        raise _incomplete(response, text or heard, used)
+        reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
+        fix = "ask for less at once, or give the node a larger `max_output`"
+        fix = fix if reason == "max_output_tokens" else "change what is asked"
+        evidence: dict[str, Json] = {"reason": reason, "text": text or heard}
+        error = ModelError("model-cut-short", f"the answer is not complete: {reason}", fix=fix, evidence=evidence)
+        raise Failed(error, partial=text or heard, usage=used)
     if response.status in ("failed", "cancelled") or response.error is not None:
         code = response.error.code if response.error else response.status
         message = response.error.message if response.error else f"the response is {response.status}"
@@ -123,18 +128,6 @@ def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
     reasoning = tuple(each for each in thoughts if isinstance(each, str))
     calls = tuple(_call(item) for item in output if item.type == "function_call")
     return Answer(text, used, str(response.model), name(response), reasoning, calls)
-
-
-def _incomplete(response: Any, text: str, used: Usage | None) -> Failed:
-    reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
-    fix = (
-        "ask for less at once, or give the node a larger `max_output`"
-        if reason == "max_output_tokens"
-        else "change what is asked"
-    )
-    evidence: dict[str, Json] = {"reason": reason, "text": text}
-    error = ModelError("model-cut-short", f"the answer is not complete: {reason}", fix=fix, evidence=evidence)
-    return Failed(error, partial=text, usage=used)
 
 
 def _call(item: Any) -> ToolCall:
