@@ -15,11 +15,7 @@ WARNED: set[str] = set()
 
 
 def versions() -> dict[str, str]:
-    return {
-        "runops": VERSION,
-        "python": platform.python_version(),
-        "playwright": playwright(),
-    }
+    return {"runops": VERSION, "python": platform.python_version(), "playwright": playwright()}
 
 
 def playwright() -> str:

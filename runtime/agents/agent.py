@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from nodes import agent as nodes_agent
@@ -27,33 +28,33 @@ REACHED = (
 )
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class PageAgent:
-    def __init__(
-        self, place: page_tools.AgentPlace, models: run_models.RunModels, requester: requests.RequestScope
-    ) -> None:
-        """``requester`` is that of the call of ``place``, which is written already."""
-        self._place = place
-        self._models = models
-        self._requester = requester
+    """The agent of a step whose call is written already; ``requester`` is that of the call."""
+
+    run: RunState
+    step: LeafView
+    models: run_models.RunModels
+    requester: requests.RequestScope
 
     async def work(self, task: nodes_agent.Agent) -> Json:
-        run = self._place.run
-        thread = requests.Exchanges(self._models, run.writer, self._requester, task.model, task.allowance)
-        at_work = page_tools.PageTools(self._place, task)
-        call = self._place.call
+        run, call = self.run, self.step.call
+        assert call is not None, "`await ctx.act()` comes first"
+        thread = requests.Exchanges(self.models, run.writer, self.requester, task.model, task.allowance)
+        at_work = page_tools.PageTools(run, self.step, call, task)
         frame = request.Frame(
             run.writer,
-            self._requester.thread,
+            self.requester.thread,
             lambda: window.RequestFrame((window.Part("rules", tool_schemas.RULES),), at_work.offered),
             lambda: LIMITS,
             max_output=task.max_output,
         )
-        options = turn.TurnOptions(call.path, self._requester.thread, attempts.AGENT, call.fingerprint)
+        options = turn.TurnOptions(call.path, self.requester.thread, attempts.AGENT, call.fingerprint)
         turns = turn.Turns(thread, frame, at_work, run.writer, options)
         most = task.max_turns
         if not turns.begun:
             turns.say(task.goal)
-        if self._place.closing:
+        if self.step.closing:
             turns.say(REACHED)
             most = max(most, turns.count + CLOSING_TURNS)
         silent = 0
@@ -78,9 +79,3 @@ class PageAgent:
                 raise ModelError("agent-silent", message, fix=fix, phase="after", evidence=evidence)
             if silent:
                 turns.say(CALL_A_TOOL)
-
-
-def of_step(run: RunState, step: LeafView, models: run_models.RunModels, requester: requests.RequestScope) -> PageAgent:
-    assert step.call is not None, "`await ctx.act()` comes first"
-    place = page_tools.AgentPlace(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
-    return PageAgent(place, models, requester)

@@ -5,11 +5,13 @@ An error becomes a text for the model, unless it ends the step: a pause, a budge
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
+from typing_extensions import override
 
 from nodes import errors as node_errors
 from nodes import registry
@@ -21,7 +23,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.agents import actions, secret_checks, tool_schemas
 from runtime.browser import origins
-from runtime.engine import attempt, leaf_context, reconcile, run_state, scopes
+from runtime.engine import attempt, leaf_context, reconcile, run_state
 from runtime.log import entries
 from runtime.messages.messages import Tool, ToolCall
 from runtime.models.turns import turn
@@ -31,7 +33,7 @@ from runtime.observation.observation import Observation
 
 if TYPE_CHECKING:
     from runtime.browser.page.tab import Tab, Tabs
-    from runtime.engine.run_state import RunState
+    from runtime.engine.run_state import LeafView, RunState
 
 AGAIN = "call it again, fixed"
 LOOK, READ = 5_000, 10_000  # characters
@@ -45,50 +47,31 @@ ENDS_THE_STEP = (
 """Errors that the model cannot act on."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class AgentPlace:
-    run: RunState
-    node: Leaf
-    frame: scopes.Scope
-    call: entries.Call
-    left: Callable[[], float]
-    closing: bool = False
-    """True if the goal is known to be reached: no further action is allowed, and only the value is asked for."""
+class PageTools(turn.Tools):
+    """Executes the tool calls of one attempt's model.
 
-    @property
-    def thread(self) -> str:
-        return entries.thread_of(self.call)
+    Once the goal is known to be reached (``step.closing``), no further action is allowed, and only the value is asked for.
+    """
 
-
-class PageTools:
-    """Executes the tool calls of one attempt's model. Implements ``runtime.models.turns.turn.Tools``."""
-
-    def __init__(self, place: AgentPlace, task: Agent) -> None:
-        self._place = place
-        self._run = place.run
-        self._task = task
-        self._masker = place.run.writer.masker
+    def __init__(self, run: RunState, step: LeafView, call: entries.Call, task: Agent) -> None:
+        self._run, self._step, self._call, self._task = run, step, call, task
+        self._masker = run.writer.masker
         self._seen: tuple[Tab, Observation] | None = None
         self._shown: dict[str, tuple[str, str]] = {}
         """Elements that this process has shown, by ref, as they were last shown."""
         self.turn = 0
 
     @property
+    @override
     def offered(self) -> tuple[Tool, ...]:
         return tool_schemas.offered(self._task.tools, self._task.output)
 
     @property
+    @override
     def final(self) -> Collection[str]:
         return (tool_schemas.FINISH,)
 
-    @property
-    def side_by_side(self) -> Collection[str]:
-        return ()
-
-    @property
-    def reads(self) -> Collection[str]:
-        return ()
-
+    @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         if (why := secret_checks.refusal(arguments, self._masker)) is not None:
             return self._refused("secret-refused", why, "continue without it")
@@ -96,7 +79,7 @@ class PageTools:
         try:
             await self._ready()
             ref = arguments.get("ref")
-            if isinstance(ref, str) and self._place.call.again is not None and ref not in self._shown:
+            if isinstance(ref, str) and self._call.again is not None and ref not in self._shown:
                 # A reattached browser numbers refs anew.
                 raise actions.gone(ref, "; the run was interrupted since you were shown it")
             match asked.name:
@@ -115,8 +98,8 @@ class PageTools:
         except (SiteError, AuthorError) as error:
             return self._failed(error, *await self._trouble(whole=error.code == "ref-gone"))
 
+    @override
     def render_done(self, asked: ToolCall, result: entries.Result) -> str:
-        """Render a call that was done before the process died, and not reported yet."""
         said = "done" if result.error is None else f"failed: {result.error.get('code')}"
         return f"{said}; the run was interrupted since, so look at what the page shows now"
 
@@ -129,12 +112,12 @@ class PageTools:
         elif isinstance(address := arguments.get("url"), str):
             what = f" {address}"
         counted = page_text.counted(self.turn, self._task.max_turns)
-        self._run.emit(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
+        self._run.emit(events.StepWaiting(self._call.path, f"{counted}: {name}{what}"))
 
     async def _ready(self) -> None:
-        browser = await self._run.need_browser(self._place.call.path)
-        browser.bound(min(LOOK_SECONDS, max(self._place.left(), 0.1)))
-        self._place.frame.program.confine(browser)
+        browser = await self._run.need_browser(self._call.path)
+        browser.bound(min(LOOK_SECONDS, max(self._step.left, 0.1)))
+        self._step.frame.program.confine(browser)
 
     @property
     def _page(self) -> Tab:
@@ -158,11 +141,9 @@ class PageTools:
 
     async def _look(self, ref: str | None) -> turn.Outcome:
         view = await self._view()
-        if ref is None:
-            return turn.Outcome(self._text("", view.render(LOOK)))
-        if not view.has(ref):
+        if ref is not None and not view.has(ref):
             raise actions.gone(ref)
-        return turn.Outcome(self._text("", view.subtree(ref, LOOK)))
+        return turn.Outcome(self._text("", view.render(LOOK) if ref is None else view.subtree(ref, LOOK)))
 
     async def _find(self, arguments: dict[str, Json]) -> turn.Outcome:
         role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
@@ -195,12 +176,12 @@ class PageTools:
         except ValidationError as error:
             said = "; ".join(str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
             return self._refused("tool-arguments", said, AGAIN)
-        if self._place.closing and node.effect_class == "effect":
+        if self._step.closing and node.effect_class == "effect":
             message = "the goal is reached, and no further action is allowed"
             return self._refused("goal-reached", message, "look if you need to, and call `finish`")
-        by = attempt.AskedBy(asked.id, self._place.call.fingerprint)
-        step = attempt.Step(self._run, node, self._place.frame, at.path, 1, self._place.thread, by)
-        async with self._page.settling(min(SETTLE_SECONDS, max(self._place.left(), 0.0))):
+        by = attempt.AskedBy(asked.id, self._call.fingerprint)
+        step = attempt.Step(self._run, node, self._step.frame, at.path, 1, entries.thread_of(self._call), by)
+        async with self._page.settling(min(SETTLE_SECONDS, max(self._step.left, 0.0))):
             failed: RunOpsError | None = None
             try:
                 # An error that leaves the outcome unknown ends the step, and the call stays open.
@@ -216,7 +197,7 @@ class PageTools:
         return turn.Outcome(self._text("\n".join(filter(None, ["done", ours])), theirs), written=True)
 
     def _node(self, name: str, fields: dict[str, Json]) -> Leaf:
-        seconds = round(max(0.1, min(ACTION_SECONDS, self._place.left())), 3)
+        seconds = round(max(0.1, min(ACTION_SECONDS, self._step.left)), 3)
         common: dict[str, Json] = {"id": name, "type": "browser_action", "timeout": seconds}
         if self._task.effect is not None:
             common["effect"] = self._task.effect
@@ -244,7 +225,7 @@ class PageTools:
                 fields["key"] = arguments["key"]
             case "goto":
                 header = self._run.history.header
-                allowed = self._place.frame.program.origins or (header.origins if header is not None else [])
+                allowed = self._step.frame.program.origins or (header.origins if header is not None else [])
                 fields["url"] = actions.address(str(arguments["url"]), self._page.url, allowed)
             case "dialog":
                 return actions.answered(self._page.dialog, arguments["text"], accept=bool(arguments["accept"]))
@@ -298,11 +279,9 @@ class PageTools:
     async def _bring_back(self, page: Tab) -> None:
         """Return to the last page where Chromium shows its error page after a refused document."""
         if _is_error_page(page) and page.dialog is None:
-            try:
+            # Without a page to return to, the model sees that itself.
+            with contextlib.suppress(SiteError, AuthorError):
                 await page.back()
-            except (SiteError, AuthorError):
-                # There is no page to return to; the model sees that itself.
-                return
 
     @property
     def _tabs(self) -> Tabs:
@@ -349,7 +328,7 @@ class PageTools:
         browser = self._run.browser
         assert browser is not None
         for rule in self._task.success:
-            browser.bound(min(RULE_SECONDS, max(self._place.left(), 0.1)))
+            browser.bound(min(RULE_SECONDS, max(self._step.left, 0.1)))
             try:
                 if rule.kind == "expr":
                     leaf_context.demand_expr(rule)
@@ -364,12 +343,12 @@ class PageTools:
 
     async def _denied(self) -> turn.Outcome | None:
         """Return the outcome if the site denies the result; None if it confirms it, or without a `confirm` or a side effect."""
-        run, node, call = self._place.run, self._place.node, self._place.call
-        action = run.history.attempt_of(call)
-        if self._place.closing or node.confirm is None or not action.acted:
+        node, call = self._step.node, self._call
+        action = self._run.history.attempt_of(call)
+        if self._step.closing or node.confirm is None or not action.acted:
             return None
-        step = run_state.StepReached(node, self._place.frame, call.path, action)
-        said = await reconcile.ask_once_answered(run, step)
+        step = run_state.StepReached(node, self._step.frame, call.path, action)
+        said = await reconcile.ask_once_answered(self._run, step)
         if said.found == "unknown":
             raise reconcile.unknown(step, said)
         if said.found == "done":

@@ -20,6 +20,7 @@ from nodes.errors import RunOpsError
 from nodes.schema.output import WHOLE, Output
 from nodes.template import Template
 from nodes.values import Json
+from runtime.display.text import count
 from runtime.engine import scopes
 from runtime.language.expressions import references
 from runtime.log import attempts, history
@@ -341,14 +342,12 @@ def kind_and_size(value: Json) -> str:
         case int() | float():
             return "a number"
         case str():
-            return f"text of {_counted(len(value), 'character')}"
+            return f"text of {count(len(value), 'character')}"
         case dict():
-            return f"map of {_counted(len(value), 'field')}"
+            return f"map of {count(len(value), 'field')}"
         case _:
-            kinds = {
-                "map" if isinstance(each, dict) else "text" if isinstance(each, str) else "value" for each in value
-            }
-            return f"list of {_counted(len(value), kinds.pop() if len(kinds) == 1 else 'value')}"
+            kinds = {{dict: "map", str: "text"}.get(type(each), "value") for each in value}
+            return f"list of {count(len(value), kinds.pop() if len(kinds) == 1 else 'value')}"
 
 
 def kind_of_node(node: Node) -> str:
@@ -424,10 +423,6 @@ def _texts(value: Json) -> Iterator[str]:
 
 def _written(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _one_line(text: str, most: int, masker: masking.Masker) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from runtime.context import report as context_report
 from runtime.context import window
 from runtime.display.text import count, one_line
@@ -23,14 +21,12 @@ def lines(report: window.Report) -> list[str]:
         messages = f"  {count(each.messages, 'message')}" if each.messages else ""
         rows.append((f"  {each.name}", f"{each.tokens:,} tokens{messages}{share}"))
     rows += [(RUNGS[each.name], f"{each}{f': {each.why}' if each.why else ''}") for each in report.rungs]
-    left: Counter[tuple[str, str]] = Counter()
-    tokens: Counter[tuple[str, str]] = Counter()
-    for one in report.left:
-        left[one.what, one.why] += 1
-        tokens[one.what, one.why] += one.tokens
-    for (what, why), number in left.items():
-        times = f" ({number})" if number > 1 else ""
-        rows.append((f"left out: {what}{times}", f"{tokens[what, why]:,} tokens: {why}"))
+    left: dict[tuple[str, str], list[int]] = {}
+    for each in report.left:
+        left.setdefault((each.what, each.why), []).append(each.tokens)
+    for (what, why), tokens in left.items():
+        times = f" ({len(tokens)})" if len(tokens) > 1 else ""
+        rows.append((f"left out: {what}{times}", f"{sum(tokens):,} tokens: {why}"))
     # Names can come from a person's Markdown, and reasons from a server, so each is put on one line.
     indented = [(_indented(name), one_line(text)) for name, text in rows]
     wide = max(len(name) for name, _text in indented)

@@ -124,8 +124,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestFrame:
-    prefix: tuple[Part, ...]
-    """Instructions before the thread, in order. Always whole."""
+    prefix: tuple[Part, ...]  # instructions before the thread, in order. Always whole
     tools: tuple[Tool, ...] = ()  # tools, the most important first, should they not all fit
     state: tuple[Part, ...] = ()  # session state after the thread, the most important first
     knowledge: Callable[[str], Sequence[Part]] = lambda _asked: ()

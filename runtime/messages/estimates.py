@@ -60,7 +60,7 @@ class Calibrated:
     """Estimates corrected by the counts of servers, model by model: never below ``tokens``, nor below the count of an earlier request of the size."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, list[tuple[int, int]]] = {}
+        self._outlines: dict[str, list[tuple[int, int]]] = {}
         self._lines: dict[str, tuple[float, float]] = {}
 
     def corrected(self, model: str, raw: int) -> int:
@@ -81,8 +81,22 @@ class Calibrated:
         """Record the server's count. The largest request gives the tokenizer's ratio, the excess of smaller ones the server's addition."""
         if raw <= 0 or counted < 0:
             return
-        seen = self._seen.setdefault(model, [])
-        seen.append((raw, counted))
-        largest, its = max(seen)
+        seen = self._outlines[model] = _outline([*self._outlines.get(model, ()), (raw, counted)])
+        largest, its = seen[-1]
         ratio = max(1.0, its / largest) if largest >= TELLING else 1.0
         self._lines[model] = (ratio, max(0.0, *(each - ratio * size for size, each in seen)))
+
+
+def _outline(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the points on the upper convex hull: one of them has the largest excess, whatever the ratio."""
+    upper: list[tuple[int, int]] = []
+    for x, y in sorted(points):
+        while len(upper) > 1 and _is_below(upper[-1], upper[-2], (x, y)):
+            upper.pop()
+        upper.append((x, y))
+    return upper
+
+
+def _is_below(point: tuple[int, int], left: tuple[int, int], right: tuple[int, int]) -> bool:
+    """True if the point is not above the line between the two others."""
+    return (point[1] - left[1]) * (right[0] - left[0]) <= (right[1] - left[1]) * (point[0] - left[0])

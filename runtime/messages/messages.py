@@ -53,8 +53,7 @@ class Request:
     items: tuple[Item, ...]
     """The thread, oldest first. Every call in it has its output; the last item is a message of the user, or an output."""
     schema: dict[str, Json] | None  # JSON Schema that the answer's text must fit; None for free text
-    max_output: int
-    """Tokens that the answer may have, reasoning included. Always sent."""
+    max_output: int  # tokens that the answer may have, reasoning included. Always sent
     strict: bool = True  # true if the schema is in the strict form, which a server can enforce
     tools: tuple[Tool, ...] = ()
     """Tools that the model may call; several calls in one answer are done one after another."""

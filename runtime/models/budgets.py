@@ -103,21 +103,22 @@ class Account:
     ) -> BudgetReached:
         names = ("the run", "the step") if self.session is None else ("the session", "the delegate")
         whose = names[0] if self.path is None else f"{names[1]} `{self.path}`"
+        written = FORMATS[part]
         left = max(Decimal(0), limit - spent)
-        wants = f", and the next request may need {_written(part, needed)}" if needed else ""
+        wants = f", and the next request may need {written(needed)}" if needed else ""
         evidence: dict[str, Json] = {
             "of": "step" if self.path is not None else "run" if self.session is None else "session",
             "session": self.session,
             "command": self.command if self.command != "chat" else None,
             "part": part,
-            "limit": _written(part, limit),
-            "spent": _written(part, spent),
-            "needed": _written(part, needed) if needed else None,
+            "limit": written(limit),
+            "spent": written(spent),
+            "needed": written(needed) if needed else None,
             "budget": str(self.budget),
         }
         return BudgetReached(
             "budget-reached",
-            f"{whose} has {_written(part, left)} left of its budget of {_written(part, limit)} ({part}){wants}",
+            f"{whose} has {written(left)} left of its budget of {written(limit)} ({part}){wants}",
             fix=self._fix(larger),
             evidence={name: value for name, value in evidence.items() if value is not None},
         )
@@ -129,10 +130,6 @@ class Account:
         if self.session is not None:
             return "ask for less in one task"
         return f"give the step more in its file (`budget: {larger}`) and continue: `runops resume last --allow-changed`"
-
-
-def _written(part: BudgetPart, value: Decimal) -> str:
-    return FORMATS[part](value)
 
 
 FORMATS: dict[BudgetPart, Callable[[Decimal], str]] = {

@@ -9,7 +9,7 @@ from nodes.errors import ModelError
 from nodes.schema.output import Mismatch, Output
 from nodes.values import Json
 from runtime.log.writer import NOTHING, Fold, LogWriter
-from runtime.messages.messages import Answer, Message, Request
+from runtime.messages.messages import Message, Request
 from runtime.models import requests, run_models
 
 if TYPE_CHECKING:
@@ -42,7 +42,13 @@ class StepModel:
             except Mismatch as mismatch:
                 said = correction(mismatch)
                 if turn == REPAIRS:
-                    raise _unfit(answer, mismatch) from None
+                    first = mismatch.args[0].splitlines()[0]
+                    raise ModelError(
+                        "model-output-invalid",
+                        f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to fix it: {first}",
+                        fix="say in `instruction` what is wanted, make `output` simpler, or choose another model",
+                        evidence={"answer": answer.text[:1000], "problems": [*str(mismatch).splitlines()]},
+                    ) from None
             messages.append(Message("assistant", answer.text or NOTHING))
         raise AssertionError("the last turn returns or raises")
 
@@ -50,12 +56,3 @@ class StepModel:
 def correction(mismatch: Mismatch) -> str:
     """Return the message to the model about an answer that does not match."""
     return f"Your answer does not fit the schema:\n{mismatch}\nAnswer again, with the whole corrected JSON and nothing else."
-
-
-def _unfit(answer: Answer, mismatch: Mismatch) -> ModelError:
-    return ModelError(
-        "model-output-invalid",
-        f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to fix it: {mismatch.args[0].splitlines()[0]}",
-        fix="say in `instruction` what is wanted, make `output` simpler, or choose another model",
-        evidence={"answer": answer.text[:1000], "problems": [*str(mismatch).splitlines()]},
-    )

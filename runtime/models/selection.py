@@ -27,8 +27,7 @@ KEYS = (KEY, "OPENAI_API_KEY")
 
 MASKED_KEY = 16  # minimum length of a key to be masked everywhere: a shorter one may be an ordinary word
 
-HEADER = re.compile(r"[!-~]+")
-"""Characters allowed in a key. The client would show any other in its error."""
+HEADER = re.compile(r"[!-~]+")  # characters allowed in a key. The client would show any other in its error
 
 NO_KEY = "none"  # the key sent to a server on this machine, which needs none
 
@@ -98,7 +97,11 @@ def model_for(role: Role, settings: Settings, named: str | None = None) -> str:
 
 def server(settings: Settings, source: sources.SecretSource) -> Server:
     """Return the server. Raises UsageError ``bad-setting``, SetupError ``model-key-missing`` and ``model-key-refused``."""
-    base_url = _checked(settings.model_base_url or profiles.OPENAI_URL)
+    try:
+        # Our settings are validated already; variables of the provider's own clients are not.
+        base_url = addresses.checked(settings.model_base_url or profiles.OPENAI_URL)
+    except addresses.BadAddress as wrong:
+        raise no_address(URL, wrong) from None
     profile = (
         profiles.PROFILES[settings.model_profile] if settings.model_profile is not None else profiles.of_url(base_url)
     )
@@ -118,14 +121,6 @@ def server(settings: Settings, source: sources.SecretSource) -> Server:
             fix=f"set {KEY} (or OPENAI_API_KEY) to the key alone, as the provider shows it",
         )
     return Server(base_url, profile, key)
-
-
-def _checked(address: str) -> str:
-    """Normalize the address. Our settings are validated already; variables of the provider's own clients are not."""
-    try:
-        return addresses.checked(address)
-    except addresses.BadAddress as wrong:
-        raise no_address(URL, wrong) from None
 
 
 def models_of(nodes: Iterable[ModelUse], settings: Settings) -> dict[str, ModelUse]:

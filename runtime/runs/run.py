@@ -39,7 +39,7 @@ def _agent(
 ) -> Agent:
     from runtime.agents import agent  # most runs have no agent
 
-    return agent.of_step(run, step, models, requester)
+    return agent.PageAgent(run, step, models, requester)
 
 
 class Run:

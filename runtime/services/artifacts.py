@@ -6,10 +6,10 @@ A repeated step replaces its own file; another step that uses the same name gets
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from typing_extensions import override
@@ -70,12 +70,11 @@ class Artifacts(ports.Artifacts):
     def _free(self, name: str) -> str:
         """Return the name; with the next number if another file of the run has it."""
         own, past = {str(each["name"]).casefold() for each in self.kept}, self._writer.history
-        free = (
-            each
-            for each in _numbered(name)
-            if each.casefold() not in own and not past.named_elsewhere(each, self._step)
-        )
-        return next(free)
+        stem, suffix = PurePath(name).stem, PurePath(name).suffix
+        for each in itertools.chain([name], (f"{stem}-{number}{suffix}" for number in itertools.count(2))):
+            if each.casefold() not in own and not past.named_elsewhere(each, self._step):
+                return each
+        raise AssertionError("numbers do not end")
 
     @override
     def find(self, path: str) -> Path:
@@ -108,7 +107,7 @@ class Artifacts(ports.Artifacts):
                 raise _not_found(path, file) from None
         except (OSError, ValueError):
             # No file can have this name: it is too long, or contains a NUL.
-            raise AuthorError("file-not-found", f"there is no file {_shortened(path)!r}", fix=_PUT_IT_THERE) from None
+            raise AuthorError("file-not-found", f"there is no file {path[:200]!r}", fix=_PUT_IT_THERE) from None
         return file
 
     def _may_read(self, file: Path) -> bool:
@@ -130,10 +129,6 @@ class Artifacts(ports.Artifacts):
 
 
 _PUT_IT_THERE = "paths are relative to the folder of the workflow file: correct the path, or put the file there"
-
-
-def _shortened(path: str) -> str:
-    return path if len(path) <= 200 else f"{path[:200]}…"
 
 
 def _real(path: Path) -> Path:
@@ -170,12 +165,3 @@ def safe_name(name: str) -> str:
 
 def type_of(name: str) -> str:
     return TYPES.get(PurePath(name).suffix.lower(), "application/octet-stream")
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    stem, suffix = PurePath(name).stem, PurePath(name).suffix
-    number = 2
-    while True:
-        yield f"{stem}-{number}{suffix}"
-        number += 1

@@ -61,8 +61,7 @@ class Functions(ports.Python):
 
     allowed: Sequence[str]
     seconds: float
-    masker: masking.Masker
-    """Masks the output of functions."""
+    masker: masking.Masker  # masks the output of functions
 
     @override
     async def call(self, function: str, args: Mapping[str, Json]) -> Json:

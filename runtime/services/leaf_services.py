@@ -69,24 +69,24 @@ class LeafServices(StepServices):
     @property
     @override
     def model(self) -> Model:
-        assert self._models is not None, "a run of a file with such a node has models"
-        assert self._step.call is not None, "`await ctx.act()` comes first"
         from runtime.models import questions as models_questions  # most runs ask none
 
-        return models_questions.StepModel(self._models, self._run.writer, self._requester(self._step.call))
+        models, requester = self._asking()
+        return models_questions.StepModel(models, self._run.writer, requester)
 
     @property
     @override
     def agent(self) -> Agent:
-        assert self._step.call is not None, "`await ctx.act()` comes first"
-        assert self._models is not None, "a run of a file with such a node has models"
-        return self._agents(self._run, self._step, self._models, self._requester(self._step.call))
+        return self._agents(self._run, self._step, *self._asking())
 
-    def _requester(self, call: entries.Call) -> requests.RequestScope:
+    def _asking(self) -> tuple[run_models.RunModels, requests.RequestScope]:
         from runtime.context import briefs  # most runs ask none
         from runtime.models import requests
 
-        return requests.RequestScope(
+        call, models = self._step.call, self._models
+        assert models is not None, "a run of a file with such a node has models"
+        assert call is not None, "`await ctx.act()` comes first"
+        return models, requests.RequestScope(
             call.path,
             entries.thread_of(call),
             role=self._step.node.asks or "cognition",

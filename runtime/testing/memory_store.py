@@ -24,12 +24,9 @@ class _Conversation:
     """One conversation. Its entries are lines, so that anything a file could not hold is refused here too."""
 
     lines: list[bytes] = dataclasses.field(default_factory=list[bytes])
-    epoch: int = 0
-    """Epoch of the last claim."""
-    owned: bool = False
-    """True until the last owner gives it up."""
-    until: float = 0.0
-    """Expiry of the last owner's claim."""
+    epoch: int = 0  # epoch of the last claim
+    owned: bool = False  # true until the last owner gives it up
+    until: float = 0.0  # expiry of the last owner's claim
     unsure: set[str] = dataclasses.field(default_factory=set[str])
     """In a hostile store: hashes of blobs that no barrier has covered."""
 
@@ -44,8 +41,7 @@ class Memory(log_store.StoreReader):
         self.conversations: dict[str, _Conversation] = {}
         self.blobs: dict[str, bytes] = {}
         self.keys: dict[str, str] = {}
-        self.lock = threading.RLock()
-        """Owned while anything is read or changed."""
+        self.lock = threading.RLock()  # owned while anything is read or changed
         self._clock = clock
 
     @property
@@ -66,8 +62,8 @@ class Memory(log_store.StoreReader):
     @override
     def read(self, conversation: str, after: int = 0) -> log_store.Reading:
         with self.lock:
-            kept = self.existing(conversation)
-            return log_store.Reading(conversation, kept.entries()[after:], 0, self.is_held(kept))
+            stored = self.existing(conversation)
+            return log_store.Reading(conversation, stored.entries()[after:], 0, self.is_held(stored))
 
     @override
     def first(self, conversation: str) -> log_entries.AnyEntry | None:
@@ -99,13 +95,13 @@ class Memory(log_store.StoreReader):
         return self._clock() + (self.lease or 0.0)
 
     def existing(self, conversation: str) -> _Conversation:
-        kept = self.conversations.get(conversation)
-        if kept is None:
+        stored = self.conversations.get(conversation)
+        if stored is None:
             raise log_store.unknown(self, conversation)
-        return kept
+        return stored
 
-    def is_held(self, kept: _Conversation) -> bool:
-        return kept.owned and (self.lease is None or self._clock() < kept.until)
+    def is_held(self, stored: _Conversation) -> bool:
+        return stored.owned and (self.lease is None or self._clock() < stored.until)
 
 
 class MemoryStore(log_store.Store):
@@ -140,15 +136,15 @@ class MemoryStore(log_store.Store):
     async def create(self, conversation: str) -> log_store.Conversation:
         await self.late()
         with self.memory.lock:
-            kept = self.memory.conversations.setdefault(conversation, _Conversation())
-            self._refuse_held(conversation, kept)
-            if kept.lines:
+            stored = self.memory.conversations.setdefault(conversation, _Conversation())
+            self._refuse_held(conversation, stored)
+            if stored.lines:
                 raise LogError(
                     "run-exists",
                     f"there is a run {conversation} already",
                     fix=f"continue with it: `runops resume {conversation}`",
                 )
-            return self._owned(conversation, kept, None)
+            return self._owned(conversation, stored, None)
 
     @override
     async def claim(
@@ -156,25 +152,25 @@ class MemoryStore(log_store.Store):
     ) -> tuple[log_store.Conversation, list[log_entries.AnyEntry]]:
         await self.late()
         with self.memory.lock:
-            kept = self.memory.existing(conversation)
+            stored = self.memory.existing(conversation)
             if not take_over:
-                self._refuse_held(conversation, kept)
-            entries = kept.entries()
-            before = owners.last(entries) if self.memory.is_held(kept) else None
-            return self._owned(conversation, kept, before), entries
+                self._refuse_held(conversation, stored)
+            entries = stored.entries()
+            before = owners.last(entries) if self.memory.is_held(stored) else None
+            return self._owned(conversation, stored, before), entries
 
-    def _refuse_held(self, conversation: str, kept: _Conversation) -> None:
-        if self.memory.is_held(kept):
-            raise owners.run_held(conversation, kept.entries())
+    def _refuse_held(self, conversation: str, stored: _Conversation) -> None:
+        if self.memory.is_held(stored):
+            raise owners.run_held(conversation, stored.entries())
 
-    def _owned(self, conversation: str, kept: _Conversation, before: owners.Holder | None) -> _Owned:
-        kept.epoch += 1
-        kept.owned = True
-        kept.until = self.memory.expiry()
-        for sha256 in kept.unsure:
+    def _owned(self, conversation: str, stored: _Conversation, before: owners.Holder | None) -> _Owned:
+        stored.epoch += 1
+        stored.owned = True
+        stored.until = self.memory.expiry()
+        for sha256 in stored.unsure:
             self.memory.blobs.pop(sha256, None)
-        kept.unsure.clear()
-        return _Owned(self, conversation, kept, before)
+        stored.unsure.clear()
+        return _Owned(self, conversation, stored, before)
 
     @override
     async def read(self, conversation: str, after: int = 0) -> log_store.Reading:
@@ -206,22 +202,21 @@ class MemoryStore(log_store.Store):
 
 class _Owned(log_store.Conversation):
     def __init__(
-        self, owner: MemoryStore, conversation: str, kept: _Conversation, taken_from: owners.Holder | None
+        self, owner: MemoryStore, conversation: str, stored: _Conversation, taken_from: owners.Holder | None
     ) -> None:
         self.id = conversation
-        self.epoch = kept.epoch
+        self.epoch = stored.epoch
         self.lease = owner.memory.lease
         self.taken_from = taken_from
         self._store, self._memory = owner, owner.memory
-        self._kept = kept
-        self._coming: list[bytes] = []
-        """In a hostile store: lines that no barrier has covered."""
+        self._stored = stored
+        self._coming: list[bytes] = []  # in a hostile store: lines that no barrier has covered
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
         with self._fenced():
-            written = log_entries.numbered(entry, len(self._kept.lines) + len(self._coming) + 1)
-            (self._coming if self._store.hostile else self._kept.lines).append(log_entries.encode(written))
+            written = log_entries.numbered(entry, len(self._stored.lines) + len(self._coming) + 1)
+            (self._coming if self._store.hostile else self._stored.lines).append(log_entries.encode(written))
             return written
 
     @override
@@ -229,7 +224,7 @@ class _Owned(log_store.Conversation):
         with self._fenced():
             blob = log_entries.blob_of(data, f"@state/{self.id}/{path}")
             if self._store.hostile and blob.sha256 not in self._memory.blobs:
-                self._kept.unsure.add(blob.sha256)
+                self._stored.unsure.add(blob.sha256)
             self._memory.blobs[blob.sha256] = data
             return blob
 
@@ -257,27 +252,27 @@ class _Owned(log_store.Conversation):
     async def renew(self) -> None:
         await self._store.late()
         with self._fenced():
-            self._kept.until = self._memory.expiry()
+            self._stored.until = self._memory.expiry()
 
     @override
     async def aclose(self) -> None:
         await self._store.late()
         with self._memory.lock:
-            if self._kept.epoch == self.epoch and self._kept.owned:
+            if self._stored.epoch == self.epoch and self._stored.owned:
                 self._write()
-                self._kept.owned = False
+                self._stored.owned = False
 
     def _write(self) -> None:
-        self._kept.lines += self._coming
+        self._stored.lines += self._coming
         self._coming.clear()
-        self._kept.unsure.clear()
+        self._stored.unsure.clear()
 
     @contextlib.contextmanager
     def _fenced(self) -> Generator[None]:
         with self._memory.lock:
-            if self._kept.epoch != self.epoch:
-                raise owners.replaced(self.id, self.epoch, self._kept.entries())
-            if not self._kept.owned:
+            if self._stored.epoch != self.epoch:
+                raise owners.replaced(self.id, self.epoch, self._stored.entries())
+            if not self._stored.owned:
                 raise LogError(
                     "log-write-failed",
                     f"the log could not be written: run {self.id} was given up",

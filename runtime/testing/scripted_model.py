@@ -19,8 +19,7 @@ from typing import Literal, Self
 from nodes.values import Json
 from runtime.messages.messages import Usage
 
-Item = dict[str, Json]
-"""A piece of output or input, in the API's form."""
+Item = dict[str, Json]  # a piece of output or input, in the API's form
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,12 +27,10 @@ class Failure:
     status: int
     message: str
     code: str | None = None
-    kind: str = "server_error"
-    """The error's ``type``."""
+    kind: str = "server_error"  # the error's `type`
     param: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
-    """Sent in place of the error as JSON."""
+    body: bytes | None = None  # sent in place of the error as JSON
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,18 +38,13 @@ class Answer:
     parts: tuple[Item, ...] = ()
     """Its output, to which the server adds ids and statuses. Texts and arguments are sent unchanged, valid or not."""
     status: Literal["completed", "incomplete", "failed"] = "completed"
-    reason: str | None = None
-    """The reason why it is incomplete: ``max_output_tokens`` or ``content_filter``."""
-    error: tuple[str, str] | None = None
-    """Code and message of a failed response."""
+    reason: str | None = None  # the reason why it is incomplete: `max_output_tokens` or `content_filter`
+    error: tuple[str, str] | None = None  # code and message of a failed response
     usage: Usage | Literal["counted", "untold"] = "counted"
     """``counted`` by the server's rule; ``untold``: the response reports none."""
-    gate: threading.Event | None = None
-    """The answer waits until it is set."""
-    polls: int = 1
-    """In the background: number of polls that find it unfinished."""
-    seconds: float = 0.0
-    """In the background: minimum duration by the server's clock."""
+    gate: threading.Event | None = None  # the answer waits until it is set
+    polls: int = 1  # in the background: number of polls that find it unfinished
+    seconds: float = 0.0  # in the background: minimum duration by the server's clock
     poll_faults: tuple[Failure, ...] = ()
     """In the background: faults returned by the first polls, in place of the response."""
 
@@ -82,14 +74,10 @@ class Broken:
 
     how: Literal["stall", "reset", "end", "error"]
     """``stall``: open and silent; ``reset``: dropped; ``end``: closed as if complete; ``error``: ended by an ``error`` event."""
-    before: Answer | None = None
-    """None: not one byte is sent."""
-    code: str = "server_error"
-    """Code of the ``error`` event."""
-    message: str = "The server had an error while processing your request."
-    """Message of the ``error`` event."""
-    nested: bool = False
-    """True if the ``error`` event has both below a field ``error``, as on some servers."""
+    before: Answer | None = None  # None: not one byte is sent
+    code: str = "server_error"  # code of the `error` event
+    message: str = "The server had an error while processing your request."  # message of the `error` event
+    nested: bool = False  # true if the `error` event has both below a field `error`, as on some servers
 
 
 Scripted = Answer | Failure | Broken
@@ -97,12 +85,9 @@ Scripted = Answer | Failure | Broken
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AskedFor:
-    number: int
-    """Counted from 1, over all requests to the model."""
-    body: Item
-    """The body of the request."""
-    items: tuple[Item, ...]
-    """The whole input, including that of the responses it continues."""
+    number: int  # counted from 1, over all requests to the model
+    body: Item  # the body of the request
+    items: tuple[Item, ...]  # the whole input, including that of the responses it continues
 
     @property
     def instructions(self) -> str:

@@ -22,7 +22,6 @@ MANY = 6
 
 
 def note(number: int = 0) -> log_entries.Note:
-    """Return an entry."""
     return log_entries.Note(name="restored", data={"mode": "attached", "number": number})
 
 
@@ -88,7 +87,6 @@ class StoreConformance:
                 assert (await each.read(run)).entries == each.reader.read(run).entries == written
 
     async def test_a_barrier_may_come_at_any_time(self, store: log_store.Store) -> None:
-        """With nothing to sync, and twice in a row, it does nothing."""
         async with begun(store) as (_run, owned):
             await owned.barrier()
             owned.append(note())
@@ -169,7 +167,6 @@ class StoreConformance:
         assert len(entries) == 2
 
     async def test_of_many_who_claim_at_once_one_wins(self, store: log_store.Store) -> None:
-        """Only one of many simultaneous claims owns the conversation; the others raise RunHeld."""
         run = log_store.new_id()
         await (await store.create(run)).aclose()
         claims = (self.seen_by_another(store).claim(run) for _each in range(MANY))
@@ -382,7 +379,6 @@ class FencingConformance(StoreConformance):
         raise NotImplementedError
 
     async def test_a_claim_says_how_long_it_lasts(self, store: log_store.Store) -> None:
-        """The lease is known to the owner, so that it can be renewed in time."""
         async with begun(store) as (_run, owned):
             assert owned.lease is not None
             assert owned.lease > 0
@@ -424,7 +420,7 @@ class FencingConformance(StoreConformance):
             said = await claimed(later)
             for write in (lambda: None, partial(owned.append, note()), partial(owned.put_blob, b"late", "late")):
                 with pytest.raises(Replaced, match=f"{run} is held by process .* since {said.at}") as caught:
-                    await _kept(owned, write)
+                    await _write_synced(owned, write)
                 assert (caught.value.code, caught.value.exit) == ("replaced", 75)
             for refused in (owned.renew(), owned.put_file("late", b"late"), owned.drop_file("late")):
                 with pytest.raises(Replaced):
@@ -450,7 +446,7 @@ async def _nothing() -> None:
     pass
 
 
-async def _kept(owned: log_store.Conversation, write: Callable[[], object]) -> None:
+async def _write_synced(owned: log_store.Conversation, write: Callable[[], object]) -> None:
     write()
     await owned.barrier()
 

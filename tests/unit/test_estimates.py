@@ -4,6 +4,9 @@ import dataclasses
 import itertools
 import json
 import math
+import sys
+import types
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +222,10 @@ def test_what_was_counted_is_never_estimated_lower(points: list[tuple[int, float
         calibrated.take("m", size, counted)
     assert all(calibrated.corrected("m", size) >= counted for size, counted in seen)
     assert calibrated.corrected("m", raw) >= raw
+    largest, its = max(seen)
+    ratio = max(1.0, its / largest) if largest >= estimates.TELLING else 1.0
+    more = max(0.0, *(counted - ratio * size for size, counted in seen))
+    assert calibrated.corrected("m", raw) == max(raw, math.ceil(raw * ratio + more - 1e-6))
     assert calibrated.corrected("another", raw) == raw
 
 
@@ -231,6 +238,23 @@ def test_a_steady_server_is_learned(ratio: float, more: int, sizes: list[int]) -
     larger = 2 * max(sizes)
     real = math.ceil(larger * ratio) + more
     assert real - 1 <= calibrated.corrected("m", larger) <= real + 2 * (more + 2) + more + 2
+
+
+def test_a_count_takes_no_longer_after_many() -> None:
+    """Counts that no correction depends on are forgotten: the work for an answer does not grow with the run."""
+    calibrated, checked = estimates.Calibrated(), Counter[str]()
+
+    def trace(frame: types.FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            checked[frame.f_code.co_name] += 1
+
+    for size in range(200, 2_200):
+        if size == 2_100:
+            sys.setprofile(trace)
+        calibrated.take("m", size, size + size * 7919 % 101)
+    sys.setprofile(None)
+    assert checked["take"] == 100
+    assert sum(checked.values()) < 100 * 100
 
 
 def test_a_small_request_tells_no_ratio() -> None:

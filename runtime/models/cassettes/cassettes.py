@@ -44,8 +44,7 @@ class KeptMessage(_Kept):
 
 
 class KeptCall(_Kept):
-    call: str
-    """``call 1``, ``call 2``: in the order of the thread."""
+    call: str  # `call 1`, `call 2`: in the order of the thread
     tool: str
     arguments: texts.Shown
 

@@ -113,11 +113,7 @@ def _name(number: int) -> str:
 
 def same(one: Json, other: Json) -> bool:
     """True if two normal forms, or parts of them, are the same. The order of fields counts, as it does for a model."""
-    return _text(one) == _text(other)
-
-
-def _text(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(one) == json.dumps(other)
 
 
 def _with_origins(origins: Sequence[str]) -> re.Pattern[str]:

@@ -36,8 +36,7 @@ CANCEL_SECONDS = 5.0  # time for cancelling a background response
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientOptions:
-    store: bool = False
-    """Ask the server to keep the response. Always sent, because the defaults of servers differ."""
+    store: bool = False  # ask the server to keep the response. Always sent, because the defaults of servers differ
     previous: str | None = None
     known: int = 0  # number of the request's items that the stored response contains; only the others are sent
 

@@ -15,22 +15,14 @@ from runtime.messages.messages import Usage
 class Failed(Exception):
     """One request that brought no answer."""
 
-    error: RunOpsError
-    """ModelError or SetupError for the person, unless a retry succeeds."""
-    again: bool = False
-    """True if the same request may succeed later."""
-    wait: float | None = None
-    """Seconds that the server asks to wait, where it names them."""
-    partial: str = ""
-    """The text received so far."""
-    usage: Usage | None = None
-    """Its cost, where the server reports it."""
-    sent: bool = True
-    """True if the server may have worked on the request, and may charge for it."""
-    pending: bool = False
-    """True if the server may still work on it in the background: a resumed run fetches the answer."""
-    over: bool = False
-    """True if the background response itself ended like this: fetching it again gives the same."""
+    error: RunOpsError  # ModelError or SetupError for the person, unless a retry succeeds
+    again: bool = False  # true if the same request may succeed later
+    wait: float | None = None  # seconds that the server asks to wait, where it names them
+    partial: str = ""  # the text received so far
+    usage: Usage | None = None  # its cost, where the server reports it
+    sent: bool = True  # true if the server may have worked on the request, and may charge for it
+    pending: bool = False  # true if the server may still work on it in the background: a resumed run fetches the answer
+    over: bool = False  # true if the background response itself ended like this: fetching it again gives the same
 
     @property
     def stopped(self) -> bool:

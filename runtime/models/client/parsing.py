@@ -27,8 +27,7 @@ LONGEST_NAME = 64  # maximum characters of a tool's name, and of the id of a cal
 
 NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
-NAMELESS = "unnamed"
-"""Name for a call that the model left unnamed. No tool has it, and the model is shown that."""
+NAMELESS = "unnamed"  # name for a call that the model left unnamed. No tool has it, and the model is shown that
 
 LONGEST = 200  # maximum characters shown of a code, or of a Python error
 
@@ -105,51 +104,34 @@ def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
     """Parse the response. Raises Failed, and a Python error of ``ODD`` for a malformed response."""
     text = "".join(part.text for part in _parts(response, "output_text"))
     if refusals := _parts(response, "refusal"):
-        raise _refused(str(getattr(refusals[0], "refusal", None) or "it does not say why"), text or heard, used)
+        why = str(getattr(refusals[0], "refusal", None) or "it does not say why")
+        error = ModelError(
+            "model-refused",
+            f"the model refuses to answer: {why}",
+            fix="change the instruction or the input; the same again is refused again",
+            evidence={"refusal": why},
+        )
+        raise Failed(error, partial=text or heard, usage=used)
     if response.status == "incomplete":
-        raise _incomplete(response, text or heard, used)
+        reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
+        fix = "ask for less at once, or give the node a larger `max_output`"
+        fix = fix if reason == "max_output_tokens" else "change what is asked"
+        evidence: dict[str, Json] = {"reason": reason, "text": text or heard}
+        error = ModelError("model-cut-short", f"the answer is not complete: {reason}", fix=fix, evidence=evidence)
+        raise Failed(error, partial=text or heard, usage=used)
     if response.status in ("failed", "cancelled") or response.error is not None:
         code = response.error.code if response.error else response.status
         message = response.error.message if response.error else f"the response is {response.status}"
         raise failed(code, message, text or heard, used)
-    return Answer(text, used, str(response.model), name(response), _reasoning(response), _calls(response))
-
-
-def _refused(words: str, text: str, used: Usage | None) -> Failed:
-    error = ModelError(
-        "model-refused",
-        f"the model refuses to answer: {words}",
-        fix="change the instruction or the input; the same again is refused again",
-        evidence={"refusal": words},
-    )
-    return Failed(error, partial=text, usage=used)
-
-
-def _incomplete(response: Any, text: str, used: Usage | None) -> Failed:
-    reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
-    fix = (
-        "ask for less at once, or give the node a larger `max_output`"
-        if reason == "max_output_tokens"
-        else "change what is asked"
-    )
-    evidence: dict[str, Json] = {"reason": reason, "text": text}
-    error = ModelError("model-cut-short", f"the answer is not complete: {reason}", fix=fix, evidence=evidence)
-    return Failed(error, partial=text, usage=used)
-
-
-def _reasoning(response: Any) -> tuple[str, ...]:
-    thoughts = (
-        summary.text for item in _output(response) if item.type == "reasoning" for summary in item.summary or ()
-    )
-    return tuple(each for each in thoughts if isinstance(each, str))
-
-
-def _calls(response: Any) -> tuple[ToolCall, ...]:
-    """Return the tool calls. Raises ValueError or TypeError where a call lacks a field that an answer to it needs."""
-    return tuple(_call(item) for item in _output(response) if item.type == "function_call")
+    output = _output(response)
+    thoughts = [each.text for item in output if item.type == "reasoning" for each in item.summary or ()]
+    reasoning = tuple(each for each in thoughts if isinstance(each, str))
+    calls = tuple(_call(item) for item in output if item.type == "function_call")
+    return Answer(text, used, str(response.model), name(response), reasoning, calls)
 
 
 def _call(item: Any) -> ToolCall:
+    """Return the tool call. Raises ValueError or TypeError where it lacks a field that an answer to it needs."""
     if not isinstance(item.call_id, str) or not item.call_id:
         raise ValueError("a function call without `call_id`")
     named: object = getattr(item, "name", None)

@@ -177,10 +177,7 @@ class Prober:
         answer = await self._ask(PLAIN, _request(name, RECALL), store=True, previous=first.id)
         if nonce in answer.text:
             return "yes", "a word from one request was known in the next"
-        return (
-            "no",
-            "it takes `previous_response_id` and ignores it: a word from one request was not known in the next",
-        )
+        return "no", "it takes `previous_response_id` and ignores it: the next request did not know the word"
 
     async def _background(self, name: str) -> tuple[str, str]:
         await self._done(await self._submit(_request(name, READY)))

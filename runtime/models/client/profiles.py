@@ -25,18 +25,13 @@ class Profile:
     ports: tuple[int, ...] = ()
 
 
+AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+
 PROFILES = {
     each.name: each
     for each in (
         Profile("openai", True, True, True, "strict", hosts=("api.openai.com",)),
-        Profile(
-            "azure",
-            True,
-            True,
-            True,
-            "strict",
-            hosts=(".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
-        ),
+        Profile("azure", True, True, True, "strict", hosts=AZURE),
         Profile("openrouter", False, False, True, "strict", hosts=("openrouter.ai",)),
         Profile("vllm", False, False, True, "strict", ports=(8000,)),
         Profile("ollama", False, False, True, "plain", ports=(11434,)),

@@ -55,8 +55,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    text: str
-    """The text that the model is shown. The caller masks secrets."""
+    text: str  # the text that the model is shown. The caller masks secrets
     value: Json = None
     error: dict[str, Json] | None = None  # the error, as `RunOpsError.as_json`; None after a success
     written: bool = False  # true if the call and its result are in the log already
@@ -76,12 +75,12 @@ class Tools(Protocol):
     @property
     def side_by_side(self) -> Collection[str]:
         """Names of the tools whose consecutive calls in an answer run at the same time: none waits for another, or fails with it."""
-        ...
+        return ()
 
     @property
     def reads(self) -> Collection[str]:
         """Names of the tools that change nothing. They run even after a failed call, and their own failure stops no later call."""
-        ...
+        return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
         """Execute a call with valid ``arguments``. An error of the model is an outcome; an exception ends the step."""
@@ -367,15 +366,12 @@ class Turns:
             status = "recovered" if recovered else "interrupted"
             self._writer.result(state.call, status, value=normalise(found.value), error=found.error)
         assert state.result is not None
-        if (
-            state.call.node == self._options.node
-            and state.result.error
-            and state.result.error.get("code") in call_checks.OURS
-        ):
-            return call_checks.render_error(state.result.error)
+        error = state.result.error
+        if error and state.call.node == self._options.node and error.get("code") in call_checks.OURS:
+            return call_checks.render_error(error)
         if state.result.status == "skipped":
             return None
-        if state.result.status != "interrupted" or state.result.error:
+        if state.result.status != "interrupted" or error:
             return self._tools.render_done(asked, state.result)
         return INTERRUPTED if state.call.effect == "effect" else None
 

@@ -16,7 +16,7 @@ from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure, It
 
 @dataclasses.dataclass(slots=True)
 class Made:
-    """A request with its answer, and the response as it is kept."""
+    """A request with its answer, and the response as it is stored."""
 
     answer: Answer | Broken | Failure  # the script's answer
     asked: AskedFor
@@ -51,7 +51,7 @@ class Api:
     def __post_init__(self) -> None:
         self.problems = list[str]()
         self._lock = threading.RLock()
-        self._kept = dict[str, Made]()
+        self._stored = dict[str, Made]()
         self._forgotten = set[str]()
         self._faults = dict[str, list[Failure]]()
         self._asked = 0
@@ -63,7 +63,7 @@ class Api:
             self._check_model(read["model"])
             rules.check_format(read, self.profile)
             thread = self._before(read.get("previous_response_id")) + rules.items_of(read.get("input"))
-            rules.check_thread(thread, self._kept_items())
+            rules.check_thread(thread, self._stored_items())
             self._asked += 1
             asked = AskedFor(self._asked, read, tuple(thread))
             return self._make(asked, self._answer(asked))
@@ -92,7 +92,7 @@ class Api:
             if begun["background"]:
                 made.state = "queued"
                 self._faults[begun["id"]] = list(answer.poll_faults)
-            self._kept[begun["id"]] = made
+            self._stored[begun["id"]] = made
         return made
 
     def _check_limit(self, asked: AskedFor, ended: dict[str, Any]) -> None:
@@ -111,70 +111,70 @@ class Api:
     def _before(self, previous: str | None) -> list[Item]:
         if previous is None:
             return []
-        kept = self._kept.get(previous)
-        if kept is None:
+        stored = self._stored.get(previous)
+        if stored is None:
             raise ApiError(
                 f"Previous response with id '{previous}' not found.",
                 "previous_response_not_found",
                 "previous_response_id",
                 violation=previous not in self._forgotten,
             )
-        if kept.state != "ended":
+        if stored.state != "ended":
             raise ApiError(f"Previous response '{previous}' is not completed.", param="previous_response_id")
-        return [*kept.asked.items, *kept.ended["output"]]
+        return [*stored.asked.items, *stored.ended["output"]]
 
-    def _kept_items(self) -> set[str]:
-        return {item["id"] for kept in self._kept.values() for item in kept.ended["output"]}
+    def _stored_items(self) -> set[str]:
+        return {item["id"] for stored in self._stored.values() for item in stored.ended["output"]}
 
     def retrieve(self, name: str) -> dict[str, Any] | Failure:
         with self._lock:
-            kept = self._find(name)
+            stored = self._find(name)
             if faults := self._faults.get(name):
                 return faults.pop(0)
-            kept.look(self.clock())
-            return kept.now
+            stored.look(self.clock())
+            return stored.now
 
     def again(self, name: str) -> Made:
         with self._lock:
-            kept = self._find(name)
-            if kept.state == "cancelled":
+            stored = self._find(name)
+            if stored.state == "cancelled":
                 raise ApiError(f"Response with id '{name}' was cancelled.", violation=False)
-            return kept
+            return stored
 
     def end(self, name: str) -> None:
         """Finish a background response, as it was streamed to its end."""
         with self._lock:
-            kept = self._kept.get(name)
-            if kept is not None and kept.state != "cancelled":
-                kept.state = "ended"
+            stored = self._stored.get(name)
+            if stored is not None and stored.state != "cancelled":
+                stored.state = "ended"
 
     def cancel(self, name: str) -> dict[str, Any]:
         with self._lock:
-            kept = self._find(name)
-            if not kept.begun["background"]:
+            stored = self._find(name)
+            if not stored.begun["background"]:
                 raise ApiError("Cannot cancel a synchronous response.")
-            if kept.state in ("queued", "in_progress"):
-                kept.state = "cancelled"
-            return kept.now
+            if stored.state in ("queued", "in_progress"):
+                stored.state = "cancelled"
+            return stored.now
 
     def delete(self, name: str) -> dict[str, Any]:
         with self._lock:
             self._find(name)
-            del self._kept[name]
+            del self._stored[name]
             return {"id": name, "object": "response", "deleted": True}
 
     def forget(self) -> None:
         """Lose all responses, as a server that restarts may. Continuing or fetching one of them is then no violation by the client."""
         with self._lock:
-            self._forgotten |= self._kept.keys()
-            self._kept.clear()
+            self._forgotten |= self._stored.keys()
+            self._stored.clear()
 
     def list_models(self) -> dict[str, Any]:
         names = self.models if self.models is not None else ("scripted",)
         return {"object": "list", "data": [shapes.model(name, self.ending.get(name)) for name in names]}
 
     def _find(self, name: str) -> Made:
-        if name not in self._kept:
+        if name not in self._stored:
             violation = name not in self._forgotten and self.profile.keeps
             raise ApiError(f"Response with id '{name}' not found.", status=404, violation=violation)
-        return self._kept[name]
+        return self._stored[name]

@@ -85,8 +85,7 @@ class ApiError(Exception):
     code: str | None = None
     param: str | None = None
     status: int = 400
-    violation: bool = True
-    """True if no client that follows the protocol would have sent it."""
+    violation: bool = True  # true if no client that follows the protocol would have sent it
     kind: str = "invalid_request_error"
 
 

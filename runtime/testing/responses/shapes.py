@@ -29,38 +29,37 @@ def asked_text(body: dict[str, Json], items: Sequence[Item]) -> str:
     return "\n".join(part for part in parts if part)
 
 
+_NULL = ("completed_at", "error", "incomplete_details", "usage")
+_REPEATED: dict[str, Json] = {
+    **dict.fromkeys(("instructions", "max_output_tokens", "max_tool_calls", "previous_response_id")),
+    **dict.fromkeys(("prompt_cache_key", "safety_identifier", "user")),
+    "parallel_tool_calls": True,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
+"""Fields of a request that its response repeats, with their defaults."""
+
+
 def beginning(number: int, body: dict[str, Json], *, keeps: bool) -> dict[str, Any]:
     return {
+        **dict.fromkeys(_NULL),
+        **{name: body.get(name, default) for name, default in _REPEATED.items()},
         "id": f"resp_{number:04d}",
         "object": "response",
         "created_at": BEGINNING + number,
         "status": "in_progress",
         "background": bool(body.get("background")),
-        "completed_at": None,
-        "error": None,
-        "incomplete_details": None,
-        "instructions": body.get("instructions"),
-        "max_output_tokens": body.get("max_output_tokens"),
-        "max_tool_calls": body.get("max_tool_calls"),
         "metadata": body.get("metadata") or {},
         "model": body["model"],
         "output": [],
-        "parallel_tool_calls": body.get("parallel_tool_calls", True),
-        "previous_response_id": body.get("previous_response_id"),
-        "prompt_cache_key": body.get("prompt_cache_key"),
         "reasoning": {"effort": None, "summary": None, **(body.get("reasoning") or {})},
-        "safety_identifier": body.get("safety_identifier"),
         "service_tier": "default",
         "store": keeps,
-        "temperature": body.get("temperature", 1.0),
         "text": {"format": {"type": "text"}, "verbosity": "medium", **(body.get("text") or {})},
-        "tool_choice": body.get("tool_choice", "auto"),
         "tools": body.get("tools") or [],
-        "top_logprobs": body.get("top_logprobs", 0),
-        "top_p": body.get("top_p", 1.0),
-        "truncation": body.get("truncation", "disabled"),
-        "usage": None,
-        "user": body.get("user"),
     }
 
 
