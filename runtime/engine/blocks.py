@@ -108,7 +108,7 @@ class Blocks:
         run, path = self._run, self._path_of(item)
         run.emit(events.LoopItem(self._path, item.index, item.length, item.key))
         state = run.history.scope(path)
-        if state.is_over and not run.recorder.enters(state):
+        if (state.committed or state.failed) is not None and not run.recorder.enters(state):
             await run.turns.over()
             await run.recorder.passed(state)
             return self._finished(state, item)

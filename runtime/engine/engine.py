@@ -19,12 +19,9 @@ from runtime.engine.run_state import Recorder, RunState, Signal, StepReached
 
 
 class Position(NamedTuple):
-    step: StepReached | None
-    """First step without a value; None if something before it fails, or if none is left."""
-    passed: Sequence[StepReached]
-    """Steps before it that have their recorded values, in order."""
-    more: bool
-    """True if anything is left to do."""
+    step: StepReached | None  # first step without a value; None if something before it fails, or if none is left
+    passed: Sequence[StepReached]  # steps before it that have their recorded values, in order
+    more: bool  # true if anything is left to do
 
 
 class ExecutionEngine:

@@ -11,7 +11,7 @@ import functools
 import typing
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -20,21 +20,12 @@ from nodes.errors import AuthorError
 from nodes.part import Part
 from nodes.template import Coerce, Ref, Template, Unfit, to_json
 from nodes.values import Json
+from runtime.language.expressions.references import Clock, Compiled
 
 ENVELOPE = frozenset(
     {"id", "type", "description", "when", "on_error", "timeout", "retry", "effect", "after_crash", "confirm"}
 )
 """Fields of a leaf that are not among the arguments of its call."""
-
-
-class Clock(Protocol):
-    def now(self) -> str: ...
-
-    def uuid(self) -> str: ...
-
-
-class Compiled(Protocol):
-    def render(self, values: Mapping[str, Json], clock: Clock) -> Json: ...
 
 
 Place = tuple[str | int, ...]

@@ -6,6 +6,7 @@ The engine is the loop over it. Steps, blocks, reconciliation and checkpoints wo
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from pathlib import Path
@@ -75,8 +76,7 @@ class Verdict(NamedTuple):
 
     found: Outcome
     how: str
-    unanswered: bool = False
-    """True if the site had not yet answered what the action sent."""
+    unanswered: bool = False  # true if the site had not yet answered what the action sent
 
 
 class Recorder:
@@ -85,8 +85,7 @@ class Recorder:
     This one is for a dry pass: it drops everything, and ends the pass at the first step without a value.
     """
 
-    acts = False
-    """True if steps without a value are done."""
+    acts = False  # true if steps without a value are done
 
     def __init__(self) -> None:
         self.passed_steps: list[StepReached] = []  # every step that has its recorded value, in order
@@ -145,59 +144,49 @@ class StepServices(ports.Services, Protocol):
 Services = Callable[["RunState", LeafView], StepServices]  # returns the services for an attempt of a leaf
 
 
+@dataclasses.dataclass(eq=False)
 class RunState:
     """State that the parts of one run's engine share. One state is used once."""
 
-    recorder: Recorder
+    loaded: workflow.Loaded
+    writer: LogWriter
+    _: dataclasses.KW_ONLY
+    inputs: Mapping[str, Json]  # typed already
+    secrets: Mapping[str, str]
+    open_browser: BrowserFactory
+    services: Services
+    private: Path  # private folder of the run
+    browser: port.Browser | None = None
+    attached: bool = False  # true if a resumed run has its browser as the last process left it
+    page_at: int = 0  # last line of a call whose consequences a reattached browser has; 0 if none was reattached
+    turns: tasks.Turns = dataclasses.field(default_factory=tasks.Turns)
+    replayed_to: int = 0  # last line of the log, of a call or of a finished scope, that the pass has reached
+    holds: Withholds = withholds_nothing
+    """Selects steps whose action is withheld. The first one, once ready, ends the run with ``attempt.EffectWithheld``."""
+    watch: Watch | None = None
+    aftermath: skipped_steps.ExpectedPage | None = None
+    """Page and rules for which the next step on the page must wait first."""
+    load_anew: bool = True
+    """True if the next address loads as a new document, even if only its ``#`` part differs: the present state is unknown."""
+    before_redo: Callable[[], Awaitable[None]] | None = None
+    """Awaited before a step is done again that may change something on the site."""
+    unseen: set[str] = dataclasses.field(default_factory=set[str])
+    """Side effects that the log has as done but the restored state lacks. The steps before them run again; they are skipped."""
+    verified: skipped_steps.Verified = skipped_steps.NOTHING
+    """Rules that held on the page when the last step that changed it was over."""
+    recorder: Recorder = dataclasses.field(init=False)
     """Receiver of what the pass finds; a dry one while the pass only searches for the step at which the run continues."""
-    root: scopes.Scope
-    """Outermost scope of the run's own file."""
+    root: scopes.Scope = dataclasses.field(init=False)  # outermost scope of the run's own file
 
-    def __init__(
-        self,
-        loaded: workflow.Loaded,
-        writer: LogWriter,
-        *,
-        inputs: Mapping[str, Json],
-        secrets: Mapping[str, str],
-        open_browser: BrowserFactory,
-        services: Services,
-        private: Path,
-    ) -> None:
-        """``inputs`` are typed already, ``secrets`` read; ``private`` is the run's private folder."""
-        self.loaded = loaded
-        self.writer = writer
-        self.private = private
-        self.secrets = secrets
-        self.services = services
-        self.browser: port.Browser | None = None
-        self.checkpoints = checkpoints.Checkpoints(writer)
-        self.attached = False  # true if a resumed run has its browser as the last process left it
-        self.page_at = 0  # last line of a call whose consequences a reattached browser has; 0 if none was reattached
-        self.turns = tasks.Turns()
-        self.replayed_to = 0  # last line of the log, of a call or of a finished scope, that the pass has reached
-        self.holds: Withholds = withholds_nothing
-        """Selects steps whose action is withheld. The first one, once ready, ends the run with ``attempt.EffectWithheld``."""
-        self.watch: Watch | None = None
-        self._inputs = dict(inputs)
-        self._open_browser = open_browser
+    def __post_init__(self) -> None:
+        self.checkpoints = checkpoints.Checkpoints(self.writer)
         self._plans: dict[int, rendering.Plan] = {}
-        self.aftermath: skipped_steps.ExpectedPage | None = None
-        """Page and rules for which the next step on the page must wait first."""
-        self.load_anew = True
-        """True if the next address loads as a new document, even if only its ``#`` part differs: the present state is unknown."""
-        self.before_redo: Callable[[], Awaitable[None]] | None = None
-        """Awaited before a step is done again that may change something on the site."""
-        self.unseen: set[str] = set()
-        """Side effects that the log has as done but the restored state lacks. The steps before them run again; they are skipped."""
-        self.verified: skipped_steps.Verified = skipped_steps.NOTHING
-        """Rules that held on the page when the last step that changed it was over."""
         self.begin()
 
     def begin(self) -> None:
         self.replayed_to = 0
         own = scopes.Program(self.loaded, self.writer.conversation.id, self.secrets)
-        self.root = own.scope(self._inputs)
+        self.root = own.scope(self.inputs)
 
     @property
     def history(self) -> history.History:
@@ -249,7 +238,7 @@ class RunState:
                 self.emit(events.StepWaiting(path, "the browser to start"))
             if (word := version.warning()) is not None:
                 self.emit(events.Said(word))
-            self.browser = await self._open_browser()
+            self.browser = await self.open_browser()
             self.checkpoints.opened(self.browser)
         return self.browser
 

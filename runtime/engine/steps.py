@@ -93,13 +93,14 @@ def _value_pending(run: RunState, step: StepReached) -> bool:
 def _recorded(run: RunState, step: StepReached, before: attempts.Attempt) -> Json:
     """Return the recorded value of a step that is done; Nothing if it held a secret and can be read again."""
     result = before.result
-    assert result is not None
     run.emit(events.StepFinished(step.path, "recorded", 0.0, container=False))
+    if result is None or result.status == "interrupted":
+        # Without a result, a person decided, and the process that wrote the decision died right after it.
+        return _bind_effects(step, before.reconciled_value)
     if result.tolerated and before.verdict != "done":
         return Tolerated(result.error or {})
     if not result.masked:
-        judged = result.status in ("interrupted", "error")
-        return _bind_effects(step, before.reconciled_value if judged else run.writer.value_of(result))
+        return _bind_effects(step, before.reconciled_value if result.status == "error" else run.writer.value_of(result))
     moved_on = step.node.touches_page and run.history.page_changed_since(result.seq)
     return Nothing if before.only_read and not moved_on and run.recorder.acts else scopes.UnreadableValue(step.path)
 

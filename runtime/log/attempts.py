@@ -174,10 +174,6 @@ class ScopeState:
     failed: entries.Scope | None = None
 
     @property
-    def is_over(self) -> bool:
-        return self.committed is not None or self.failed is not None
-
-    @property
     def stays_failed(self) -> bool:
         """True if it ended with an error and the run continued elsewhere: in the next item, the next try, a `catch`."""
         return self.failed is not None and self.node in ENDED_BY_ERROR

@@ -427,8 +427,7 @@ def beginning(seq: int) -> bytes:
 
 
 def is_sealed(line: bytes) -> bool:
-    unsealed = line[: -SUM_LENGTH - 1]
-    return line[len(unsealed) :] == b'%b%08x"}\n' % (SUM, zlib.crc32(unsealed))
+    return line == seal(line[: -SUM_LENGTH - 1])
 
 
 class BadLine(ValueError):
@@ -452,7 +451,7 @@ def decode(line: bytes) -> AnyEntry:
 
 def refuse_later_version(line: bytes) -> None:
     try:
-        version = _VERSION.validate_json(line).v
+        version = _Versioned.model_validate_json(line).v
     except ValidationError:
         return
     if version > FORMAT:
@@ -465,6 +464,3 @@ def refuse_later_version(line: bytes) -> None:
 
 class _Versioned(BaseModel):
     v: int
-
-
-_VERSION = TypeAdapter(_Versioned)

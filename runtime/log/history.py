@@ -84,22 +84,10 @@ class History(threads.Fold):
                     self.page = entry.page
             case log_entries.Checkpoint():
                 self.checkpoint, self.checkpoint_before = entry, self.checkpoint
-            case (
-                log_entries.Note(name="requested" | "submitted")
-                | log_entries.User()
-                | log_entries.Reasoning()
-                | log_entries.Assistant()
-                | log_entries.ToolResult()
-                | log_entries.ModelError()
-            ):
-                self.ledger.add(entry, self._requester(entry.thread))
-            case log_entries.Note(name="changed"):
-                self._changed(entry)
-            case log_entries.Note():
+            case log_entries.Note() if entry.name not in ("requested", "submitted"):
                 self._note(entry)
-            case log_entries.Summary() | log_entries.Event() | log_entries.Version():
-                # Only sessions have them.
-                pass
+            case _:
+                self.ledger.add(entry, self._requester(entry.thread))
 
     def _called(self, entry: log_entries.Call) -> None:
         attempt = self._by_call[entry.call] = log_attempts.Attempt(entry)
@@ -173,7 +161,9 @@ class History(threads.Fold):
                 self.evidence.append(entry.data)
             case "ended":
                 self._ended(entry)
-            case "tail-truncated" | "changed" | "requested" | "submitted" | "child-started" | "child-ended":
+            case "changed":
+                self._changed(entry)
+            case _:
                 pass
 
     @override
@@ -350,7 +340,7 @@ class History(threads.Fold):
         return list(self._by_call.values())
 
     def open_calls(self) -> list[log_attempts.Attempt]:
-        """Return calls without a result, in order: a crash left them open."""
+        """Return calls that a crash left without a result, in order."""
         return [attempt for attempt in self._by_call.values() if attempt.result is None]
 
     def undone_after(self, line: int, skipped: Collection[str] = ()) -> list[log_attempts.Attempt]:
@@ -423,8 +413,7 @@ class History(threads.Fold):
 
     def named_elsewhere(self, name: str, path: str) -> bool:
         """True if a step other than the one at ``path`` has kept a file of that name, ignoring case."""
-        steps = self._named.get(name.casefold(), ())
-        return len(steps) > 1 or (len(steps) == 1 and path not in steps)
+        return not self._named.get(name.casefold(), set()) <= {path}
 
     def page_changed_since(self, line: int) -> bool:
         last = self.last_on_page()

@@ -63,15 +63,7 @@ class Then(enum.StrEnum):
 
 Row = tuple[State, EffectClass, Configured]
 
-_REPEATABLE: Final[dict[State, tuple[Then, ...]]] = {
-    State.FRESH: (Then.ACT,),
-    State.OPEN: (Then.ACT,),
-    State.DONE: (Then.TAKE,),
-    State.FAILED_BEFORE: (Then.ACT,),
-    State.FAILED_AFTER: (Then.ACT,),
-    State.UNDONE: (Then.ACT,),
-    State.VOID: (Then.ACT,),
-}
+_REPEATABLE: Final = {state: (Then.TAKE if state is State.DONE else Then.ACT,) for state in State}
 
 # The author's policy for an attempt whose outcome is unknown. Without one, a person is asked.
 _UNKNOWN: Final[dict[Configured, tuple[Then, ...]]] = {
@@ -91,14 +83,19 @@ _HAPPENED: Final[dict[Configured, tuple[Then, ...]]] = {
     Configured.REDO_ASK: (Then.ASK,),
 }
 
+TO_RECONCILE: Final = frozenset({State.OPEN, State.FAILED_AFTER, State.UNDONE})
+"""States in which a side effect must be reconciled before it is attempted again."""
+
+_CLASSES: Final[tuple[EffectClass, ...]] = ("read", "idempotent", "effect")
+
 TABLE: Final[dict[Row, tuple[Then, ...]]] = {
-    **{(state, "read", Configured.NOTHING): then for state, then in _REPEATABLE.items()},
-    **{(state, "idempotent", Configured.NOTHING): then for state, then in _REPEATABLE.items()},
-    (State.FRESH, "effect", Configured.NOTHING): (Then.ACT,),
-    (State.DONE, "effect", Configured.NOTHING): (Then.TAKE,),
-    (State.FAILED_BEFORE, "effect", Configured.NOTHING): (Then.ACT,),
     # A side effect that happened, or may have, cannot be changed in the file (`runtime.recovery.compatibility`): a void step has not acted.
-    (State.VOID, "effect", Configured.NOTHING): (Then.ACT,),
+    **{
+        (state, effect, Configured.NOTHING): then
+        for effect in _CLASSES
+        for state, then in _REPEATABLE.items()
+        if effect != "effect" or state not in TO_RECONCILE
+    },
     **{(State.OPEN, "effect", word): then for word, then in _UNKNOWN.items()},
     **{(State.FAILED_AFTER, "effect", word): then for word, then in _UNKNOWN.items()},
     **{(State.UNDONE, "effect", word): then for word, then in _HAPPENED.items()},
@@ -107,9 +104,6 @@ TABLE: Final[dict[Row, tuple[Then, ...]]] = {
 
 LOST: Final = frozenset({"answer-lost", "timeout", "navigation-failed", "page-crashed", "browser-gone"})
 """Errors after which it is unknown if a side effect happened. After others the site has answered, and not as the author wants."""
-
-TO_RECONCILE: Final = frozenset({State.OPEN, State.FAILED_AFTER, State.UNDONE})
-"""States in which a side effect must be reconciled before it is attempted again."""
 
 
 def configured(state: State, *, confirm: bool, after_crash: str | None, on_redo: str | None) -> Configured:

@@ -30,10 +30,6 @@ class Segment:
     bound: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Names that only this node sees: the item of a loop, and outputs of earlier nodes in the same iteration."""
 
-    @property
-    def parent(self) -> str:
-        return self.path.rpartition("/")[0]
-
 
 Placed = Callable[[Mapping[str, Json]], Segment]
 """Makes a segment once everything before it has run, from the names known then. An earlier segment may make the list of a loop."""
@@ -92,7 +88,7 @@ class Excerpt:
         frame = scopes.Scope(engine.state.root, dict(segment.bound)) if segment.bound else engine.state.root
         # Values of an earlier run of this node do not count, even where `when` skips it now.
         engine.state.forget([segment.node], frame)
-        value = await engine.block([segment.node], frame, segment.parent, unit=True)
+        value = await engine.block([segment.node], frame, segment.path.rpartition("/")[0], unit=True)
         return value if segment.node.id in frame.names else before
 
 

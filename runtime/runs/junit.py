@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,16 @@ from runtime.display.text import count, value_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.runs.results import Outcome
 from runtime.secrets import masking
+from runtime.system import files
 
 LONGEST = 2000  # characters of a run's output in the report; the log has all of it
+
+WITHOUT_RESULT = {
+    "not-begun": ("not-begun", "it was not begun"),
+    "begun": ("no-end", "it was begun, and RunOps ended before it could report how it ended"),
+    "interrupted": ("interrupted", "the run was interrupted"),
+}
+"""Code and message of each state in which a run has reported neither an error nor a question."""
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -36,17 +43,9 @@ class Report:
             raise self._not_written(error) from None
 
     def write(self, outcomes: Sequence[Outcome], masker: masking.Masker) -> None:
-        data = document(outcomes, masker)
         try:
-            handle, beside = tempfile.mkstemp(prefix=f".{self.file.name}.", dir=self.file.parent)
-            try:
-                with os.fdopen(handle, "wb") as stream:
-                    stream.write(data)
-                Path(beside).chmod(0o666 & ~_umask())
-                Path(beside).replace(self.file)
-            except BaseException:
-                Path(beside).unlink()
-                raise
+            files.write(self.file, document(outcomes, masker))
+            self.file.chmod(0o666 & ~_umask())
         except OSError as error:
             raise self._not_written(error) from None
 
@@ -118,17 +117,8 @@ def _suite(outcome: Outcome, masker: masking.Masker) -> ET.Element:
 
 def _said(kind: str, outcome: Outcome, masker: masking.Masker) -> ET.Element:
     problem = outcome.problem or {}
-    match outcome.state:
-        case "not-begun":
-            code, message = "not-begun", "it was not begun"
-        case "begun":
-            code, message = "no-end", "it was begun, and RunOps ended before it could say how it ended"
-        case "interrupted":
-            code, message = "interrupted", "the run was interrupted"
-        case _:
-            code, message = str(problem.get("code", outcome.state)), str(problem.get("message", outcome.state))
-            if outcome.state == "paused":
-                code = str(problem.get("reason", code))
+    code = str(problem.get("reason" if outcome.state == "paused" else "code", outcome.state))
+    code, message = WITHOUT_RESULT.get(outcome.state) or (code, str(problem.get("message", outcome.state)))
     element = ET.Element(kind, message=message)
     if kind != "skipped":
         element.set("type", code)

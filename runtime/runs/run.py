@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
@@ -42,51 +43,42 @@ def _agent(
     return agent.PageAgent(run, step, models, requester)
 
 
+@dataclasses.dataclass(eq=False)
 class Run:
-    def __init__(
-        self,
-        loaded: workflow.Loaded,
-        writer: LogWriter,
-        *,
-        inputs: Mapping[str, Json],
-        known: Mapping[str, str],
-        private: Path,
-        browsers: Browsers,
-        keep_browser: bool = False,
-        listener: events.Listener | None = None,
-        models: run_models.RunModels | None = None,
-        python_modules: Sequence[str] = (),
-    ) -> None:
-        """Take a claimed writer that has written the run's first entry.
+    loaded: workflow.Loaded
+    writer: LogWriter  # claimed, and has written the run's first entry
+    _: dataclasses.KW_ONLY
+    inputs: Mapping[str, Json]
+    known: Mapping[str, str]  # secrets by name
+    private: Path
+    browsers: Browsers
+    keep_browser: bool = False
+    listener: events.Listener | None = None
+    models: run_models.RunModels | None = None
+    python_modules: Sequence[str] = ()
 
-        ``models`` is needed where a node asks one, ``python_modules`` where one calls a function. ``known`` are the secrets.
-        """
-        self.id = writer.conversation.id
-        self._writer = writer
-        self._browsers = browsers
-        self._keep_browser = keep_browser
-
+    def __post_init__(self) -> None:
         def services(run: RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
-            return leaf_services.LeafServices(run, step, models, python_modules, _agent)
+            return leaf_services.LeafServices(run, step, self.models, self.python_modules, _agent)
 
+        self.id = self.writer.conversation.id
         state = RunState(
-            loaded,
-            writer,
-            inputs=inputs,
-            secrets=known,
-            open_browser=browsers.open,
+            self.loaded,
+            self.writer,
+            inputs=self.inputs,
+            secrets=self.known,
+            open_browser=self.browsers.open,
             services=services,
-            private=private,
+            private=self.private,
         )
-        self.engine = engine.ExecutionEngine(state, listener)
-        self._models = models
+        self.engine = engine.ExecutionEngine(state, self.listener)
 
     async def begin(self) -> events.RunEnded:
         return await self.drive(self.engine.run())
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
         """Settle the steps that the last process left open, then run the rest; in a rebuilt browser, from ``from_step``."""
-        return await self.drive(resume.go_on(self.engine, self._browsers.reattach, from_step))
+        return await self.drive(resume.go_on(self.engine, self.browsers.reattach, from_step))
 
     async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
         """Await ``work``, write the run's end, close its browser, and emit ``RunEnded``.
@@ -100,7 +92,7 @@ class Run:
         failure: RunOpsError | None = None
         passing: BaseException | None = None
         try:
-            async with leases.renewed(self._writer.conversation):
+            async with leases.renewed(self.writer.conversation):
                 output = await self._with_evidence(work)
         except RunOpsError as error:
             failure = error
@@ -111,9 +103,9 @@ class Run:
             failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
         async with contextlib.AsyncExitStack() as last:
             # Each of these is done even if another fails, or the task is cancelled again. The lock is released last.
-            last.push_async_callback(lambda: tasks.to_the_end(self._writer.conversation.aclose()))
-            if self._models is not None:
-                last.push_async_callback(self._models.close)
+            last.push_async_callback(lambda: tasks.to_the_end(self.writer.conversation.aclose()))
+            if self.models is not None:
+                last.push_async_callback(self.models.close)
             last.push_async_callback(self._close_browser)
             ended = await self._over(output, failure, begun)
         self.engine.state.emit(ended)
@@ -123,7 +115,7 @@ class Run:
 
     async def _over(self, output: Json, failure: RunOpsError | None, begun: float) -> events.RunEnded:
         """Write the run's end. The claim is renewed until that is synced: another owner would reconcile finished steps meanwhile."""
-        writer = self._writer
+        writer = self.writer
         try:
             async with leases.renewed(writer.conversation):
                 try:
@@ -146,9 +138,17 @@ class Run:
             return self._ended(None, error, time.monotonic() - begun)
 
     async def _close_browser(self) -> None:
-        if self.engine.state.browser is not None:
-            with contextlib.suppress(RunOpsError):
-                await self.engine.state.browser.close(keep=self._keep_browser or await self._is_replaced())
+        """Close the browser. One of a run that another owner has claimed stays: it is that owner's."""
+        if self.engine.state.browser is None:
+            return
+        keep = self.keep_browser
+        with contextlib.suppress(LogError):
+            try:
+                await self.writer.conversation.renew()
+            except Replaced:
+                keep = True
+        with contextlib.suppress(RunOpsError):
+            await self.engine.state.browser.close(keep=keep)
 
     async def _with_evidence(self, work: Awaitable[Json]) -> Json:
         try:
@@ -156,14 +156,14 @@ class Run:
         except RunOpsError as error:
             await evidence.keep(self.engine.state, error)
             raise
-        if self._models is not None:
-            said = await tasks.in_thread(self._models.finish, self._writer.history.ledger.exchanges)
+        if self.models is not None:
+            said = await tasks.in_thread(self.models.finish, self.writer.history.ledger.exchanges)
             if said is not None:
                 self.engine.state.emit(events.Said(said))
         return output
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
-        writer, past = self._writer, self._writer.history
+        writer, past = self.writer, self.writer.history
         if failure is None:
             shown = writer.masker.json(output)
             return ended(past, self.id, "passed", 0, seconds, output=shown, tolerated=past.tolerated)
@@ -182,19 +182,9 @@ class Run:
             question=question,
         )
 
-    async def _is_replaced(self) -> bool:
-        """True if another owner has claimed the run, and with it the browser."""
-        try:
-            await self._writer.conversation.renew()
-        except Replaced:
-            return True
-        except LogError:
-            pass
-        return False
-
     def _leak(self) -> RunOpsError | None:
         """Return an error if anything that the run wrote contains a secret."""
-        found = self._writer.leaks()
+        found = self.writer.leaks()
         if not found:
             return None
         return AuthorError(
@@ -235,28 +225,16 @@ def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
 
 
 def write_header(
-    writer: LogWriter,
-    loaded: workflow.Loaded,
-    typed: Mapping[str, Json],
-    *,
-    trial: dict[str, Json] | None = None,
-    key: str | None = None,
-    budget: str | None = None,
-    parent: str | None = None,
+    writer: LogWriter, loaded: workflow.Loaded, typed: Mapping[str, Json], *, trial: Json = None, **fields: Any
 ) -> None:
-    """Write the run's first entry, and its owner.
-
-    ``trial`` describes a run of single nodes, ``key`` is the run's key, ``parent`` the session that started it.
-    """
+    """Write the run's first entry, and its owner. ``trial`` describes a run of single nodes; ``fields`` are further fields of the header."""
     header = entries.RunHeader(
         **dict(workflow_source.facts(loaded, typed, writer)),
         file=str(loaded.path.absolute()),
         browser={},
         versions=version.versions(),
         trial=writer.masker.json(trial),
-        key=key,
-        budget=budget,
-        parent=parent,
+        **fields,
     )
     writer.scope("", "opened", "run", run=header)
     writer.note("claimed", **owners.me(), epoch=writer.conversation.epoch, version=version.VERSION)

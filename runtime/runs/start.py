@@ -32,20 +32,17 @@ if TYPE_CHECKING:
     from runtime.models import budgets
 
 
+Text = prepare.Prepared | workflow_source.WorkflowSource
+
+
 class Chromium(run.Browsers):
-    def __init__(
-        self,
-        loaded: workflow.Loaded,
-        inputs: Mapping[str, Json],
-        known: Mapping[str, str],
-        private: Path,
-        given: host.Host,
-    ) -> None:
-        """``inputs`` decide which origins are allowed; with the secrets ``known`` they fill the options. ``private`` keeps the profile."""
-        wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
+    def __init__(self, text: Text, private: Path, given: host.Host) -> None:
+        """The inputs decide which origins are allowed; with the secrets they fill the options. ``private`` keeps the profile."""
+        loaded, values = text.loaded, {"inputs": text.inputs, "secrets": text.secrets}
+        wanted = loaded.workflow.browser
         options = rendering.filled(wanted, loaded.templates, values, rendering.RecordedClock([])) if wanted else None
         more: dict[str, Any] = {
-            "origins": loaded.origins(inputs),
+            "origins": loaded.origins(text.inputs),
             "private": private,
             "settings": given.settings,
             "usual": given.usual_mode,
@@ -130,7 +127,7 @@ async def _of_key(store: log_store.Store, key: str) -> log_store.Conversation:
 
 
 async def _open(
-    text: prepare.Prepared | workflow_source.WorkflowSource,
+    text: Text,
     writer: LogWriter,
     given: host.Host,
     listener: events.Listener | None,
@@ -139,18 +136,17 @@ async def _open(
     *,
     resumed: bool = False,
 ) -> run.Run:
-    loaded, inputs, known = text.loaded, text.inputs, text.secrets
     private = await asyncio.to_thread(given.reader.private, writer.conversation.id)
     opened = run.Run(
-        loaded,
+        text.loaded,
         writer,
-        inputs=inputs,
-        known=known,
+        inputs=text.inputs,
+        known=text.secrets,
         private=private,
-        browsers=options.browsers or Chromium(loaded, inputs, known, private, given),
+        browsers=options.browsers or Chromium(text, private, given),
         keep_browser=given.settings.keep_browser,
         listener=listener,
-        models=models.supply(private, known, loaded.origins(inputs)),
+        models=models.supply(private, text.secrets, text.loaded.origins(text.inputs)),
         python_modules=given.settings.python_modules,
     )
     state = opened.engine.state
@@ -159,7 +155,7 @@ async def _open(
         # A run must be synced before anyone learns its id.
         await writer.barrier()
         await options.begun(opened.id)
-    state.emit(events.RunStarted(opened.id, loaded.workflow.name, resumed=resumed))
+    state.emit(events.RunStarted(opened.id, text.loaded.workflow.name, resumed=resumed))
     return opened
 
 

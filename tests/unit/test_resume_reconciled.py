@@ -60,6 +60,36 @@ async def test_not_done_is_said_once(tmp_path: Path) -> None:
     assert rig.calls("pay") == ["interrupted not-done", "ok"]
 
 
+@pytest.mark.parametrize(
+    ("verdict", "actions", "calls"),
+    [
+        ("done", 0, ["interrupted done"]),
+        ("skip", 0, ["interrupted skipped"]),
+        ("not-done", 1, ["interrupted not-done", "ok"]),
+    ],
+)
+async def test_a_decision_counts_once_it_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: run_index.Verdict, actions: int, calls: list[str]
+) -> None:
+    """A person's decision holds even if the process that wrote it died before it gave the open call its result."""
+    rig = Rig(tmp_path, flow(OPEN, click("pay")))
+
+    async def lose(_target: str, _page: FakePage) -> None:
+        raise SiteError("answer-lost", "unknown", phase="after")
+
+    def die(*_given: object) -> None:
+        raise Killed
+
+    rig.site.before_click = lose
+    assert ((await rig.start()).status, rig.calls("pay")) == ("paused", ["open"])
+    rig.site.before_click = None
+    with monkeypatch.context() as dying:
+        dying.setattr(run_index, "_write_verdict", die)
+        with pytest.raises(Killed):
+            decide(rig, verdict)
+    assert ((await rig.resume()).status, len(rig.site.actions), rig.calls("pay")) == ("passed", actions, calls)
+
+
 @pytest.mark.parametrize("policy", ["skip", "ask", "retry"])
 async def test_what_the_site_refused_is_no_unknown(tmp_path: Path, policy: str) -> None:
     """`after_crash` is for what nobody knows: an action that the site refused is an error, also where the node has a `confirm`."""

@@ -45,8 +45,7 @@ class File:
     """A file that a conversation keeps."""
 
     name: str
-    place: str
-    """Path or address of the file."""
+    place: str  # path or address of the file
     size: int
     sha256: str
 
@@ -62,12 +61,10 @@ class Conversation(Protocol):
     """
 
     id: str
-    epoch: int
-    """Number of this claim: 1 for the creator of the conversation, higher with each later claim."""
+    epoch: int  # number of this claim: 1 for the creator of the conversation, higher with each later claim
     lease: float | None
     """Seconds after which another owner may claim the conversation unless it is renewed; None if it is owned until close or process end."""
-    taken_from: owners.Holder | None
-    """The running owner that lost it by a take-over, if there was one."""
+    taken_from: owners.Holder | None  # the running owner that lost it by a take-over, if there was one
 
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
         """Append the entry and return it with its ``seq``, ``at`` and, for a call, its id. Returns at once.
@@ -110,10 +107,8 @@ class Reading:
 
     id: str
     entries: list[log_entries.AnyEntry]
-    torn: int
-    """Number of bytes of a torn last line."""
-    owned: bool
-    """True if a running process owns the log."""
+    torn: int  # number of bytes of a torn last line
+    owned: bool  # true if a running process owns the log
 
 
 State = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
@@ -128,8 +123,7 @@ class Summary:
     state: State
     first: log_entries.AnyEntry | None
     last: log_entries.AnyEntry | None
-    error: LogError | None = None
-    """The fault of a damaged log."""
+    error: LogError | None = None  # the fault of a damaged log
 
 
 class StoreReader(Protocol):
