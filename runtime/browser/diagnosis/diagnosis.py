@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from playwright.async_api import Error, Page
 
-from nodes.errors import Phase, RunOpsError, SiteError
+from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
 from nodes.pages import FieldSource
 from nodes.rules import Rule, with_query
 from nodes.targets import Target
@@ -92,7 +92,7 @@ class Diagnosis:
         kind = playwright_errors.kind_of(error)
         if kind in ("gone", "crashed"):
             return await self._gone(error, "after")
-        if playwright_errors.was_late(error):
+        if playwright_errors.says(error, playwright_errors.LATE):
             return SiteError(
                 "timeout",
                 f"{url} was not loaded in time (waited {self._deadline.waited():g} s)",
@@ -147,7 +147,8 @@ class Diagnosis:
         if target is None or kind == "navigated":
             return self.silent(phase, said)
         if kind == "bad target":
-            return playwright_errors.bad_target(target, error)
+            why = playwright_errors.short(playwright_errors.head(error).strip().split(": ", 1)[-1], 200)
+            return AuthorError("bad-target", f"{target} cannot be read: {why}", fix="correct the css or xpath")
         if kind in ("ambiguous", "missing") and (in_frame := await self._frame_trouble(target)) is not None:
             return in_frame
         if kind == "ambiguous":

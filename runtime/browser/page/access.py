@@ -133,7 +133,7 @@ class ElementAccess:
         except Error as error:
             if not sends and playwright_errors.only_waited(error):
                 raise await self.diagnosis.failed(error, target, "before") from None
-            if playwright_errors.has_log(error) and await self.diagnosis.closed_alone(error):
+            if playwright_errors.LOG in error.message and await self.diagnosis.closed_alone(error):
                 return None
             raise await self.diagnosis.failed(error, target, "after") from None
 

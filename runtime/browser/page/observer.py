@@ -76,7 +76,7 @@ class Looking(ElementAccess):
             try:
                 return located if located is not None and await located.count() == 1 else None
             except Error as error:
-                if playwright_errors.is_of_ref(error):
+                if playwright_errors.says(error, playwright_errors.BY_REF):
                     return None
                 raise
 
