@@ -97,7 +97,7 @@ class Dialogs:
             )
         if (failed := self._failed_before) is not None:
             self._failed_before = None
-            said = f"a dialog held up an earlier step, which then failed: {failed.message}"
+            said = f"a dialog blocked an earlier step, which then failed: {failed.message}"
             raise failed.replaced(phase=phase, message=said)
 
     @contextlib.contextmanager

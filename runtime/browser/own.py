@@ -225,7 +225,7 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
     return SetupError(
         "browser-not-started",
         f"{executable} ended while it was being connected to: {playwright_errors.short(str(error), 200)}",
-        fix=f"type it again; if it stays so, set {find.VARIABLE} to another browser",
+        fix=f"try again; if it fails again, set {find.VARIABLE} to another browser",
     )
 
 

@@ -58,7 +58,7 @@ _STATES = (
     (re.compile(r"element is not editable"), "read-only", "it is read-only"),
     (re.compile(r"element is not stable"), "moving", "it does not stop moving"),
     (re.compile(r"element is outside of the viewport"), "outside", "it is outside the page"),
-    (re.compile(r"element was detached|not attached|not connected"), "detached", "it was taken out of the page"),
+    (re.compile(r"element was detached|not attached|not connected"), "detached", "it was removed from the page"),
     (re.compile(r"did not find some options"), "no such option", "it has no such option"),
     (re.compile(r"option being selected is not enabled"), "option disabled", "the option is disabled"),
 )
@@ -71,7 +71,7 @@ _WRONG_ELEMENT = (
     ),
     (re.compile(r"Input of type \"?(\w+)\"? cannot be filled"), "wrong element", "a field of type {} cannot be filled"),
     (re.compile(r"is not an <input>|is not a <select>|Not a checkbox"), "wrong element", "it is no such field"),
-    (re.compile(r"did not change its state"), "unchanged", "the page did not let its state change"),
+    (re.compile(r"did not change its state"), "unchanged", "the page did not allow its state to change"),
     (re.compile(r"Cannot uncheck radio"), "wrong element", "a radio button cannot be unchecked"),
 )
 

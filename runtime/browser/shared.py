@@ -134,12 +134,9 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
     loop = asyncio.get_running_loop()
     places = _places.setdefault(loop, {})
     key = (executable, headed)
-    place = places.get(key)
+    place = before = places.get(key)
     if place is None or (place.starting.done() and _unusable(place.starting)):
-        gone = place
         place = places[key] = _Place(asyncio.create_task(Worker.start(executable, headed=headed)))
-    else:
-        gone = None
     place.sessions += 1
 
     async def leave() -> None:
@@ -152,8 +149,8 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
         await place.end()
 
     try:
-        if gone is not None and not gone.sessions:
-            await gone.end()
+        if before is not None and not before.sessions:
+            await before.end()
         # Interrupting one run must not interrupt the start for the others.
         worker = await asyncio.shield(place.starting)
         return await worker.session(options, origins, leave)

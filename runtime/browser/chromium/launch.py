@@ -261,7 +261,7 @@ async def start(
                 raise SetupError(
                     "browser-not-started",
                     f"{executable} could not be started: {error}",
-                    fix=f"look at its own words above, set {find.VARIABLE} to another browser, or type: {find.FIX}",
+                    fix=f"read its output above, set {find.VARIABLE} to another browser, or type: {find.FIX}",
                     evidence={"log": output},
                 ) from None
     raise AssertionError("the last way of starting is final")

@@ -96,7 +96,7 @@ class Diagnosis:
             return SiteError(
                 "timeout",
                 f"{url} was not loaded in time (waited {self._deadline.waited():g} s)",
-                fix="give the step a larger `timeout`, or look what the page is still loading",
+                fix="give the step a larger `timeout`, or check what the page is still loading",
                 phase="after",
                 evidence={"url": url, "waited": self._deadline.waited()},
             )
@@ -202,7 +202,7 @@ class Diagnosis:
         if not seen and await self._evidence(lambda: self._there(target), False):
             return self.page_error(
                 "timeout",
-                f"{target} is there, and the time of the step was over  (waited {waited:g} s)",
+                f"{target} is there, but the step's time was already over  (waited {waited:g} s)",
                 "give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
             )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
@@ -247,7 +247,7 @@ class Diagnosis:
         if status is not None:
             raise SiteError(
                 "error-page",
-                f"the page is an error of the server ({status}), which says nothing of {what}",
+                f"the page is an error of the server ({status}), which proves nothing about {what}",
                 fix="look at why the server fails, or try the page again later",
                 evidence={"page": self.page.url, **await self.says()},
             )

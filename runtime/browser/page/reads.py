@@ -241,7 +241,7 @@ class Reads(Pictures, Looking):
         if "tag" in table:
             raise SiteError(
                 "not-a-table",
-                f"{target} is a <{table['tag']}>, and no <table>",
+                f"{target} is a <{table['tag']}>, not a <table>",
                 fix="point at the table itself (`css: table`), or read rows of another kind with `extract`",
                 evidence={"page": self.page.url, "tag": table["tag"]},
             )
