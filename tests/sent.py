@@ -372,8 +372,8 @@ def without_proof() -> Generator[None]:
         patched.setattr(
             playwright_errors, "only_waited", lambda error: not re.search(r"performing .* action", error.message)
         )
-        action = Tab._action
-        patched.setattr(Tab, "_action", lambda tab, *given, **_sends: action(tab, *given, sends=False))
+        do = Tab._do
+        patched.setattr(Tab, "_do", lambda tab, *given, **more: do(tab, *given, **{**more, "sends": False}))
         yield
 
 

@@ -25,8 +25,6 @@ ELSEWHERE_SECONDS = 1.0
 
 UNLOAD = "beforeunload"  # playwright's name of the question to leave the page
 
-_WORDS = {UNLOAD: "the question whether to leave the page"}
-
 
 class Dialogs:
     """Dialogs of one tab; at most one is open at a time."""
@@ -86,10 +84,20 @@ class Dialogs:
     def refuse(self, phase: Phase = "before") -> None:
         """Raise SiteError ``dialog-open`` if a dialog is open; also raise, once, the error of a set-aside action that never began."""
         if self._open is not None:
-            raise opened(self._open.type, self._open.message, phase)
+            kind, message = self._open.type, self._open.message
+            what = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+            shown = "the question whether to leave the page" if kind == UNLOAD else what
+            said = f': "{playwright_errors.short(message, 200)}"' if message else ""
+            raise SiteError(
+                "dialog-open",
+                f"the page shows {shown}{said}",
+                fix="answer it with a `dialog` node after the step that opens it",
+                phase=phase,
+                evidence={"kind": kind, "message": message},
+            )
         if (failed := self._failed_before) is not None:
             self._failed_before = None
-            said = f"a dialog held up an earlier step, which then failed: {failed.message}"
+            said = f"a dialog blocked an earlier step, which then failed: {failed.message}"
             raise failed.replaced(phase=phase, message=said)
 
     @contextlib.contextmanager
@@ -169,15 +177,3 @@ class Dialogs:
         self._open = None
         for doing in self._aside:
             doing.cancel()
-
-
-def opened(kind: str, message: str, phase: Phase) -> SiteError:
-    what = _WORDS.get(kind, f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}")
-    said = f': "{playwright_errors.short(message, 200)}"' if message else ""
-    return SiteError(
-        "dialog-open",
-        f"the page shows {what}{said}",
-        fix="answer it with a `dialog` node after the step that opens it",
-        phase=phase,
-        evidence={"kind": kind, "message": message},
-    )

@@ -147,6 +147,6 @@ def unreadable(why: str, url: str) -> SiteError:
     return SiteError(
         "page-unreadable",
         f"the page cannot be read: {playwright_errors.short(why, 200)}",
-        fix="look at what the page's scripts and its names of elements replace; load another page, or pass it over with `on_error`",
+        fix="the page's scripts or element names may replace built-in functions: load another page, or skip this one with `on_error`",
         evidence={"page": url} if url else None,
     )

@@ -59,57 +59,44 @@ class Own:
         self._driving = driving  # playwright's driver, which may still be starting
         self._state = private / STATE
         self._guard: origin_guard.Guard | None = None
-        self._guarded: origin_guard.GuardedTarget | None = None
-        self._emulation: Emulation | None = None
-        self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
         self._remembering = asyncio.Lock()
         self._written: KnownTabs | None = None  # tabs as the file has them
         self._ended = False
 
-    async def connect(self, options: BrowserOptions, origins: Sequence[str], current: str | None = None) -> Emulation:
-        """Start the guard, then set everything else that must hold before a page loads. ``current`` is an existing tab to treat first.
+    async def session(self, options: BrowserOptions, origins: Sequence[str], known: KnownTabs | None) -> Session:
+        """Start the guard, set everything that must hold before a page loads, and return the session.
 
-        Raises ``devtools_connection.Disconnected``.
+        ``known`` has the tabs of a reattached browser: its current tab is treated first, and those that are stuck are closed.
+        Raises ``devtools_connection.Disconnected`` or ``Refused``, and CurrentTabLost.
         """
-        try:
-            connection = await devtools_connection.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
-            self._guard = origin_guard.Guard(connection, on_lost=self._chromium.end_soon)
-            emulation = self._emulation = Emulation(connection, options)
-            await self._guard.start(options.headers)
-            self._guarded = await self._guard.guarded(origins, credentials(options))
-            await emulation.start(REATTACH_SECONDS / 2, current)
-            await _set_up(connection, options)
-        except devtools_connection.Refused as error:
-            raise devtools_connection.Disconnected(str(error)) from None
-        return emulation
-
-    async def playwright_context(self) -> BrowserContext:
-        playwright = await asyncio.shield(self._driving)
+        alive = self._chromium.alive
+        connection = await devtools_connection.Connection.open(alive.address, REATTACH_SECONDS)
+        guard = self._guard = origin_guard.Guard(connection, on_lost=self._chromium.end_soon)
+        emulation = Emulation(connection, options)
+        await guard.start(options.headers)
+        guarded = await guard.guarded(origins, credentials(options))
+        await emulation.start(REATTACH_SECONDS / 2, None if known is None else known.current)
+        # No step expects a download yet.
+        connection.post("Browser.setDownloadBehavior", {"behavior": "deny"})
+        if options.permissions:
+            granted = [_PERMISSIONS[each] for each in options.permissions]
+            await connection.send("Browser.grantPermissions", {"permissions": granted})
+        lost: Sequence[LostTab] = ()
+        if known is not None:
+            names = {target: name for name, target in known.names.items()}
+            lost = await emulation.close_stuck(known.current, names, REATTACH_SECONDS / 2)
         # By default Playwright sets colours and motion itself, in a race with us.
-        self._browser = await connect_playwright(self._chromium.alive, playwright, no_defaults=True)
-        if self._emulation is not None:
-            self._emulation.others_ready = self._playwright_ready
-        return self._browser.contexts[0]
+        browser = await connect_playwright(alive, await asyncio.shield(self._driving), no_defaults=True)
 
-    async def _playwright_ready(self) -> None:
-        """Send Chromium any request through Playwright: its driver handles messages in order, so it then knows every new tab."""
-        assert self._browser is not None
-        await (await self._browser.new_browser_cdp_session()).detach()
+        async def playwright_ready() -> None:
+            # Playwright's driver handles messages in order: after any answer it knows every new tab.
+            await (await browser.new_browser_cdp_session()).detach()
 
-    async def session(self, context: BrowserContext, known: KnownTabs | None, lost: Sequence[LostTab] = ()) -> Session:
-        """Return the session. For a reattached browser, ``known`` has its tabs, and ``lost`` those that were closed."""
-        assert self._guard is not None
-        assert self._guarded is not None
-        session = Session(
-            context,
-            self._guarded,
-            self._guard,
-            self._chromium.alive,
-            self.end,
-            lost_tabs=lost,
-            unseen=() if known is None else self._guarded.allowed,
-        )
+        emulation.others_ready = playwright_ready
+        context = browser.contexts[0]
+        unseen = () if known is None else guarded.allowed
+        session = Session(context, guarded, guard, alive, self.end, lost_tabs=lost, unseen=unseen)
         if known is None:
             await session.begin_with()
         else:
@@ -169,10 +156,6 @@ class Own:
             crash_point(CrashPoint.BROWSER_KNOWN)
             return known
 
-    async def linger(self, seconds: float) -> None:
-        """Let Chromium run for this many seconds after we are gone. Raises OSError if it is gone already."""
-        await self._chromium.linger(seconds)
-
     async def end(self, keep: bool) -> None:
         """Disconnect from everything; end Chromium too, unless ``keep``. Never raises if the browser is gone."""
         # From here on tabs close because we disconnect. The file of a kept browser stays as it was; any other file is removed.
@@ -186,9 +169,7 @@ class Own:
                     self._state.unlink()
         if self._guard is not None:
             await self._guard.close()
-        # A driver can be stopped only after its start. A failed start was already reported to the code that awaited it.
-        with contextlib.suppress(Exception):
-            await (await self._driving).stop()
+        await driver.stop(self._driving)
         if keep:
             await self._chromium.release()
 
@@ -220,16 +201,18 @@ async def open_own(
         further=_switches(options),
         environment={"TZ": options.timezone} if options.timezone else {},
     )
-    chromium, playwright = await driver.start_with(starting)
-    driving: asyncio.Future[Playwright] = asyncio.get_running_loop().create_future()
-    driving.set_result(playwright)
+    chromium, driving = await driver.start_with(starting)
     own = Own(chromium, driving, private)
     try:
-        await own.connect(options, origins)
-        context = await own.playwright_context()
-        session = await own.session(context, None)
-        await own.linger(linger)
-    except (devtools_connection.Disconnected, Error, ConnectionError, TimeoutError) as error:
+        session = await own.session(options, origins, None)
+        await chromium.linger(linger)
+    except (
+        devtools_connection.Disconnected,
+        devtools_connection.Refused,
+        Error,
+        ConnectionError,
+        TimeoutError,
+    ) as error:
         await own.end(keep=False)
         raise lost_while_connecting(executable, error) from None
     except BaseException:
@@ -242,7 +225,7 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
     return SetupError(
         "browser-not-started",
         f"{executable} ended while it was being connected to: {playwright_errors.short(str(error), 200)}",
-        fix=f"type it again; if it stays so, set {find.VARIABLE} to another browser",
+        fix=f"try again; if it fails again, set {find.VARIABLE} to another browser",
     )
 
 
@@ -265,10 +248,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     own = Own(chromium, asyncio.ensure_future(driver.start()), private)
     try:
         async with asyncio.timeout(FOUND_SECONDS):
-            emulation = await own.connect(options, origins, known.current)
-            names = {target: name for name, target in known.names.items()}
-            lost = await emulation.close_stuck(known.current, names, REATTACH_SECONDS / 2)
-            return await own.session(await own.playwright_context(), known, lost)
+            return await own.session(options, origins, known)
     except CurrentTabLost as error:
         await own.end(keep=False)
         raise GivenUp(str(error)) from None
@@ -334,14 +314,6 @@ def credentials(options: BrowserOptions) -> list[origin_guard.Credentials]:
     if options.proxy is not None and options.proxy.username is not None:
         known.append(origin_guard.Credentials(options.proxy.username, options.proxy.password or "", of_proxy=True))
     return known
-
-
-async def _set_up(connection: devtools_connection.Connection, options: BrowserOptions) -> None:
-    # No step expects a download yet.
-    connection.post("Browser.setDownloadBehavior", {"behavior": "deny"})
-    if options.permissions:
-        granted = [_PERMISSIONS[each] for each in options.permissions]
-        await connection.send("Browser.grantPermissions", {"permissions": granted})
 
 
 _PERMISSIONS: dict[Permission, str] = {

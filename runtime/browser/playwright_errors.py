@@ -10,7 +10,7 @@ from typing import Literal
 
 from playwright.async_api import Error
 
-from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
+from nodes.errors import Phase, RunOpsError, SiteError
 from nodes.values import Json
 
 Kind = Literal[
@@ -24,17 +24,12 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("bad target", ("while parsing", "is not a valid selector", "not a valid XPath", "Unknown engine")),
     (
         "navigated",
-        (
-            "Frame was detached",
-            "Execution context was destroyed",
-            "because of a navigation",
-            "Cannot find context",
-        ),
+        ("Frame was detached", "Execution context was destroyed", "because of a navigation", "Cannot find context"),
     ),
 )
 """Phrases that name the problem, whatever obstacle came before. The first match counts."""
 
-_LOG = "Call log:"  # precedes the call log in a message
+LOG = "Call log:"  # precedes the call log in a message
 
 _LINE = re.compile(r"\s*(?:\d+ × |- )?(?P<said>.*)")
 
@@ -62,8 +57,8 @@ _STATES = (
     (re.compile(r"element is not enabled"), "disabled", "it is disabled"),
     (re.compile(r"element is not editable"), "read-only", "it is read-only"),
     (re.compile(r"element is not stable"), "moving", "it does not stop moving"),
-    (re.compile(r"element is outside of the viewport"), "outside", "it lies outside the page"),
-    (re.compile(r"element was detached|not attached|not connected"), "detached", "it was taken out of the page"),
+    (re.compile(r"element is outside of the viewport"), "outside", "it is outside the page"),
+    (re.compile(r"element was detached|not attached|not connected"), "detached", "it was removed from the page"),
     (re.compile(r"did not find some options"), "no such option", "it has no such option"),
     (re.compile(r"option being selected is not enabled"), "option disabled", "the option is disabled"),
 )
@@ -75,20 +70,16 @@ _WRONG_ELEMENT = (
         "a field of type {} does not take this text",
     ),
     (re.compile(r"Input of type \"?(\w+)\"? cannot be filled"), "wrong element", "a field of type {} cannot be filled"),
-    (
-        re.compile(r"is not an <input>|is not a <select>|Not a checkbox"),
-        "wrong element",
-        "it is no such field",
-    ),
-    (re.compile(r"did not change its state"), "unchanged", "the page did not let its state change"),
+    (re.compile(r"is not an <input>|is not a <select>|Not a checkbox"), "wrong element", "it is no such field"),
+    (re.compile(r"did not change its state"), "unchanged", "the page did not allow its state to change"),
     (re.compile(r"Cannot uncheck radio"), "wrong element", "a radio button cannot be unchecked"),
 )
 
-_LATE = re.compile(r"Timeout \d+(?:\.\d+)?ms exceeded")
+LATE = re.compile(r"Timeout \d+(?:\.\d+)?ms exceeded")
 _DOWNLOAD = re.compile(r"Download is starting")
-_NO_CHOOSER = re.compile(r"waiting for event \"filechooser\"")
-_BY_REF = re.compile(r"aria-ref")
-_ERROR_PAGE = re.compile(r"interrupted by another navigation to \"chrome-error:")
+NO_CHOOSER = re.compile(r"waiting for event \"filechooser\"")
+BY_REF = re.compile(r"aria-ref")
+ERROR_PAGE = re.compile(r"interrupted by another navigation to \"chrome-error:")
 
 _NET = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 
@@ -113,29 +104,17 @@ def network_error(error: Error) -> str | None:
     return match.group(1) if match else None
 
 
-def met_error_page(error: Error) -> bool:
-    return _ERROR_PAGE.search(error.message) is not None
-
-
-def was_late(error: Error) -> bool:
-    return _LATE.search(error.message) is not None
+def says(error: Error, phrase: re.Pattern[str]) -> bool:
+    return phrase.search(error.message) is not None
 
 
 def became_download(error: Error) -> bool:
     """Return True if a navigation delivered a file instead of a document."""
-    return network_error(error) == "ERR_ABORTED" or _DOWNLOAD.search(error.message) is not None
-
-
-def no_file_chooser(error: Error) -> bool:
-    return _NO_CHOOSER.search(error.message) is not None
-
-
-def is_of_ref(error: Error) -> bool:
-    return _BY_REF.search(error.message) is not None
+    return network_error(error) == "ERR_ABORTED" or says(error, _DOWNLOAD)
 
 
 def head(error: Error) -> str:
-    return error.message.split(_LOG, 1)[0]
+    return error.message.split(LOG, 1)[0]
 
 
 def said(error: Error) -> str:
@@ -151,7 +130,7 @@ def kind_of(error: Error) -> Kind:
             return kind
     if any(each.search(words) for each, _problem, _words in _WRONG_ELEMENT):
         return "wrong element"
-    if _LATE.search(words):
+    if LATE.search(words):
         return "not actionable" if _RESOLVED.search(error.message) else "missing"
     return "other"
 
@@ -162,15 +141,11 @@ def only_waited(error: Error) -> bool:
     Any other line, or no call log, leaves it open. Keys, typed text and chosen files are sent without a log line, so for them
     a call log proves nothing.
     """
-    words, _mark, log = error.message.partition(_LOG)
+    words, _mark, log = error.message.partition(LOG)
     lines = [match["said"] for line in log.splitlines() if line.strip() and (match := _LINE.fullmatch(line))]
     if not lines or not all(map(_WAITED.fullmatch, lines)):
         return False
     return not _IN_HAND.fullmatch(lines[-1]) or any(each.search(words) for each, _problem, _words in _WRONG_ELEMENT)
-
-
-def has_log(error: Error) -> bool:
-    return _LOG in error.message
 
 
 def obstacle(error: Error) -> tuple[str, str, str | None]:
@@ -179,32 +154,23 @@ def obstacle(error: Error) -> tuple[str, str, str | None]:
     for expression, problem, words in _WRONG_ELEMENT:
         if match := expression.search(head(error)):
             return problem, words.format(*match.groups()), _element(message)
-    last: tuple[int, str, str] | None = None
-    for expression, problem, words in _STATES:
-        for match in expression.finditer(message):
-            if last is None or match.start() > last[0]:
-                last = (match.start(), problem, words)
-    if last is None:
-        return "busy", "it was not ready in time", _element(message)
-    if last[1] == "covered":
-        covering = [match.group("element") for match in _COVERED.finditer(message)]
-        return last[1], last[2], short(covering[-1]) if covering else None
-    return last[1], last[2], _element(message)
+    states = [
+        (match.start(), -rank, problem, words)
+        for rank, (expression, problem, words) in enumerate(_STATES)
+        for match in expression.finditer(message)
+    ]
+    _start, _rank, problem, words = max(states, default=(0, 0, "busy", "it was not ready in time"))
+    return problem, words, _element(message, _COVERED if problem == "covered" else _RESOLVED)
 
 
-def _element(message: str) -> str | None:
-    found = [match.group("element") for match in _RESOLVED.finditer(message)]
+def _element(message: str, named: re.Pattern[str] = _RESOLVED) -> str | None:
+    found = [match["element"] for match in named.finditer(message)]
     return short(found[-1]) if found else None
 
 
 def short(text: str, length: int = 120) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
-
-
-def bad_target(target: object, error: Error) -> AuthorError:
-    why = short(head(error).strip().split(": ", 1)[-1], 200)
-    return AuthorError("bad-target", f"{target} cannot be read: {why}", fix="correct the css or xpath")
 
 
 def gone(error: Error, url: str, phase: Phase) -> RunOpsError:

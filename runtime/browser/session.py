@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
 
 from playwright.async_api import BrowserContext, Page
 
 from nodes.tabs import MAIN
 from runtime.browser import state
 from runtime.browser.chromium import launch
-from runtime.browser.devtools import downloads, origin_guard
+from runtime.browser.devtools import origin_guard
 from runtime.browser.page.tab import Tab, Tabs, shut
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 from runtime.browser.run_pages import RunPages
@@ -40,9 +39,7 @@ class Session(RunPages):
 
         ``unseen`` lists origins that may have stored data unknown to Playwright.
         """
-        folder = Path(alive.folders[0]) / "downloads"
-        manager = downloads.DownloadManager(alive.address, guard, folder, context_id)
-        super().__init__(context, allowed, guard, manager, context_id)
+        super().__init__(context, allowed, guard, alive, context_id)
         self.lost_tabs = lost_tabs
         self.tabs = Tabs(context, self)
         self._end = end

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import shutil
-import tempfile
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -32,28 +30,23 @@ class Worker:
     """A Chromium that several runs share."""
 
     chromium: launch.Chromium
-    playwright: Playwright
+    driving: asyncio.Future[Playwright]
     guard: origin_guard.Guard
     browser: Browser
 
     @classmethod
     async def start(cls, executable: Path, *, headed: bool) -> Worker:
         """Start a browser for this process. Raises SetupError ``browser-not-started``."""
-        folder = Path(tempfile.mkdtemp(prefix="runops-"))
-        starting = launch.start(executable, folder, linger=0.0, headed=headed, passing=True)
-        try:
-            chromium, playwright = await driver.start_with(starting)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+        chromium, driving = await driver.start_with(launch.start(executable, None, linger=0.0, headed=headed))
         guard: origin_guard.Guard | None = None
         try:
             connection = await devtools_connection.Connection.open(chromium.alive.address, CONNECT_SECONDS)
             guard = origin_guard.Guard(connection, on_lost=chromium.end_soon)
             await guard.start()
-            return cls(chromium, playwright, guard, await own.connect_playwright(chromium.alive, playwright))
+            browser = await own.connect_playwright(chromium.alive, await asyncio.shield(driving))
+            return cls(chromium, driving, guard, browser)
         except BaseException as error:
-            await _end(chromium, guard, playwright)
+            await _end(chromium, guard, driving)
             if isinstance(error, devtools_connection.Disconnected | devtools_connection.Refused | Error):
                 raise own.lost_while_connecting(executable, error) from None
             raise
@@ -85,15 +78,16 @@ class Worker:
         return session
 
     async def end(self) -> None:
-        await _end(self.chromium, self.guard, self.playwright)
+        await _end(self.chromium, self.guard, self.driving)
 
 
-async def _end(chromium: launch.Chromium, guard: origin_guard.Guard | None, playwright: Playwright) -> None:
+async def _end(
+    chromium: launch.Chromium, guard: origin_guard.Guard | None, driving: asyncio.Future[Playwright]
+) -> None:
     await chromium.end()
     if guard is not None:
         await guard.close()
-    with contextlib.suppress(Error):
-        await playwright.stop()
+    await driver.stop(driving)
 
 
 @dataclasses.dataclass
@@ -140,12 +134,9 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
     loop = asyncio.get_running_loop()
     places = _places.setdefault(loop, {})
     key = (executable, headed)
-    place = places.get(key)
+    place = before = places.get(key)
     if place is None or (place.starting.done() and _unusable(place.starting)):
-        gone = place
         place = places[key] = _Place(asyncio.create_task(Worker.start(executable, headed=headed)))
-    else:
-        gone = None
     place.sessions += 1
 
     async def leave() -> None:
@@ -158,8 +149,8 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
         await place.end()
 
     try:
-        if gone is not None and not gone.sessions:
-            await gone.end()
+        if before is not None and not before.sessions:
+            await before.end()
         # Interrupting one run must not interrupt the start for the others.
         worker = await asyncio.shield(place.starting)
         return await worker.session(options, origins, leave)

@@ -6,12 +6,13 @@ It lacks the history of a tab, unsubmitted input, and the answer to a form (its 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from playwright.async_api import BrowserContext, Error, Frame, Page
+from playwright.async_api import BrowserContext, Error, Page
 
 from nodes.errors import SetupError, SiteError
 from runtime.browser import isolated_world, playwright_errors
@@ -51,7 +52,7 @@ async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], curr
     """Return the present state of ``context``, with the names of its ``tabs``. Raises SiteError ``checkpoint-failed``."""
     try:
         async with asyncio.timeout(LOAD_SECONDS):
-            if len(tabs) > 1 and await _some_has_opener(tabs):
+            if len(tabs) > 1 and any([await _HAS_OPENER.on(tab) for tab in tabs]):
                 raise failed("a popup is tied to the tab that opened it")
             state = await context.storage_state(indexed_db=True)
             pages = [
@@ -85,10 +86,6 @@ def failed(why: str) -> SiteError:
     )
 
 
-async def _some_has_opener(tabs: Iterable[Page]) -> bool:
-    return any([await _HAS_OPENER.on(tab) for tab in tabs])
-
-
 async def visit(page: Page, origins: Iterable[str]) -> None:
     """Show Playwright the origins that may have stored data: in a reattached browser it saves only those that it saw loaded.
 
@@ -103,20 +100,14 @@ async def visit(page: Page, origins: Iterable[str]) -> None:
 
 
 async def _session_storage(tab: Page) -> dict[str, list[tuple[str, str]]]:
-    kept: dict[str, list[tuple[str, str]]] = {}
+    stored: dict[str, list[tuple[str, str]]] = {}
     for frame in tab.frames:
-        where, entries = await _entries(frame)
-        if entries:
-            kept[where] = entries
-    return kept
-
-
-async def _entries(frame: Frame) -> tuple[str, list[tuple[str, str]]]:
-    try:
-        return await _SESSION_STORAGE.on(frame)
-    except Error:
-        # The frame went away, or is loading another document.
-        return "", []
+        # A frame may go away, or be loading another document.
+        with contextlib.suppress(Error):
+            where, entries = await _SESSION_STORAGE.on(frame)
+            if entries:
+                stored[where] = entries
+    return stored
 
 
 async def restore(context: BrowserContext, first: Page, data: bytes) -> tuple[dict[str, Page], Page, Differs | None]:

@@ -318,8 +318,9 @@ async def test_a_browser_that_does_not_start_says_what_it_said(tmp_path: Path) -
     await browsers.until(lambda: left_behind(private) == [])
 
 
+@pytest.mark.parametrize("mode", ["own", "shared"])
 async def test_a_machine_that_forbids_the_sandbox(
-    served: site.Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mode: Mode, served: site.Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where Chromium says that its sandbox cannot be used, it is started without."""
     picky = tmp_path / "picky"
@@ -332,7 +333,7 @@ exit 1
     )
     picky.chmod(0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    chosen = browsers.Chosen(browser=picky)
+    chosen = browsers.Chosen(browser=picky, browser_mode=mode)
     browser = await open_browser.open_browser(None, origins=[served.origin], private=tmp_path, settings=chosen)
     browser.bound(10)
     await browser.page.goto(f"{served.origin}/form")

@@ -161,13 +161,7 @@ def _is_whole(pattern: str) -> bool:
 
 
 PHRASES = [
-    *(
-        each
-        for name, value in vars(playwright_errors).items()
-        if name.startswith("_")
-        for each in _alternatives(value)
-        if each not in CHROMIUMS
-    ),
+    *(each for value in vars(playwright_errors).values() for each in _alternatives(value) if each not in CHROMIUMS),
     *(each for _kind, phrases in playwright_errors._KINDS for each in phrases if each not in CHROMIUMS),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import weakref
 from collections.abc import Awaitable, Mapping
@@ -32,19 +33,17 @@ def _with_compile_cache(environment: Mapping[str, str]) -> dict[str, str]:
 _locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()
 
 
-async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chromium, Playwright]:
-    """Start Chromium and a driver in parallel. If one fails, or we are interrupted, the other is ended."""
-    launching, driving = asyncio.ensure_future(starting), asyncio.ensure_future(start())
+async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chromium, asyncio.Future[Playwright]]:
+    """Start Chromium, and in parallel a driver, which may still be starting on return. Without Chromium, the driver is ended too."""
+    driving = asyncio.ensure_future(start())
     try:
-        return await asyncio.gather(launching, asyncio.shield(driving))
-    except BaseException as error:
-        # An interruption has already reached Chromium's start; a second one would stop its cleanup.
-        if not isinstance(error, asyncio.CancelledError):
-            launching.cancel()
-        # A driver can be stopped only after its start.
-        chromium, playwright = await asyncio.gather(launching, driving, return_exceptions=True)
-        if not isinstance(chromium, BaseException):
-            await chromium.end()
-        if not isinstance(playwright, BaseException):
-            await playwright.stop()
+        return await starting, driving
+    except BaseException:
+        await stop(driving)
         raise
+
+
+async def stop(driving: asyncio.Future[Playwright]) -> None:
+    """End a driver once it has started. The code that awaited a failed start has its error already."""
+    with contextlib.suppress(Exception):
+        await (await driving).stop()

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pydantic
 
@@ -226,67 +226,52 @@ class Chromium:
 
 async def start(
     executable: Path,
-    private: Path,
+    private: Path | None,
     *,
     linger: float,
     headed: bool = False,
     further: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
-    passing: bool = False,
 ) -> Chromium:
-    """Start Chromium on a new profile in ``private`` and return when it answers. With ``passing``, the folder is removed with it.
+    """Start Chromium on a new profile, in ``private`` or else among the temporary files, and return when it answers.
 
     It runs in its sandbox if the machine allows that. Raises SetupError ``browser-not-started``, LogError
     ``log-write-failed``.
     """
     sandboxes = (True, False) if os.geteuid() != 0 else (False,)
     for sandbox in sandboxes:
-        try:
-            return await _start(executable, private, linger, headed, sandbox, further, environment or {}, passing)
-        except _NotStarted as error:
-            # Containers and some distributions forbid the sandbox to users other than root.
-            if sandbox and "sandbox" in error.log:
-                continue
-            raise SetupError(
-                "browser-not-started",
-                f"{executable} could not be started: {error}",
-                fix=f"look at its own words above, set {find.VARIABLE} to another browser, or type: {find.FIX}",
-                evidence={"log": error.log},
-            ) from None
+        profile, temporary, log = _folders(private)
+        # Read the log through this file: the watcher may have removed its name by then.
+        with log:
+            spec: dict[str, Any] = {
+                "command": [str(executable), *switches(profile, headed=headed, sandbox=sandbox, further=further)],
+                "environment": {**os.environ, **(environment or {}), "TMPDIR": str(temporary)},
+                "log": str(log.name),
+                "remove": [str(profile), str(temporary)],
+                "token": secrets.token_hex(16),
+                "linger": linger,
+            }
+            try:
+                return await _start(spec, profile)
+            except _NotStarted as error:
+                output = "\n".join(log.read().decode(errors="replace").splitlines()[-10:])
+                # Containers and some distributions forbid the sandbox to users other than root.
+                if sandbox and "sandbox" in output:
+                    continue
+                raise SetupError(
+                    "browser-not-started",
+                    f"{executable} could not be started: {error}",
+                    fix=f"read its output above, set {find.VARIABLE} to another browser, or type: {find.FIX}",
+                    evidence={"log": output},
+                ) from None
     raise AssertionError("the last way of starting is final")
 
 
 class _NotStarted(Exception):
-    """Chromium did not start; ``log`` is the end of its output."""
-
-    def __init__(self, message: str, log: str) -> None:
-        super().__init__(message)
-        self.log = log
+    """Chromium did not start."""
 
 
-async def _start(
-    executable: Path,
-    private: Path,
-    linger: float,
-    headed: bool,
-    sandbox: bool,
-    further: Sequence[str],
-    environment: Mapping[str, str],
-    passing: bool,
-) -> Chromium:
-    try:
-        profile, temporary = _folders(private)
-    except OSError as error:
-        raise files.not_written("the browser's profile", private, error) from None
-    log, token = private / "chromium.log", secrets.token_hex(16)
-    spec: dict[str, Any] = {
-        "command": [str(executable), *switches(profile, headed=headed, sandbox=sandbox, further=further)],
-        "environment": {**os.environ, **environment, "TMPDIR": temporary},
-        "log": str(log),
-        "remove": [str(private if passing else profile), temporary],
-        "token": token,
-        "linger": linger,
-    }
+async def _start(spec: dict[str, Any], profile: Path) -> Chromium:
     starting = asyncio.create_task(_run_watcher(spec))
     interrupted: asyncio.CancelledError | None = None
     try:
@@ -295,7 +280,7 @@ async def _start(
         # A started browser must be held, if only to end it.
         interrupted, report = cancelled, await starting
     if "error" in report:
-        raise _NotStarted(report["error"], "")
+        raise _NotStarted(report["error"])
     # The address is unknown until Chromium runs, but the watcher must be held at once.
     alive = Alive(
         address="",
@@ -305,12 +290,12 @@ async def _start(
         watcher=report["watcher"],
         watcher_started=processes.started(report["watcher"]) or "",
         watcher_port=report["port"],
-        token=token,
+        token=spec["token"],
         boot=processes.boot(),
     )
     chromium: Chromium | None = None
     try:
-        holding = asyncio.create_task(Chromium.hold(alive, linger))
+        holding = asyncio.create_task(Chromium.hold(alive, spec["linger"]))
         try:
             await asyncio.shield(holding)
         except asyncio.CancelledError as cancelled:
@@ -328,41 +313,44 @@ async def _start(
             raise
         slow = isinstance(error, TimeoutError)
         said = f"it did not answer within {START_SECONDS:g} s" if slow else "it ended at once"
-        raise _NotStarted(said, _tail(log)) from None
+        raise _NotStarted(said) from None
     chromium.alive = dataclasses.replace(alive, address=address)
     return chromium
 
 
-def _folders(private: Path) -> tuple[Path, str]:
-    """Create a profile in ``private`` and a folder for temporary files. Raises OSError, and leaves nothing then."""
-    profile = Path(tempfile.mkdtemp(prefix=PROFILE, dir=private))
+def _folders(private: Path | None) -> tuple[Path, Path, BinaryIO]:
+    """Create a profile, a folder for temporary files, and a log. Raises LogError ``log-write-failed``, and leaves nothing then."""
+    made: list[Path] = []
     try:
-        preferences = profile / "Default" / "Preferences"
-        preferences.parent.mkdir(mode=0o700)
-        regular_files.write(preferences, _PREFERENCES.encode())
         # Chromium's lock is a socket, whose path must be short.
-        return profile, tempfile.mkdtemp(prefix=TEMPORARY)
-    except BaseException:
-        shutil.rmtree(profile, ignore_errors=True)
-        raise
+        made.append(temporary := Path(tempfile.mkdtemp(prefix=TEMPORARY)))
+        made.append(profile := Path(tempfile.mkdtemp(prefix=PROFILE, dir=private or temporary)))
+        (profile / "Default").mkdir(mode=0o700)
+        regular_files.write(profile / "Default" / "Preferences", _PREFERENCES.encode())
+        log = (private or temporary) / "chromium.log"
+        regular_files.write(log, b"")
+        return profile, temporary, log.open("rb")
+    except OSError as error:
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise files.not_written("the browser's profile", private or Path(tempfile.gettempdir()), error) from None
 
 
 async def _run_watcher(spec: dict[str, Any]) -> dict[str, Any]:
-    script = str(watcher.__file__)
-    starter = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-S",
-        script,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    said, _nothing = await starter.communicate(json.dumps(spec).encode())
-    if not said:
-        raise _NotStarted("its watcher did not start", "")
-    return json.loads(said)
+    try:
+        starter = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(watcher.__file__)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        said, _nothing = await starter.communicate(json.dumps(spec).encode())
+        return json.loads(said)
+    except (OSError, ValueError):
+        for folder in spec["remove"]:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise _NotStarted("its watcher did not start") from None
 
 
 async def _address(profile: Path, chromium: Chromium) -> str:
@@ -378,11 +366,3 @@ async def _address(profile: Path, chromium: Chromium) -> str:
         if chromium.gone:
             raise ConnectionResetError("the browser ended")
         await asyncio.sleep(0.005)
-
-
-def _tail(log: Path) -> str:
-    try:
-        lines = regular_files.read_text(log, errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(lines[-10:])

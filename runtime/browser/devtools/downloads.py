@@ -37,6 +37,7 @@ class DownloadManager:
         self._watch = watch
         self._folder = folder
         self._context = context
+        self._ours: devtools_connection.Params = {"browserContextId": context} if context is not None else {}
         self._connection: devtools_connection.Connection | None = None
         self._tabs: dict[str, str] = {}
         """Browser context of every tab so far: a tab that only starts a download is gone before it can be asked."""
@@ -80,8 +81,7 @@ class DownloadManager:
 
     async def _allow(self, behaviour: devtools_connection.Params) -> None:
         assert self._connection is not None
-        mine: devtools_connection.Params = {"browserContextId": self._context} if self._context is not None else {}
-        await self._connection.send("Browser.setDownloadBehavior", {**behaviour, **mine})
+        await self._connection.send("Browser.setDownloadBehavior", {**behaviour, **self._ours})
 
     def _tab(self, params: devtools_connection.Params, _session: str) -> None:
         info = params["targetInfo"]
@@ -112,8 +112,7 @@ class DownloadManager:
 
     def cancel(self, guid: str) -> None:
         if self._connection is not None:
-            mine: devtools_connection.Params = {"browserContextId": self._context} if self._context is not None else {}
-            self._connection.post("Browser.cancelDownload", {"guid": guid, **mine})
+            self._connection.post("Browser.cancelDownload", {"guid": guid, **self._ours})
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -77,13 +77,8 @@ class GuardedTarget:
 
 def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after") -> OriginRefused:
     origin = origins.origin(url) or f"{url.partition(':')[0]}:"
-    listed = list(allowed)
-    evidence: dict[str, Json] = {
-        "address": origins.without_query(url),
-        "origin": origin,
-        "allowed": listed,
-        "kind": kind,
-    }
+    address = origins.without_query(url)
+    evidence: dict[str, Json] = {"address": address, "origin": origin, "allowed": list(allowed), "kind": kind}
     if allowed.file is not None:
         evidence["file"] = allowed.file
     return OriginRefused(
@@ -104,7 +99,7 @@ class Guard:
         self._targets: dict[str, Params] = {}
         self._contexts: dict[str, str] = {}  # browser context of frames that are not targets themselves
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lost = False
+        self.lost = False
         self._on_lost = on_lost
         self._headers: dict[str, str] = {}
 
@@ -142,12 +137,8 @@ class Guard:
         self._allowed.pop(context, None)
         self._contexts = {frame: known for frame, known in self._contexts.items() if known != context}
 
-    @property
-    def lost(self) -> bool:
-        return self._lost
-
     def _gone(self) -> None:
-        self._lost = True
+        self.lost = True
         self._on_lost()
 
     def _target(self, params: Params, _session: str) -> None:

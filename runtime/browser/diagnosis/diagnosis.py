@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from playwright.async_api import Error, Page
 
-from nodes.errors import Phase, RunOpsError, SiteError
+from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
 from nodes.pages import FieldSource
 from nodes.rules import Rule, with_query
 from nodes.targets import Target
@@ -92,11 +92,11 @@ class Diagnosis:
         kind = playwright_errors.kind_of(error)
         if kind in ("gone", "crashed"):
             return await self._gone(error, "after")
-        if playwright_errors.was_late(error):
+        if playwright_errors.says(error, playwright_errors.LATE):
             return SiteError(
                 "timeout",
                 f"{url} was not loaded in time (waited {self._deadline.waited():g} s)",
-                fix="give the step a larger `timeout`, or look what the page is still loading",
+                fix="give the step a larger `timeout`, or check what the page is still loading",
                 phase="after",
                 evidence={"url": url, "waited": self._deadline.waited()},
             )
@@ -147,7 +147,8 @@ class Diagnosis:
         if target is None or kind == "navigated":
             return self.silent(phase, said)
         if kind == "bad target":
-            return playwright_errors.bad_target(target, error)
+            why = playwright_errors.short(playwright_errors.head(error).strip().split(": ", 1)[-1], 200)
+            return AuthorError("bad-target", f"{target} cannot be read: {why}", fix="correct the css or xpath")
         if kind in ("ambiguous", "missing") and (in_frame := await self._frame_trouble(target)) is not None:
             return in_frame
         if kind == "ambiguous":
@@ -201,7 +202,7 @@ class Diagnosis:
         if not seen and await self._evidence(lambda: self._there(target), False):
             return self.page_error(
                 "timeout",
-                f"{target} is there, and the time of the step was over  (waited {waited:g} s)",
+                f"{target} is there, but the step's time was already over  (waited {waited:g} s)",
                 "give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
             )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
@@ -246,7 +247,7 @@ class Diagnosis:
         if status is not None:
             raise SiteError(
                 "error-page",
-                f"the page is an error of the server ({status}), which says nothing of {what}",
+                f"the page is an error of the server ({status}), which proves nothing about {what}",
                 fix="look at why the server fails, or try the page again later",
                 evidence={"page": self.page.url, **await self.says()},
             )

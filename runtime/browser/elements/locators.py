@@ -60,18 +60,17 @@ def _found(root: Page | FrameLocator | Locator, target: Target) -> Locator:
     if target.role is not None:
         # Playwright types the role as a literal of all roles; the target's validator has the same list.
         return root.get_by_role(target.role, name=target.name, exact=exact)  # pyright: ignore[reportArgumentType]
-    if target.label is not None:
-        return root.get_by_label(target.label, exact=exact)
-    if target.placeholder is not None:
-        return root.get_by_placeholder(target.placeholder, exact=exact)
-    if target.text is not None:
-        return root.get_by_text(target.text, exact=exact)
     if target.test_id is not None:
         return root.get_by_test_id(target.test_id)
-    if target.alt is not None:
-        return root.get_by_alt_text(target.alt, exact=exact)
-    if target.title is not None:
-        return root.get_by_title(target.title, exact=exact)
+    for text, get in (
+        (target.label, root.get_by_label),
+        (target.placeholder, root.get_by_placeholder),
+        (target.text, root.get_by_text),
+        (target.alt, root.get_by_alt_text),
+        (target.title, root.get_by_title),
+    ):
+        if text is not None:
+            return get(text, exact=exact)
     # The prefix keeps Playwright from reading the text as another of its selector languages.
     return root.locator(f"css={target.css}" if target.css is not None else f"xpath={target.xpath}")
 

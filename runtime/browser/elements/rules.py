@@ -88,10 +88,8 @@ async def look(page: Page, rule: Rule, target: Target | None) -> RuleCheck:
         return RuleCheck(count == rule.count, rule.count, count, count)
     pattern = text_match.pattern(rule.text, exact=rule.exact) if rule.text is not None else None
     count, seen, holds = await _LOOK.of_all(found, {"kind": kind, "pattern": pattern})
-    if kind == "hidden":
-        return RuleCheck(seen == "hidden", "hidden", seen)
-    if kind == "visible":
-        return RuleCheck(seen == "visible", "visible", seen, count)
+    if kind in ("hidden", "visible"):
+        return RuleCheck(seen == kind, kind, seen, 1 if kind == "hidden" else count)
     if kind == "text":
         return RuleCheck(holds, rule.text, None if seen is None else short(str(seen), 300), count)
     wanted = getattr(rule, kind)

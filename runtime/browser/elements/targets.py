@@ -23,16 +23,8 @@ SAID_BY_TEXT = frozenset(
 )
 """Roles that do not tell an element's purpose."""
 
-READ = (SAID_BY_TEXT - {"clickable", "editable"}) | {
-    "definition",
-    "term",
-    "gridcell",
-    "rowheader",
-    "strong",
-    "emphasis",
-    "time",
-    "code",
-}
+_CONTENT = frozenset({"definition", "term", "gridcell", "rowheader", "strong", "emphasis", "time", "code"})
+READ = (SAID_BY_TEXT - {"clickable", "editable"}) | _CONTENT
 """Roles of content to be read: its text changes, so it is no way to find it."""
 
 MOST_ROW_TEXTS = 6  # number of texts of a row that are tried as its distinction

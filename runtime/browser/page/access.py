@@ -114,28 +114,22 @@ class ElementAccess:
         self._run.begin(self.page, driver_waits=driver_waits)
         # A failed action may have typed something.
         self.pending_input = True
+
+        async def act() -> Answer | None:
+            try:
+                return await action(found, self._deadline.milliseconds())
+            except Error as error:
+                if not sends and playwright_errors.only_waited(error):
+                    raise await self.diagnosis.failed(error, target, "before") from None
+                if playwright_errors.LOG in error.message and await self.diagnosis.closed_alone(error):
+                    return None
+                raise await self.diagnosis.failed(error, target, "after") from None
+
         try:
             async with self._deadline.limit():
-                return await self.dialogs.through(self._action(target, found, action, sends=sends))
+                return await self.dialogs.through(act())
         except TimeoutError:
             raise self.diagnosis.silent("after") from None
-
-    async def _action(
-        self,
-        target: Target,
-        found: Locator,
-        action: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
-        *,
-        sends: bool,
-    ) -> Answer | None:
-        try:
-            return await action(found, self._deadline.milliseconds())
-        except Error as error:
-            if not sends and playwright_errors.only_waited(error):
-                raise await self.diagnosis.failed(error, target, "before") from None
-            if playwright_errors.has_log(error) and await self.diagnosis.closed_alone(error):
-                return None
-            raise await self.diagnosis.failed(error, target, "after") from None
 
     @contextlib.asynccontextmanager
     async def _asking(self, target: Target | None, phase: Phase = "before") -> AsyncGenerator[None]:

@@ -103,7 +103,7 @@ class Actions(Downloads):
                 await found.click(timeout=milliseconds)
             chooser = await opened.value
         except Late as error:
-            if not playwright_errors.no_file_chooser(error):
+            if not playwright_errors.says(error, playwright_errors.NO_CHOOSER):
                 raise
             raise self.diagnosis.page_error(
                 "no-file-chooser",

@@ -23,6 +23,17 @@ from runtime.browser.page.filled import Filled
 
 LOOK_SECONDS = 0.02  # seconds between two checks for a file
 
+_FAILURES = {
+    "download-failed": (
+        "no file came",
+        "look at what the site answers there; a large file may need a larger `timeout`",
+    ),
+    "no-download": (
+        "no download began",
+        "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
+    ),
+}
+
 
 class Downloads(Filled):
     @contextlib.asynccontextmanager
@@ -52,7 +63,7 @@ class Downloads(Filled):
         else:
             if answer is not None and answer.status >= 400:
                 raise self._failed(url, _said(answer))
-            raise self._none_began(url, "it is shown as a page")
+            raise self._failed(url, "it is shown as a page", "no-download")
 
     @contextlib.contextmanager
     def _refusals(self) -> Generator[list[Response]]:
@@ -78,16 +89,18 @@ class Downloads(Filled):
             if refused := self._run.refusal():
                 raise refused
             incoming = incoming or await counter.first()
-            if incoming is None and (refusal := _of_document(refusals)):
+            # Other failed requests of a page do not matter.
+            refusal = next((each for each in refusals if each.request.is_navigation_request()), None)
+            if incoming is None and refusal is not None:
                 raise self._failed(what, _said(refusal))
             if incoming is not None and not self._run.allowed.document(incoming.url):
                 self._run.downloads.cancel(incoming.guid)
                 raise origin_guard.refused(incoming.url, self._run.allowed, "download")
             if self._deadline.over():
                 if incoming is None:
-                    raise self._none_began(what, "nothing came")
+                    raise self._failed(what, "nothing came", "no-download")
                 self._run.downloads.cancel(incoming.guid)
-                raise self._failed(what, "it did not come to its end in time")
+                raise self._failed(what, "it was not complete in time")
             await asyncio.sleep(LOOK_SECONDS)
         if incoming.state == "canceled":
             status = next((each.status for each in refusals if each.url == incoming.url), None)
@@ -96,23 +109,11 @@ class Downloads(Filled):
             raise self._failed(what, f"the file {incoming.name} is empty")
         return incoming
 
-    def _failed(self, what: str, why: str) -> SiteError:
-        message = f"no file came from {what}: {why} (waited {self._deadline.waited():g} s)"
-        fix = "look at what the site answers there; a large file may need a larger `timeout`"
-        address = origins.without_query(self.page.url)
-        return self.diagnosis.page_error("download-failed", message, fix, "after", page=address)
-
-    def _none_began(self, what: str, why: str) -> SiteError:
-        message = f"no download began from {what}: {why} (waited {self._deadline.waited():g} s)"
-        fix = "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself"
-        address = origins.without_query(self.page.url)
-        return self.diagnosis.page_error("no-download", message, fix, "after", page=address)
+    def _failed(self, what: str, why: str, code: str = "download-failed") -> SiteError:
+        happened, fix = _FAILURES[code]
+        message = f"{happened} from {what}: {why} (waited {self._deadline.waited():g} s)"
+        return self.diagnosis.page_error(code, message, fix, "after", page=origins.without_query(self.page.url))
 
 
 def _said(answer: Response) -> str:
     return f"the site answered {answer.status} {answer.status_text}".rstrip()
-
-
-def _of_document(refusals: list[Response]) -> Response | None:
-    """Return the answer to a navigation: other failed requests of a page do not matter."""
-    return next((each for each in refusals if each.request.is_navigation_request()), None)

@@ -137,7 +137,7 @@ class Filled(ElementAccess):
             evidence |= {"wanted": text.text, "seen": before}
         raise SiteError(
             "value-not-kept",
-            f"{text.target} was filled, and the page does not keep the text"
+            f"{text.target} was filled, but the page does not keep the text"
             + ("" if hidden else f": it holds {before!r}"),
             fix="wait for the page with `verify` on the step before, take `type` where it listens to each key, or give a text that the field takes",
             evidence=evidence,

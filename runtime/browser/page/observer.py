@@ -61,8 +61,8 @@ class Looking(ElementAccess):
                     return seen
             raise SiteError(
                 "timeout",
-                "frames of the page come and go faster than they can be looked at",
-                fix="wait with `verify` on the step before until the page has come to rest",
+                "frames of the page appear and disappear faster than they can be observed",
+                fix="wait with `verify` on the step before until the page no longer changes",
                 evidence={"page": self.page.url},
             )
 
@@ -76,7 +76,7 @@ class Looking(ElementAccess):
             try:
                 return located if located is not None and await located.count() == 1 else None
             except Error as error:
-                if playwright_errors.is_of_ref(error):
+                if playwright_errors.says(error, playwright_errors.BY_REF):
                     return None
                 raise
 
@@ -85,7 +85,7 @@ class Looking(ElementAccess):
             raise SiteError(
                 "ref-gone",
                 f"there is no element {ref[:40]} any more: the page has changed since it was looked at",
-                fix="look again, and take the ref that the element has now",
+                fix="look again, and use the element's new ref",
                 evidence={"ref": ref[:40], "page": self.page.url},
             )
         return located

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NotRequired
+from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -194,7 +194,9 @@ class Reads(Pictures, Looking):
             raise await self.diagnosis.missing(target, wanted=least, seen=seen)
         if not rows:
             await self.diagnosis.demand_answer(target)
-        return [[_cell(cell, fields) for cell in row] for row in rows]
+        if ambiguous := next((cell for row in rows for cell in row if isinstance(cell, dict)), None):
+            raise field_ambiguous(fields, ambiguous)
+        return cast("list[list[str | None]]", rows)
 
     async def attribute(self, target: Target, name: str) -> str | None:
         target, found = await self._found(target)
@@ -239,7 +241,7 @@ class Reads(Pictures, Looking):
         if "tag" in table:
             raise SiteError(
                 "not-a-table",
-                f"{target} is a <{table['tag']}>, and no <table>",
+                f"{target} is a <{table['tag']}>, not a <table>",
                 fix="point at the table itself (`css: table`), or read rows of another kind with `extract`",
                 evidence={"page": self.page.url, "tag": table["tag"]},
             )
@@ -300,9 +302,3 @@ class Reads(Pictures, Looking):
     async def sign_in(self, state: Json) -> None:
         allowed: Any = self._run.allowed.stored(state)
         await self._read(None, lambda: self.page.context.set_storage_state(allowed))
-
-
-def _cell(cell: Cell, fields: Sequence[FieldSource]) -> str | None:
-    if isinstance(cell, dict):
-        raise field_ambiguous(fields, cell)
-    return cell

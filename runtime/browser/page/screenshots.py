@@ -132,7 +132,7 @@ class Pictures(ElementAccess):
         if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed, secret=secret):
             raise AuthorError(
                 "secret-on-page",
-                "the page shows a secret of the workflow where no element of it can be painted over",
+                "the page shows a secret of the workflow where no element can be painted over",
                 fix="take the picture before the secret is filled in or shown",
                 evidence={"page": self.page.url},
             )

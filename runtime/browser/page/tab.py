@@ -215,7 +215,7 @@ class Tab(actions.Actions, reads.Reads):
             try:
                 await self.dialogs.through(load(self._deadline.milliseconds()))
             except Error as error:
-                if not playwright_errors.met_error_page(error):
+                if not playwright_errors.says(error, playwright_errors.ERROR_PAGE):
                     raise
                 # Chromium was still showing the error page of an earlier failure; after that it continues to the address.
                 there = self.page.wait_for_url(_no_error_page, timeout=self._deadline.milliseconds())

@@ -201,14 +201,10 @@ def _set(profile: profiles.Profile) -> str:
 async def browser(config: settings.Settings) -> Check:
     try:
         path = find.find(config.browser)
-        folder = Path(tempfile.mkdtemp(prefix=launch.TEMPORARY))
-        try:
-            begun = time.monotonic()
-            chromium = await launch.start(path, folder, linger=0, headed=config.headed, passing=True)
-            took = time.monotonic() - begun
-            await chromium.end()
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        begun = time.monotonic()
+        chromium = await launch.start(path, None, linger=0, headed=config.headed)
+        took = time.monotonic() - begun
+        await chromium.end()
     except RunOpsError as error:
         said = str(error.evidence.get("log", "")).strip().splitlines()
         return dataclasses.replace(Check.failed("browser", error), text=" – ".join([error.message, *said[-1:]]))
