@@ -364,7 +364,6 @@ def _import_all() -> None:
         "playwright._impl.json_pipe",
         "playwright._impl.local_utils",
         "playwright._impl.protocol_channels",
-        "runtime.display.plain",
         "runtime.models.questions",
         "runtime.sql.select",
         "typer._adapters",

@@ -329,7 +329,7 @@ def _folders(private: Path | None) -> tuple[Path, Path, BinaryIO]:
         regular_files.write(profile / "Default" / "Preferences", _PREFERENCES.encode())
         log = (private or temporary) / "chromium.log"
         regular_files.write(log, b"")
-        return profile, temporary, log.open("rb")
+        return profile, temporary, regular_files.opened(log)
     except OSError as error:
         for folder in made:
             shutil.rmtree(folder, ignore_errors=True)

@@ -23,17 +23,6 @@ from runtime.browser.page.filled import Filled
 
 LOOK_SECONDS = 0.02  # seconds between two checks for a file
 
-_FAILURES = {
-    "download-failed": (
-        "no file came",
-        "look at what the site answers there; a large file may need a larger `timeout`",
-    ),
-    "no-download": (
-        "no download began",
-        "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
-    ),
-}
-
 
 class Downloads(Filled):
     @contextlib.asynccontextmanager
@@ -63,7 +52,7 @@ class Downloads(Filled):
         else:
             if answer is not None and answer.status >= 400:
                 raise self._failed(url, _said(answer))
-            raise self._failed(url, "it is shown as a page", "no-download")
+            raise self._none_began(url, "it is shown as a page")
 
     @contextlib.contextmanager
     def _refusals(self) -> Generator[list[Response]]:
@@ -98,7 +87,7 @@ class Downloads(Filled):
                 raise origin_guard.refused(incoming.url, self._run.allowed, "download")
             if self._deadline.over():
                 if incoming is None:
-                    raise self._failed(what, "nothing came", "no-download")
+                    raise self._none_began(what, "nothing came")
                 self._run.downloads.cancel(incoming.guid)
                 raise self._failed(what, "it was not complete in time")
             await asyncio.sleep(LOOK_SECONDS)
@@ -109,10 +98,19 @@ class Downloads(Filled):
             raise self._failed(what, f"the file {incoming.name} is empty")
         return incoming
 
-    def _failed(self, what: str, why: str, code: str = "download-failed") -> SiteError:
-        happened, fix = _FAILURES[code]
-        message = f"{happened} from {what}: {why} (waited {self._deadline.waited():g} s)"
-        return self.diagnosis.page_error(code, message, fix, "after", page=origins.without_query(self.page.url))
+    def _failed(self, what: str, why: str) -> SiteError:
+        message = f"no file came from {what}: {why} (waited {self._deadline.waited():g} s)"
+        fix = "look at what the site answers there; a large file may need a larger `timeout`"
+        return self.diagnosis.page_error("download-failed", message, fix, "after", page=self._here)
+
+    def _none_began(self, what: str, why: str) -> SiteError:
+        message = f"no download began from {what}: {why} (waited {self._deadline.waited():g} s)"
+        fix = "look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself"
+        return self.diagnosis.page_error("no-download", message, fix, "after", page=self._here)
+
+    @property
+    def _here(self) -> str:
+        return origins.without_query(self.page.url)
 
 
 def _said(answer: Response) -> str:
