@@ -73,8 +73,8 @@ class Agent(Protocol):
     async def work(self, task: Any) -> Json:
         """Let it work until it is done, and has proved it; return the value. ``await ctx.act()`` comes first.
 
-        ``task`` is the node itself, a ``nodes.agent.Agent``, whose module imports this one. Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused if it is unknown whether an action
-        happened; and the errors of ``Model.answer``.
+        ``task`` is the node, a ``nodes.agent.Agent``. Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``,
+        ``agent-stuck``; Paused if it is unknown whether an action happened; and the errors of ``Model.answer``.
         """
         ...
 

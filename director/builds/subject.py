@@ -134,7 +134,7 @@ def goal_text(goal: Goal) -> str:
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
     lines += [f"Site: {goal.url}{named}"] if goal.url is not None else []
     lines += [f"Input {name}: {value}" for name, value in goal.inputs.items()]
-    lines += [f"Secrets (their values are not told): {', '.join(goal.secrets)}"] if goal.secrets else []
+    lines += [f"Secrets (their values are hidden): {', '.join(goal.secrets)}"] if goal.secrets else []
     times = "once" if goal.runs == 1 else f"{goal.runs} times"
     lines += [f"Proof: the whole draft passes {times}", f"Side effects: {POLICIES[goal.policy]}"]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ StrategyFlag = Annotated[
     Literal["injected", "clean", "hybrid"] | None,
     flags.option(
         "--strategy",
-        "What is told with each request: all that is kept; nothing, there are tools for it; or the plan and a line of status.",
+        "What each request contains of the state: all of it; nothing, there are tools for it; or the plan and a line of status.",
     ),
 ]
 OverflowFlag = Annotated[
@@ -54,7 +54,7 @@ def chat(
         int | None, flags.option("--min-recent N", "So many of the newest messages are not summed up.", min=1)
     ] = None,
     knowledge: Annotated[
-        Path | None, flags.option("--knowledge FOLDER", "Markdown files; what fits a question is told with it.")
+        Path | None, flags.option("--knowledge FOLDER", "Markdown files; what fits a question is sent with it.")
     ] = None,
     top_k: Annotated[int | None, flags.option("--top-k N", "So many sections of them, at the most.", min=0)] = None,
     max_messages: Annotated[

@@ -20,7 +20,7 @@ def runs(what: str) -> Any:
 
 
 def yes(what: str) -> Any:
-    return option("--yes, -y", f"Ask nobody: {what}")
+    return option("--yes, -y", f"Do not ask: {what}")
 
 
 EffectsFlag = Annotated[

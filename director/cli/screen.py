@@ -128,7 +128,7 @@ class Screen(Listener):
 
     @property
     def unheard(self) -> bool:
-        """True if nobody reads the answers any more."""
+        """True if the reader of the answers has gone."""
         return self._answers.broken and self._answers.stream is sys.stdout
 
     @property

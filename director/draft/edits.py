@@ -75,7 +75,7 @@ def read(text: str) -> Document:
 _FENCE = re.compile(r"\A\s*?```\w*(?=[\r\n])|^```\s*\Z", re.MULTILINE)
 """The fence lines around a text in Markdown. The lines between them keep their numbers."""
 
-HEAD = "give only what stands under `nodes:`; what stands above it is changed by `update_node` with the id `workflow`"
+HEAD = "give only the part under `nodes:`; change what is above it by `update_node` with the id `workflow`"
 
 
 def _no_nodes(document: Document, path: Path, what: str, fix: str) -> WorkflowInvalid:

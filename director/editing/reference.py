@@ -16,9 +16,9 @@ TOPICS = {"targets": "target", "rules": "rule", "verify": "rule", "workflow": "f
 """Names of topics in the reference, where they differ."""
 
 REFERENCES = """\
-Text with `{{ … }}` is a reference, and stands in quotes. Exactly one expression gives the value itself (list, number); other text gives text.
+Text with `{{ … }}` is a reference, in quotes. Exactly one expression gives the value itself (list, number); other text gives text.
 Names: inputs.NAME, secrets.NAME (only where a field takes secrets), vars.NAME (set by `context`), a node's id (its value), the `as` name of a loop, loop.index|first|last|key|length, run.id, run.errors.ID, run.taken.ID, run.failures.ID, error (in catch).
-What has no value is an error: guard it (`x | default(…)`, `x is defined`, or `when`). Inside `iterate` ids are seen within the turn only; outside read the loop's list.
+What has no value is an error: guard it (`x | default(…)`, `x is defined`, or `when`). Inside `iterate` an id has a value within its own iteration only; outside, read the loop's list.
 Expressions are Jinja's: a.b, a['b'], a[0], + - * / // % **, ~ joins, == != < <= > >=, in, and or not, `a if c else b`, is defined, is none; now(), uuid(). No {% %}."""
 
 TARGETS = """\
@@ -27,16 +27,16 @@ Best first: {role: button, name: Save} · {label: Email} · {test_id: status} ·
 ACTION = """\
 verify: rules that must hold after it, waited for: [{text: paid}, {visible: {role: row, has_text: "{{ no }}"}}, {url: "**/orders"}]. Name what is there when it succeeded: what is only gone, or an address, may be so on an error page too.
 effect: EFFECT
-confirm: {nodes: [goto and reads, in a fresh tab; for a list with pages an `iterate` that leafs through all of them by a click of `effect: read`], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
+confirm: {nodes: [goto and reads, in a fresh tab; for a list with pages an `iterate` that visits all of them by a click of `effect: read`], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
 
 QUERIES = """\
-For an HTML table use `table`: a list of maps by what stands above the columns, as text; `columns` names and types them. `extract` is for rows of anything else. Both wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the action that leads there)."""
+For an HTML table use `table`: a list of maps by the headings of the columns, as text; `columns` names and types them. `extract` is for rows of anything else. Both wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the action that leads there)."""
 
 INPUTS = """\
-Such as inputs: {no: {type: integer, default: 1007}, user: {type: string, description: Who signs in.}}. Yielded is what `output` says: output: {orders: "{{ orders }}", total: "{{ orders | sum(attribute='total') }}"}."""
+Such as inputs: {no: {type: integer, default: 1007}, user: {type: string, description: Who signs in.}}. The result is `output`: output: {orders: "{{ orders }}", total: "{{ orders | sum(attribute='total') }}"}."""
 
 HEAD = """\
-Changed by `update_node` with id `workflow`: keys given replace those keys, `inputs` are taken in by name, null takes a key away."""
+Changed by `update_node` with id `workflow`: keys given replace those keys, `inputs` are merged by name, null removes a key."""
 
 
 CARD: dict[str, str] = {

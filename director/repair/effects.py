@@ -39,7 +39,7 @@ class Effects:
     ) -> run_state.Withholds:
         """Return what is withheld in a run of ``loaded``. ``inputs`` are those of the run, ``page`` is that of the step ``at``.
 
-        Raises Paused if a person must be asked, and nobody is there.
+        Raises Paused if a person must be asked, and none can be asked.
         """
         if self._policy == "allow":
             return run_state.withholds_nothing

@@ -94,7 +94,7 @@ def group() -> TyperGroup:
             bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
         ] = False,
     ) -> None:
-        """Run browser-automation workflows headlessly. A run that dies can continue where it stood."""
+        """Run browser-automation workflows headlessly. A run that dies can continue from where it was."""
 
     return typer.main.get_group(app)
 

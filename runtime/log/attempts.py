@@ -29,7 +29,7 @@ class Attempt:
     """True if the run since took another file in which the step does something else: its value does not count."""
     edited: bool = False  # true if the node was changed since: its call does not show what the node would do now
     asked: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Evidence shown to a person who was asked about it; empty if nobody was."""
+    """Evidence shown to a person who was asked about it; empty if there was no question."""
     actions: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
     """Actions of an `agent`'s model, in order; also those of the attempt whose conversation this one continues."""
 

@@ -10,7 +10,7 @@ NAMING = r"""
   // A class that a person wrote: one that a program makes holds digits, or capitals in odd places.
   const plain = (name) => /^[a-z][a-z_-]{1,40}$/.test(name) && !/^(active|selected|hover|focus|open|closed|odd|even|first|last|is-|has-|js-)/.test(name);
   const classes = (node) => Array.from(node.classList).filter(plain);
-  // An attribute that a person wrote to say what an element is: not one of a framework, none that says how it stands just now, and no number.
+  // An attribute that a person wrote to say what an element is: not one of a framework, none that gives its present state, and no number.
   const NOISE = /^data-(v-|react|ng-|svelte|ember|radix|headlessui|turbo|hx-|bs-|reach|styled|emotion|testid$|id$|uid$|key$|index$|state|status$|active$|open$|selected$|checked$|value$|count$|text$|title$|label$|toggle$|target$|original|loaded|href$|url$|src$|date|time)/;
   const data = (node) => Array.from(node.attributes)
     .filter(({name, value}) => /^data-[a-z][a-z-]*$/.test(name) && !NOISE.test(name) && /^[A-Za-z][A-Za-z_.:-]{1,40}$/.test(value) && !/^(true|false|null|none|on|off|yes|no)$/i.test(value))
@@ -50,7 +50,7 @@ FACTS = (
   const ids = (node, name) => (node.getAttribute(name) || '').split(/\s+/).map((id) => id && node.getRootNode().getElementById(id)).filter(Boolean);
   // As it is written: names, and texts in CSS, know nothing of letters that a style sheet makes large.
   const raw = (node) => short(node.textContent);
-  // CSS that finds an element by its text: `:text-is` knows what stands in the element itself only.
+  // CSS that finds an element by its text: `:text-is` knows only the text of the element itself.
   const saying = (node, tag) => {
     const whole = raw(node), own = Array.from(node.childNodes).some((child) => child.nodeType === 3 && folded(child.data) === whole);
     return [`${tag}:${own ? 'text-is' : 'has-text'}(`, whole];
@@ -84,7 +84,7 @@ FACTS = (
       .filter((each) => each !== around && each.localName === around.localName && classes(around).some((one) => each.classList.contains(one)));
     if (like && like.length) part.texts = textsOf(around);
     const heads = Array.from(around.querySelectorAll(HEADING));
-    // The heading of a part stands in front of everything else in it, and is the only one of its rank.
+    // The heading of a part comes before everything else in it, and is the only one of its rank.
     const head = heads[0];
     if (head && !head.contains(element) && !element.contains(head)) {
       const before = head.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING;
@@ -97,7 +97,7 @@ FACTS = (
       part.heading = {text: short(seen(leads)), way: [...saying(leads, leads.localName), `) + ${around.localName}`]};
     if ((part.role || part.heading || part.texts.length) && areas.length < 5) areas.push({...part, tag: around.localName});
   }
-  // What stands beside a field or a value, and says what it is.
+  // The text beside a field or a value that names it.
   const beside = [];
   const own = (node) => Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
   const note = (caption, way) => { const said = short(caption); if (said && !beside.some((each) => each.text === said)) beside.push({text: said, way}); };
@@ -123,7 +123,7 @@ FACTS = (
     }
     if (before && before.localName !== 'br') break;
   }
-  // What a box is for stands behind it.
+  // The label of a check box follows it.
   const after = element.nextElementSibling;
   if (box && !beside.length && after && speaks(after) && seen(after).trim())
     note(seen(after), [`${element.localName}:has(+ ${saying(after, after.localName)[0]}`, raw(after), '))']);

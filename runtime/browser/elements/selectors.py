@@ -156,7 +156,7 @@ ENGINE = r"""({
       const error = acts || element.hasAttribute('aria-invalid') ? wrong(element) : '';
       if (!acts && !error) continue;
       if (!element._runopsRef) {
-        // A list by itself is in nobody's way: it is kept in this world.
+        // The list is kept in this isolated world, where no script of the page meets it.
         globalThis._runopsRefs = (globalThis._runopsRefs || 0) + 1;
         element._runopsRef = globalThis._runopsRefs;
       }

@@ -25,7 +25,7 @@ _SCROLL = isolated_world.Script[dict[str, Json]](
   if (to) box.scrollTo({top: to === 'top' ? 0 : box.scrollHeight, behavior: 'instant'});
   else if (by) box.scrollBy({left: by[0], top: by[1], behavior: 'instant'});
   const moved = to || by ? box : root;
-  // The page hears of it before the next frame is drawn; a page that nobody sees draws none.
+  // The page hears of it before the next frame is drawn; a page out of sight draws none.
   await new Promise((heard) => { requestAnimationFrame(heard); setTimeout(heard, 100); });
   return {
     x: Math.round(moved.scrollLeft),

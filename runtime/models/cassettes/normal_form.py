@@ -43,7 +43,7 @@ MEANINGLESS = re.compile(
     rf"|(?P<id>(?<!\w)(?:{OF_SERVERS}|{ULID}|{HEX})|(?<![^\W_]){UUID})(?!\w)"
     rf"|(?P<before>{OF_REFS})(?P<ref>{REF})(?!\w)"
 )
-"""An id stands alone. Only a UUID may also follow a name and ``_`` (``order_…``)."""
+"""An id is a word of its own. Only a UUID may also follow a name and ``_`` (``order_…``)."""
 
 PLACEHOLDER = re.compile(OURS)
 ORIGIN = "origin "
