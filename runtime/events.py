@@ -14,9 +14,9 @@ StepStatus = Literal[
 ]
 """Status of a node that ended.
 
-``paused``: a person is asked; ``out-of-budget``: asking a model would have cost too much; ``replaced``: the run continues elsewhere;
-``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when``
-was false.
+``paused``: a person is asked; ``out-of-budget``: the budget for models is used up; ``replaced``: another owner continues the run;
+``recorded``: its outcome is in the log, so it was not run again; ``recovered``: reconciliation settled it, so it was not done again;
+``skipped``: ``when`` was false.
 """
 
 RunStatus = Literal["passed", "failed", "paused", "interrupted", "out-of-budget", "replaced"]
@@ -132,7 +132,7 @@ class Listener(Protocol):
 
 
 def ended_by(error: RunOpsError) -> StepStatus:
-    """Return the status of a node that raised ``error``: a question to a person is no failure, and neither is another owner."""
+    """Return the status of a node that raised ``error``. A pause, a reached budget and another owner are no failures."""
     if isinstance(error, Replaced):
         return "replaced"
     if isinstance(error, BudgetReached):

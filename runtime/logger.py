@@ -1,4 +1,4 @@
-"""Events of runs, for the ``logging`` of the embedding program: under the name ``runops``, secrets masked."""
+"""Logs the events of runs with Python's ``logging``, under the name ``runops``, secrets masked."""
 
 from __future__ import annotations
 

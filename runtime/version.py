@@ -8,10 +8,10 @@ import platform
 VERSION = importlib.metadata.version("runops")
 
 TESTED = (1, 65), (1, 66)
-"""Range of tested Playwright versions: from the first on, and before the second."""
+"""Range of tested Playwright versions; the second is excluded."""
 
 WARNED: set[str] = set()
-"""Warnings that were given in this process."""
+"""Warnings already given in this process."""
 
 
 def versions() -> dict[str, str]:
@@ -36,7 +36,7 @@ def untested() -> tuple[str, str] | None:
 
 
 def warning() -> str | None:
-    """Return that warning in one line, once in each process."""
+    """Return the warning of ``untested`` in one line; None if there is none, or if this process has given it."""
     found = untested()
     word = f"{found[0]}; {found[1]}" if found is not None else None
     if word is None or word in WARNED:

@@ -61,7 +61,7 @@ class ValuePending(Exception):
 
 
 class AskedBy(NamedTuple):
-    """The model's call for which a step is done that is in no file, and the fingerprint of the node whose model it is."""
+    """A model's call that a step outside any file carries out, and the fingerprint of the node that asks the model."""
 
     id: str
     fingerprint: str
@@ -103,7 +103,7 @@ class Step(leaf_context.LeafContext):
                 fix="one node is one action: let it call `await ctx.act()` once, right before that",
                 phase="after",
             )
-        # With its references filled in, a step may do more than its text shows: load an address that is a script, type a line break.
+        # Filled-in references may make a side effect of a step: an address that is a script, a text with a line break.
         if self._run.holds(self.node, self.path) or self._run.holds(self._resolve(), self.path):
             self._resolve()
             url = self._page.url if self._page is not None else None
@@ -115,7 +115,7 @@ class Step(leaf_context.LeafContext):
         if self.continued_call is not None:
             held = self.continued_call.held_before
         elif effect and self._resolve().postconditions and self._page is not None and self._page.dialog is None:
-            # If all rules hold before the action, that they hold after a crash proves nothing. With a dialog open this stays unknown.
+            # Rules that all hold before the action prove nothing after a crash. With a dialog open this stays unknown.
             held = await leaf_context.all_hold(self._resolve().postconditions, self.page)
         described = self._describe(held)
         self.call = await self._run.writer.announce(described) if effect else self._run.writer.call(described)
@@ -141,7 +141,7 @@ class Step(leaf_context.LeafContext):
         if self.node.moves_page and not self._fresh:
             self._run.verified = self.holding()
             if self._run.verified.rules and self.node.takes_up_input:
-                # The action leads to a separate page, and has reached it.
+                # The action has reached its own page: the next step need not wait for an earlier one.
                 self._run.aftermath = None
 
     def _say_waiting(self, what: str) -> None:
@@ -260,7 +260,7 @@ class Step(leaf_context.LeafContext):
         return value
 
     def _with_condition(self, error: RunOpsError) -> RunOpsError:
-        """Return the error. For a false condition over values, name the condition as the file has it: filled in, all of them look alike."""
+        """Return the error. If a condition over values is false, name it as the file has it: filled in, all look alike."""
         if error.evidence.get("rule") not in ("expr", "a condition"):
             return error
         for field in ("verify", "rules"):
@@ -271,7 +271,7 @@ class Step(leaf_context.LeafContext):
         return error
 
     async def _demand_answers(self) -> None:
-        """Raise SiteError if the site did not answer the action's requests. With ``confirm``, wait for everything that the action sent."""
+        """Raise SiteError if a request of the action got no answer, or a server error. With ``confirm``, wait for all that it sent."""
         browser = self._run.browser
         if browser is None or self.node.asks == "agent":
             return
@@ -305,7 +305,7 @@ class Step(leaf_context.LeafContext):
         return not stopped and self._did_effect() and error.phase != "before"
 
     async def with_lost_answer(self, error: RunOpsError) -> RunOpsError:
-        """Return the error. If the rules failed because the site's answer was lost, say so."""
+        """Return the error, or one that says so if the rules failed because the site's answer was lost."""
         browser = self._run.browser
         if self._verifying and browser is not None and self._page is not None and (lost := await browser.lost_answer()):
             return _unanswered(lost, error.evidence)
@@ -329,7 +329,7 @@ class Step(leaf_context.LeafContext):
         )
 
     def _broken_off(self, error: RunOpsError) -> RunOpsError:
-        """Give the open calls of an `agent` that ended with an error their result. The outcome of a side effect among them is unknown."""
+        """Close the open calls of an `agent` that ended with ``error``. Return SiteError ``answer-lost`` if one is a side effect, else ``error``."""
         assert self.call is not None
         attempt = self._run.history.attempt_of(self.call)
         open_actions = [action for action in attempt.actions if action.result is None]
@@ -367,7 +367,7 @@ class Step(leaf_context.LeafContext):
         return scopes.UnreadableValue(self.path) if masked else value
 
     def may_try_again(self, error: RunOpsError) -> bool:
-        """True if ``retry`` covers this error: before the action, after one that the site says did not happen, or by its code."""
+        """True if ``retry`` covers a SiteError or ModelError: with ``on`` by its code, else if no side effect can have happened."""
         retry = self.node.retry
         if retry is None or not isinstance(error, SiteError | ModelError) or isinstance(error, OriginRefused):
             return False

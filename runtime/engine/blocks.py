@@ -159,7 +159,7 @@ class Blocks:
         return Iteration(None if state.committed.masked else run.writer.value_of(state.committed), go_on=go_on)
 
     async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Iteration:
-        """Record that the item failed and the loop continues. The decision of its condition is in the same entry: both hold or neither."""
+        """Record that the item failed and the loop continues. The condition's decision is in the same entry, so no crash separates them."""
         run, recorded = self._run, self._as_recorded(error)
         self._note_failure(item, recorded)
         run.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
@@ -204,7 +204,7 @@ class Blocks:
         again: Callable[[RunOpsError], bool] | None = None,
         caught: RunOpsError | None = None,
     ) -> Ended:
-        """Run a block in a separate scope. One that ended with a kept error does not run again."""
+        """Run a block in a separate scope. A block whose error was kept does not run again."""
         run, path = self._run, _part_path(self._path, name, number)
         frame = scopes.Scope(self._frame)
         if caught is not None:

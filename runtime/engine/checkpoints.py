@@ -1,11 +1,11 @@
 """Checkpoints of a run: when one is due, when its file is synced, and which files may be deleted.
 
-A checkpoint is taken at a commit point if a document was loaded or a side effect finished since the last one. No tab may hold input
-that the site has not seen, or show the answer to a form, which its address alone does not give. Otherwise the earlier one stays. What
-follows it is redone after a crash: what was typed is typed again.
+A checkpoint is taken at a commit point if a document was loaded or a side effect finished since the last one. None is taken while a tab
+holds input that the site has not seen, or shows the answer to a form, which its address alone does not restore. Then the earlier one stays,
+and what follows it is redone after a crash: what was typed is typed again.
 
-The browser's state is read at the commit point. It is synced while the next steps run, and its entry is written once that is done. The
-next side effect waits for it, so no action ever follows a due checkpoint that is not yet written.
+The browser's state is read at the commit point and synced while the next steps run; then its entry is written. The next side effect waits
+for the entry, so none follows a due checkpoint that is not yet written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One check of the site with a node's ``confirm``: its block runs in a fresh tab and a separate thread, and does no side effect.
 
-Only its calls and their results are kept: the next check reuses nothing from it. Any error ends it, because a list that lacks a page
-would say *not done* about the content of that page.
+Only its calls and their results are kept: the next check reuses nothing from it. Any error ends it: a list that lacks a page would say
+*not done* about the content of that page.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def expect_page_of(run: RunState, step: StepReached, *, sure: bool = True) -> No
 
 
 async def discard_submitted_input(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:
-    """Drop input typed again since ``line`` for skipped actions that were settled by then: it must not go out with the next one."""
+    """Drop input typed again since ``line`` for actions in ``passed`` that took it up before: the next action must not submit it."""
     if run.browser is None or not run.browser.facts().pending_input:
         return
     typed = run.history.last_on_page()
@@ -215,7 +215,7 @@ async def _follow_row(
 ) -> Verdict:
     """Follow a row of the table of `step_states` until it gives a verdict. Only *not-done* has the side effect attempted again.
 
-    ``here``: this process did it, and knows what is on its way. ``unanswered``: something is, as far as is known without a check.
+    ``here``: this process did it, and can check which requests are unanswered. ``unanswered``: some may be, until that is checked.
     """
     node, before = step.node, step.last
     policy = "on_redo: redo" if before.state is step_states.State.UNDONE else f"after_crash: {node.after_crash}"
@@ -276,7 +276,7 @@ async def ask_the_site(run: RunState, step: StepReached) -> Verdict:
 
 
 async def _look(run: RunState, step: StepReached) -> bool:
-    """Run the whole block once, in a fresh tab and a separate thread."""
+    """Run the whole ``confirm`` once, in a fresh tab and a separate thread; True if it says *done*."""
     asking = step.node.confirm
     assert asking is not None
     inner = scopes.Scope(step.frame)
@@ -324,7 +324,7 @@ def unknown(step: StepReached, verdict: Verdict, error: RunOpsError | None = Non
 
 
 def ask_before_redo(run: RunState, actions: list[attempts.Attempt]) -> None:
-    """Decide how to treat each action after the restored state. Raises Paused if a person must decide first."""
+    """Raise Paused if a person must decide about an action that the restored state has undone."""
     if not actions:
         return
 

@@ -69,7 +69,7 @@ class Live(Recorder):
     @override
     async def commit_point(self) -> None:
         run = self._run
-        # Not while the replay is still before the state of the page, which a crash may have left in the middle of a unit.
+        # Not before the replay has reached the page's state, which a crash may have left in the middle of a unit.
         if run.replayed_to >= run.page_at:
             await run.checkpoints.commit(run.browser, run.verified)
 

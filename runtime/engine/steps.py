@@ -24,7 +24,7 @@ class Tolerated:
 
 
 class Nothing:
-    """No value is known."""
+    """Marker: no value is known."""
 
 
 async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> Json | Tolerated:
@@ -112,7 +112,7 @@ def _bind_effects(step: StepReached, value: Json) -> Json:
 
 
 def _with_earlier(run: RunState, path: str, error: RunOpsError) -> RunOpsError:
-    """Return the error of a step's last attempt, naming an earlier attempt that may have acted and that ``retry.on`` had tried again unasked."""
+    """Return the error. Its evidence names an earlier attempt that may have acted and that ``retry.on`` repeated without a check."""
     for each in run.history.attempts.get(path, [])[:-1]:
         failed = each.result.error if each.result is not None else None
         if failed is not None and failed.get("phase") == "after" and each.acted and each.verdict is None:
@@ -154,7 +154,7 @@ async def _attempts(run: RunState, reached: StepReached, *, closing: bool = Fals
     raise AssertionError("an attempt returns or raises")
 
 
-# In another run of a block of a `handle` (a retry, or the next try) side effects are not simply done again. Each that an earlier run of
+# When a block of a `handle` runs again (a retry, or the next try), its side effects are not simply repeated. Each that an earlier run of
 # the block did, or may have done, is reconciled when the run reaches its counterpart.
 
 

@@ -27,7 +27,7 @@ SETTING = "python_modules"
 
 
 def check(loaded: workflow.Loaded, allowed: Sequence[str]) -> None:
-    """Raise WorkflowInvalid, exit 2, where a node of the file, or of one that it uses, calls a function of a module not in ``allowed``."""
+    """Raise WorkflowInvalid, exit 2, if the file, or one that it uses, calls a function of a module not in ``allowed``."""
     called = [
         (file, node.id, node.python.partition(":")[0])
         for file in loaded.files()
@@ -123,7 +123,7 @@ def masked(text: str) -> str:
 
 
 def _value(module: str, name: str, args: Mapping[str, Json]) -> Any:
-    """Return the function's value. Raises AuthorError where it cannot be called, and where it fails."""
+    """Return the function's value. Raises AuthorError if it cannot be called, or fails."""
     found = _find(module, name)
     function, signature = f"{module}:{name}", inspect.signature(found)
     try:

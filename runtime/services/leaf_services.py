@@ -33,7 +33,7 @@ class LeafServices(StepServices):
         python_modules: Sequence[str],
         agents: AgentFactory,
     ) -> None:
-        """``models`` is needed where a node asks one. Nodes may only call functions of ``python_modules``."""
+        """``models`` may be None if no node asks a model. Nodes may only call functions of ``python_modules``."""
         self._run = run
         self._step = step
         self._models = models

@@ -18,7 +18,7 @@ FORMAT = 1
 
 
 class SignIns(ports.Sessions):
-    """The states in one folder, which is made with the first of them."""
+    """The states in one folder, which is created with the first one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,6 +1,6 @@
-"""Active parts of a workspace: runs and sessions that a process owns, and browsers that outlived their engine or were kept.
+"""Active runs and sessions of a workspace: those that a process owns, or whose browser still runs. Nothing is changed.
 
-The log names the owner of a run, the kernel shows if its lock is taken, and ``browser.json`` locates its browser. Nothing is changed.
+The log names the owner, the kernel shows if the lock is taken, and ``browser.json`` locates the browser.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _active(store: log_store.StoreReader, run: str, browser: Browser | None) -> 
 
 
 def holder_of(reading: log_store.Reading) -> Holder | None:
-    """Return the run's owner by its log; None if it names none."""
+    """Return the last owner that the log names; None if it names none."""
     claims = [entry for entry in reading.entries if isinstance(entry, entries.Note) and entry.name == "claimed"]
     if not claims:
         return None

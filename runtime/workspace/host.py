@@ -21,7 +21,7 @@ class Host:
     store: log_store.Store
     secrets: sources.SecretSource
     usual_mode: Mode = "own"
-    """The browser of a run if neither settings nor file name one: ``shared`` for many runs, in turn or at the same time."""
+    """Browser mode of a run if neither settings nor file name one: ``shared`` for many runs, in turn or at the same time."""
 
     def having(self, settings: Settings) -> Host:
         return dataclasses.replace(self, settings=settings)

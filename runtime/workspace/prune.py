@@ -1,9 +1,8 @@
-"""Implementation of ``runops prune``: deletes unused data. It may die at any point, and may run beside anything else.
+"""Implementation of ``runops prune``: deletes unused data. It may die at any point, and may run beside any other process.
 
-A run is deleted under its own lock, so that no process resumes it meanwhile. Its browser ends first, then its key goes, then its log, and then
-everything that belongs to it. If prune dies in between, a whole run remains, or data without a run, which the next prune deletes.
-A name without a run is locked too, so that no run is created under it. Large values that no log names are deleted only while no process has
-a log open, since it may be about to name one.
+A run is deleted under its own lock, so that no process resumes it meanwhile. The order is: browser, key, log, all other data. If prune dies
+in between, a run remains, or data without a run, which the next prune deletes. The id of such data is locked too, so that no run is
+created with it. Blobs that no log names are deleted only while no process has a log open: it may be about to name one.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from runtime.workspace import retention
 Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
 
 AGE = 3600.0
-"""Seconds for which a key without a run, an untouched session and an unfinished file in a shared folder are kept."""
+"""Seconds for which prune keeps a key without a run, an untouched session, and an unfinished file in a shared folder."""
 
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")  # names of files during writing (`runtime.system.files`)
 
@@ -43,7 +42,7 @@ class Deleted:
     run: str | None  # the run that it belongs to, or belonged to
     path: str  # path below the home; of a run its log, of a browser the file that locates it
     bytes: int
-    state: str | None = None  # state of a whole run or session; so are the next two
+    state: str | None = None  # only for a whole run or session, like the next two
     workflow: str | None = None
     ended: str | None = None
     process: int | None = None  # process of a browser
@@ -125,7 +124,7 @@ class Pruning:
             self._known[run] = known
 
     def _holds_nothing(self, run: str, data: bytes) -> bool:
-        """True if the log never had a complete entry, or is a fork that was never complete."""
+        """True if the log has no complete entry, or is an unfinished fork."""
         try:
             entries = integrity.parse(self._store.conversation_file(run), data)[0]
         except LogError:
@@ -144,7 +143,7 @@ class Pruning:
         return [self._home / "private" / run, self._home / "files" / run]
 
     def _is_old(self, file: Path) -> bool:
-        """True if it is not new: the owner of a new key is about to create the run."""
+        """True if it is older than ``AGE``. A younger key may belong to a run that is about to be created."""
         try:
             return file.stat().st_mtime <= self._now - AGE
         except FileNotFoundError:
@@ -160,7 +159,7 @@ class Pruning:
                 self._remove_run(each.run, keys, about)
 
     def _is_still(self, each: retention.KnownConversation) -> bool:
-        """True if the run was not resumed since it was read."""
+        """True if the run is as it was when it was surveyed, so not resumed since."""
         try:
             return retention.known(self._store.read(each.run)) == each
         except (LogError, UsageError):
@@ -251,7 +250,7 @@ class Pruning:
                 os.close(handle)
 
     def _unnamed(self) -> list[Path]:
-        """Return the blobs that no log names: everything in a log that looks like a hash names one."""
+        """Return the blobs that no log names. Any 64 hexadecimal digits in a log count as a name."""
         named: set[str] = set()
         for run in self._store.ids():
             if run not in self._removed:
@@ -294,7 +293,7 @@ class Pruning:
 
     @contextlib.contextmanager
     def _no_run(self, run: str) -> Generator[bool]:
-        """Keep new runs from using the name; yield True if there is none."""
+        """Keep new runs from taking the id meanwhile; yield True if no run has it."""
         path = self._store.conversation_file(run)
         with contextlib.ExitStack() as stack:
             mine = not path.exists()

@@ -28,7 +28,7 @@ class Selection:
     """Select sessions instead of runs. Any session can be continued, so they are deleted only on request."""
 
     def choose(self, found: Iterable[KnownConversation], now: float) -> list[KnownConversation]:
-        """Return those of ``found`` to delete. It is in order, the oldest first."""
+        """Return those of ``found`` to delete. ``found`` is sorted, oldest first."""
         if self.older_than is None and self.keep_last is None and not self.states:
             return []
         states = ("idle",) if self.sessions else (self.states or ("passed",))

@@ -47,7 +47,7 @@ PAGE = 200  # size of the first page; each further page is twice as large, as a 
 def list_runs(
     store: log_store.StoreReader, limit: int | None = None, state: RunState | None = None
 ) -> list[RunSummary]:
-    """List the runs, or the ``limit`` newest, in that ``state``: oldest first.
+    """List the runs in ``state`` (None: in any), or the ``limit`` newest of them, oldest first.
 
     A damaged one is listed as such; sessions and empty files are left out.
     """
@@ -64,7 +64,7 @@ def list_runs(
 
 
 def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummary | None:
-    """Return the line of a run, from its first and last entry if they suffice; None if it is no run."""
+    """Summarize a run, from its first and last entry if they suffice; None if it is no run."""
     if read.error is not None:
         return _damaged(read.id, read.error)
     match read.first, read.last:
@@ -148,9 +148,9 @@ async def claim(
 ) -> LogWriter:
     """Claim the run: take its lock, build its history, note the owner. Raises RunHeld, LogError, and UsageError ``not-a-run``.
 
-    ``known`` was loaded before: its history is reused if the log begins with it, and newer entries are added. ``take_over``: end an active
-    process that owns the run. ``budget``: limit for models from now on. ``check`` is called before anything is written, with the history as
-    the lock's last owner left it, as an earlier reading may be outdated. If it raises, the run is released again.
+    ``known``: an earlier reading; its history is extended if the log still begins with it. ``take_over``: end an active process that owns
+    the run. ``budget``: limit for models from now on. ``check`` is called under the lock, before anything is written, with the current
+    history: an earlier reading may be outdated. If it raises, the run is released again.
     """
     await asyncio.to_thread(session_index.refuse_session, store.reader, run)
     conversation, entries = await store.claim(run, take_over=take_over)
@@ -224,7 +224,7 @@ def _trial(header: log_entries.RunHeader) -> tuple[str, str, str] | None:
 
 
 async def decide(store: log_store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
-    """Write a person's decision about the open question; return the closed writer. Raises UsageError ``nothing-to-decide`` without one."""
+    """Write a person's decision; return the closed writer. Raises UsageError ``nothing-to-decide`` if the run waits for none."""
     check = functools.partial(_check_waits, run=run)
     check((await asyncio.to_thread(load_history, store.reader, run))[0])
     async with spoken(store, run, masking.Masker({}), check, take_over=take_over) as (writer, question):
