@@ -126,7 +126,7 @@ Event = RunStarted | StepStarted | StepWaiting | LoopItem | StepFinished | Said 
 
 
 class Listener(Protocol):
-    """Receives events, in order, from the engine's own thread. It must return at once. An exception is logged (logger ``runops``), and the run continues."""
+    """Receives events in order, in the engine's thread, and must return at once. An exception is logged (``runops``); the run continues."""
 
     def __call__(self, event: Event, /) -> None: ...
 

@@ -329,7 +329,7 @@ class Step(leaf_context.LeafContext):
         )
 
     def _broken_off(self, error: RunOpsError) -> RunOpsError:
-        """Close the open calls of an `agent` that ended with ``error``. Return SiteError ``answer-lost`` if one is a side effect, else ``error``."""
+        """Close the open calls of an `agent`. Return SiteError ``answer-lost`` if one is a side effect, else ``error``."""
         assert self.call is not None
         attempt = self._run.history.attempt_of(self.call)
         open_actions = [action for action in attempt.actions if action.result is None]

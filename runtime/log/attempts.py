@@ -26,7 +26,7 @@ class Attempt:
     rolled_back: bool = False  # true if the last restore undid it, so that it no longer counts
     since: int = 0  # line since which it counts: that of its result, or of the verdict that made it count again
     invalidated: bool = False
-    """True if the run since took another file in which the step does something else: its value does not count."""
+    """True if the run has since taken a workflow text in which the step does something else: its value does not count."""
     edited: bool = False  # true if the node was changed since: its call does not show what the node would do now
     asked: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Evidence shown to a person who was asked about it; empty if there was no question."""
@@ -138,7 +138,7 @@ class Attempt:
 
     @property
     def touched_page(self) -> bool:
-        """True if the page may have changed since, as far as is known."""
+        """True if it may have changed the page, as far as is known."""
         other_tab = self.call.thread.startswith(entries.CONFIRM)
         if self.rolled_back or other_tab or self.only_read or not self.on_page:
             return False

@@ -44,7 +44,7 @@ def summary_thread(thread: str, number: int) -> str:
 
 
 CONFIRM = "confirm:"
-"""Prefix of the name of a thread in which the site is asked about an action, in a separate tab."""
+"""Prefix of threads in which a ``confirm`` asks the site about an action, in a separate tab."""
 
 PERSON = "a person said so"
 """Source of a verdict that a person gave. Only a person's *not done* outlasts the process that recorded it."""
@@ -125,7 +125,7 @@ class SessionHeader(Record):
 
 
 class SourceChange(Record):
-    """Facts of a run that come from its file: it may change to another file on its way."""
+    """Fields of a run that come from its file, and change if a resumed run takes another workflow text."""
 
     workflow: str
     text: Blob
@@ -343,7 +343,7 @@ class ModelError(Said):
     dollars: str | None = None
     seconds: float | None = None
     again: float | None = None
-    """Seconds after which it is sent again; null if it is not."""
+    """Seconds until the request is sent again; null if it is not."""
     free: Literal[True] | None = None
     """True if the server did not work on it, so it cost nothing."""
     pending: Literal[True] | None = None

@@ -1,7 +1,7 @@
 """History of a run, folded from its log: read by the engine that resumes the run, and by every reader.
 
-The fold answers three questions about a step: its value (``done``), an action left open that must be reconciled (``open``), and what was
-done but undone by a restore (``redo``).
+The fold answers three questions: the value of a step (``done``), the calls that a crash left open (``open_calls``), and the finished side
+effects that a restore undid (``undone_after``).
 """
 
 from __future__ import annotations
@@ -313,8 +313,8 @@ class History(threads.Fold):
     def threads_that_count(self, path: str) -> list[str]:
         """Return the threads, the latest first, in which attempts of the step had model answers that are still valid.
 
-        A crash ended the attempt, a restore undid it, or the model could not be asked any further. An attempt that reached a result, or an
-        unusable answer, is asked anew, and so is everything before it.
+        Answers stay valid if a crash ended the attempt, a restore undid it, or the model could not be asked any further. They do not if it
+        reached another result, such as an unusable answer, and neither do those of attempts before it.
         """
         names: list[str] = []
         for attempt in reversed(self.attempts.get(path, [])):
@@ -389,7 +389,7 @@ class History(threads.Fold):
         return sum(1 for path in self.order if self.done(path) is not None)
 
     def for_lists(self) -> dict[str, Json]:
-        """Return the fields of the log's last entry for a list of runs, which does not read the whole log."""
+        """Return the fields that the last entry has for a list of runs, which does not read the whole log."""
         assert self.header is not None
         return {"workflow": self.header.workflow, "steps": self.steps_done}
 

@@ -1,4 +1,4 @@
-"""Cost ledger of a run, folded from its log: every model request with its cost, and the answers that a resumed run need not pay again."""
+"""Cost ledger, folded from a log: every model request with its cost, and the answers that a resumed run need not pay again."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Settled:
 
 
 class Ledger:
-    """The fold. ``add`` takes the entries of model threads in order."""
+    """Fold of all model requests. ``add`` takes the entries of model threads in order."""
 
     def __init__(self) -> None:
         self.rows: list[Spent] = []
@@ -184,7 +184,7 @@ class Ledger:
         return _first(self._answers, threads, key)
 
     def waiting(self, threads: Iterable[str], key: str) -> str | None:
-        """Return the id of a background response to the request of that key that one of these threads asked for and never received."""
+        """Return the id of the background response to the request ``key`` that one of these threads still waits for."""
         return _first(self._waiting, threads, key)
 
     def within(self, path: str) -> Iterator[Spent]:

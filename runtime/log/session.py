@@ -34,7 +34,7 @@ class Session(threads.Fold):
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
         self.following: log_entries.Note | None = None
-        """Last note of a run that began or resumed and whose end the session does not know."""
+        """Last ``child-started`` note of a run whose end the session does not know."""
         self.open_runs: dict[str, log_entries.Note] = {}
         """Such notes by the id of each run, in the order in which the runs began."""
         self.runs_of: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Facts that a step path shows by itself."""
+"""Scopes around a step, and runs of handle blocks among them, parsed from its path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def around(path: str) -> Iterator[str]:
 
 
 class Block(NamedTuple):
-    """A possible run of a block of a handle, around a step; a node may have such a name too."""
+    """A run of a `handle` block around a step, as its path shows it; a node may have such a name too."""
 
     path: str
     name: str
@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
     @property
     def anywhere(self) -> str:
-        """The rest, without the positions in loops without keys and the numbers of other handles' tries."""
+        """``rest`` without the item numbers of loops without keys and the try numbers of inner handles."""
         return _TURN.sub("", self.rest)
 
 

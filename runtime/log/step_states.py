@@ -45,7 +45,7 @@ class Configured(enum.StrEnum):
 
 
 class Then(enum.StrEnum):
-    """One thing that happens; of several in a row, each is for what the one before could not decide."""
+    """One thing that happens. In a row of several, each is for what the one before could not decide."""
 
     TAKE = "take"
     """The recorded value is the step's value."""

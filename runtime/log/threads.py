@@ -1,4 +1,4 @@
-"""The part of a log that runs and sessions share: each thread with a model (messages, answers, outcomes of the calls), and the costs."""
+"""The fold that runs and sessions share: each thread with a model (messages, answers, outcomes of the calls), and the costs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Saying = entries.User | Exchange | entries.ModelError | Happened
 
 @dataclasses.dataclass(slots=True)
 class Thread:
-    """The fold. ``add`` takes the entries of the thread in order."""
+    """Fold of one thread. ``add`` takes its entries in order."""
 
     said: list[Saying] = dataclasses.field(default_factory=list["Saying"])
     """Messages to the model and its answers, oldest first. Of failed requests only the last try."""

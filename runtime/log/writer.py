@@ -30,7 +30,7 @@ NOTHING = "(nothing)"  # replacement for an empty text in a request: servers acc
 _NAMES = {"node", "thread", "kind", "event", "name", "workflow", "file", "secrets", "callees", "versions"}
 _PATHS = {"path", "anew", "edited", "invalidated", "reopened", "kept", "answers"}
 AUTHORED = _NAMES | _PATHS
-"""Fields of entries and notes that hold names and step paths of the workflow, or words of ours. An answer was checked before it is written."""
+"""Fields of entries and notes that hold names and step paths of the workflow, or fixed words. ``answers`` were checked before."""
 
 
 class Texts:
@@ -208,7 +208,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         ]
 
     def leaks(self) -> list[Path]:
-        """Return the written files that contain a secret in its own capitals.
+        """Return the written files that contain a secret in its exact case.
 
         A secret that equals an ordinary word is no leak where the author wrote that word: in the workflow's text, in names, keys and step paths.
         """
@@ -235,7 +235,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         return self.store.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> entries.Blob:
-        """Keep the text of a workflow file as a blob. An ordinary word in it is no secret, though a secret equals it."""
+        """Keep the text of a workflow file as a blob. An ordinary word that equals a secret is not masked in it."""
         blob = self._blob(self.masker.but_words.text(sound(text)).encode(), path)
         self._workflow_texts.add(blob.sha256)
         return blob

@@ -1,7 +1,7 @@
 """Check if a run may continue with its file as it is now: ``compare`` returns the obstacles, and what has to be done again.
 
-One rule decides: up to its last finished step the run must go the same way in both texts. After that it is begun anew from the first
-difference. So nothing that is done is done twice, or rests on something that the file no longer says.
+One rule decides: up to the last step that stays finished, the run must take the same path in both texts. From the first difference on,
+steps are done again. So no side effect is done twice, and none rests on something that the file no longer says.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Comparison:
         return any(_happened(each) for each in self._attempts.get(path, ()))
 
     def is_left_out(self, step: ReplayStep) -> bool:
-        """True if a resumed run never comes to the step: what it belongs to is over, or was skipped."""
+        """True if a resumed run never reaches the step: a container around it is over, or was skipped."""
         skipped = any(_skipped(self.past.scopes.get(each.path)) for each in step.above)
         return not self.has_run(step.path) and (step.over is not None or skipped)
 
@@ -211,7 +211,7 @@ class _Comparison:
         return given_up and _field_differs("each_error", before, now)
 
     def containers(self, again: list[str], rest: list[str], last: str | None) -> None:
-        """Compute the values of containers again: of those around what is begun anew or added, and of those that yield another one."""
+        """Reopen containers around steps that are done again or added, or that yield another value; refuse the latter if it was used."""
         around = [self.old[path].above for path in again[:1]] + [self.new[path].above for path in rest[:1]]
         inside = {each.path for above in around for each in above}
         order = {path: place for place, path in enumerate(self.old)}
@@ -231,7 +231,7 @@ class _Comparison:
                 self.change.reopened[path] = None
 
     def added_to_what_is_over(self) -> None:
-        """Refuse a step added to something that is over if its value or its variables would be read: that stays as it was."""
+        """Refuse a step added to a scope that is over if its value or its variables would be read: that scope stays as it was."""
         for step in self.new.values():
             if step.over is None or step.path in self.old:
                 continue

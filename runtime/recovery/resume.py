@@ -75,7 +75,7 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
 
 
 def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> None:
-    """Give every call of the last process, except ``but``, its result. An action among them is reconciled when the run reaches it."""
+    """Close every open call of the last process, except ``but``. An action among them is reconciled when the run reaches it."""
     for attempt in run.history.open_calls():
         if attempt is not but:
             run.writer.result(attempt.call, "interrupted")

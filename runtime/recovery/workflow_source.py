@@ -1,4 +1,4 @@
-"""Workflow text of a resumed run: the one that it has, or its file as it is now."""
+"""Workflow text of a resumed run: the one in its log, or its file as it is now."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WorkflowSource:
     ) -> None:
         """``present``: the run's file as it is now, from any source; None if unreadable. ``take``: continue with it.
 
-        Raises the errors of ``prepare.prepare`` if that is not fit, LogError ``blob-missing``.
+        Raises the errors of ``prepare.prepare`` if ``present`` does not pass, LogError ``blob-missing``.
         """
         self._run, self._present, self._header = run, present, header
         self._stored = stored(header, given.reader)
@@ -125,7 +125,7 @@ class WorkflowSource:
 def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool) -> WorkflowSource:
     """Return the text with which a run with this header continues; with ``take`` its file as it is now.
 
-    Raises WorkflowInvalid and the errors of ``prepare.prepare`` if that is not fit, LogError ``blob-missing``.
+    Raises WorkflowInvalid and the errors of ``prepare.prepare`` if the file does not pass, LogError ``blob-missing``.
     """
     present: workflow.Loaded | None = None
     try:
@@ -167,7 +167,7 @@ def _compared(
 
 
 def facts(loaded: workflow.Loaded, inputs: Mapping[str, Json], writer: LogWriter) -> entries.SourceChange:
-    """Return the facts that a run's log keeps of its file; the texts go into blobs."""
+    """Return the fields of a run's log that come from its file; the texts go into blobs."""
     return entries.SourceChange(
         workflow=loaded.workflow.name,
         text=writer.put_text(loaded.text, "workflow.yaml"),

@@ -109,7 +109,7 @@ def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -
 
 
 def masker_of(past: history.History, source: sources.SecretSource) -> masking.Masker:
-    """Return a masker with the run's secrets; no answer may contain one. Raises SetupError where a secret is not set."""
+    """Return a masker with the run's secrets; no answer may contain one. Raises SetupError if a secret is not set."""
     assert past.header is not None
     return masking.Masker(sources.read(source, past.header.secrets, Path(past.header.file).parent))
 

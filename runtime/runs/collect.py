@@ -29,7 +29,7 @@ def collect(paths: Sequence[Path]) -> list[Found]:
 
     A folder is searched recursively for ``.yaml`` and ``.yml`` files that are workflows: they have ``version`` and ``nodes``. Files with
     ``run: manual`` are left out, and so are files that another workflow found there uses. A named file is always kept, whatever it holds.
-    Raises UsageError ``nothing-to-run`` where only folders were named and none holds a workflow; SetupError for a broken node type.
+    Raises UsageError ``nothing-to-run`` if only folders were named and none holds a workflow; SetupError for a broken node type.
     """
     found: dict[Path, Found] = {}
     left_out: set[Path] = set()
@@ -73,7 +73,7 @@ def _of_folder(file: Path | OSError) -> Found | None:
 
 
 def is_workflow(content: bytes) -> bool:
-    """True if a YAML text means to be a workflow. It is a map with ``version`` and ``nodes``; unreadable YAML has lines that begin so."""
+    """True if a YAML text is meant as a workflow: a map with ``version`` and ``nodes``, or unreadable YAML with lines that begin so."""
     if not all(word in content for word in (b"version", b"nodes")):
         return False
     document = yaml_text.read("", content)

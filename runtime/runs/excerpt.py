@@ -47,7 +47,7 @@ class Excerpt:
     facts: Mapping[str, Mapping[str, Json]] = dataclasses.field(default_factory=dict[str, Mapping[str, Json]])
     """The content of ``run``: ``errors``, ``taken``, ``failures``, each by the id of a node."""
     state: Path | None = None
-    """File of a captured state that a fresh browser restores first; None where the browser is used as it is."""
+    """File of a captured state that a fresh browser restores first; None: the browser is used as it is."""
     watch: run_state.Watch | None = None
     withheld: dict[str, Json] | None = None
     """The prepared action, once one was withheld (``attempt.EffectWithheld.value``), secrets masked."""
@@ -95,7 +95,7 @@ class Excerpt:
 def turns(loaded: workflow.Loaded, loop: Iterate, names: Mapping[str, Json]) -> list[Item]:
     """Return the iterations of a loop over a list. A loop with a condition yields only the first, as their number is unknown.
 
-    Raises AuthorError where the list or a key reads something missing, or the list is no list.
+    Raises AuthorError if the list or a key reads something missing, or the list is no list.
     """
     if loop.over is None:
         return [Item(loop.as_, 1, 1, None, None)]
@@ -117,7 +117,7 @@ def turns(loaded: workflow.Loaded, loop: Iterate, names: Mapping[str, Json]) -> 
 
 
 def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
-    """Return one iteration by key, or by number from 1; the first where none is named. Raises UsageError ``item-unknown``."""
+    """Return one iteration by key, or by number from 1; the first one if ``wanted`` is None. Raises UsageError ``item-unknown``."""
     if loop.over is None:
         number = int(wanted) if wanted is not None and wanted.isdecimal() and int(wanted) > 0 else 1
         return Item(loop.as_, number, number, None, None)

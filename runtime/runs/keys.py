@@ -1,4 +1,4 @@
-"""One run per key: ``runops run FILE --resume-if-exists KEY`` begins the run of a key, or resumes it where it exists."""
+"""One run per key: ``runops run FILE --resume-if-exists KEY`` begins the run of a key, or resumes it if it exists."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ async def begin_or_resume(
 ) -> events.RunEnded:
     """Begin the run of ``key``, or resume it as ``resume_run`` does; return how it ended.
 
-    Raises RunHeld where another process owns it. Raises UsageError ``bad-key``, or ``key-taken`` where its run has another file or other
-    inputs.
+    Raises RunHeld if another process owns it; UsageError ``bad-key``, or ``key-taken`` if its run has another file or other inputs.
     """
     check(key, prepared.secrets)
     try:

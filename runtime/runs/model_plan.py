@@ -45,7 +45,7 @@ class Plan:
     def supply(
         self, private: Path, secrets: Mapping[str, str], origins: Sequence[str] = ()
     ) -> run_models.RunModels | None:
-        """Return the models of the run with this private folder and these secrets; it may load ``origins``. None where no node asks one.
+        """Return the models of the run with this private folder and these secrets; it may load ``origins``. None if no node asks one.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
         """

@@ -33,7 +33,7 @@ class Outcome:
     run: str | None = None
     ended: events.RunEnded | None = None
     error: RunOpsError | None = None
-    exit: int | None = None  # the exit code of this run alone; None where it was not begun
+    exit: int | None = None  # the exit code of this run alone; None if it was not begun
     seconds: float = 0.0
     started: str = ""  # start time of the run, ISO 8601 UTC; empty before
 
@@ -47,12 +47,12 @@ class Outcome:
 
     @property
     def place(self) -> str | None:
-        """File, line and column of that step; None where unknown."""
+        """File, line and column of that step; None if unknown."""
         return None if self.loaded is None else self.loaded.place(self.step)
 
     @property
     def problem(self) -> dict[str, Json] | None:
-        """The error, or the question that the run waits with, as in the log; None where there is neither."""
+        """The error, or the question that the run waits with, as in the log; None if there is neither."""
         if self.error is not None:
             return self.error.as_json()
         return None if self.ended is None else self.ended.question or self.ended.error

@@ -77,15 +77,14 @@ class Run:
         return await self.drive(self.engine.run())
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
-        """Settle the steps that the last process left open, then run the rest; in a rebuilt browser, from ``from_step``."""
+        """Settle what the last process left open, then run the rest. In a rebuilt browser nothing before ``from_step`` is repeated."""
         return await self.drive(resume.go_on(self.engine, self.browsers.reattach, from_step))
 
     async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
         """Await ``work``, write the run's end, close its browser, and emit ``RunEnded``.
 
-        Where another owner has claimed the run, ``work`` is cancelled, nothing more is written, and the browser is left for that owner.
-        A cancellation is reported as ``interrupted`` and raised again. An error that is no RunOpsError is reported as exit 70 and raised
-        again.
+        If another owner has claimed the run, ``work`` is cancelled, nothing more is written, and the browser is left for that owner.
+        A cancellation is reported as ``interrupted``, an error that is no RunOpsError as exit 70; both are raised again.
         """
         begun = time.monotonic()
         output: Json = None
@@ -138,7 +137,7 @@ class Run:
             return self._ended(None, error, time.monotonic() - begun)
 
     async def _close_browser(self) -> None:
-        """Close the browser. One of a run that another owner has claimed stays: it is that owner's."""
+        """Close the browser, unless another owner has claimed the run: then it is that owner's."""
         if self.engine.state.browser is None:
             return
         keep = self.keep_browser

@@ -80,7 +80,7 @@ class Run:
     async def wait(self) -> events.RunEnded:
         """Wait until this execution ends, and return how. Cancelling the wait does not stop the run.
 
-        Raises RunOpsError where the run could not be resumed, and the exception of a bug.
+        Raises RunOpsError if the run could not be resumed, and the exception of a bug.
         """
         await asyncio.wait((self._task,))
         if not self._task.cancelled():
@@ -120,7 +120,7 @@ class Runtime:
         secrets: sources.SecretSource | Mapping[str, str] | None = None,
         usual_mode: Mode = "shared",
     ) -> None:
-        """Take the host's parts. ``usual_mode`` is the browser of a run if neither settings nor file name one.
+        """Take the host's parts. ``usual_mode`` is the browser mode of a run if neither settings nor file name one.
 
         Without ``settings`` their defaults apply. Without ``store`` runs are kept in the folder that the settings name. Without
         ``secrets`` there are none.
@@ -231,7 +231,7 @@ class Runtime:
     async def answer(self, run_id: str, given: Mapping[str, str], *, listener: events.Listener | None = None) -> Run:
         """Answer the questions of a paused run, each as text, and resume it.
 
-        Raises UsageError where it asks nothing, or for an answer that is missing, unknown or does not fit its question.
+        Raises UsageError if it asks nothing, or for an answer that is missing, unknown or does not fit its question.
         """
         past, _reading = await asyncio.to_thread(run_index.load_history, self._host.reader, run_id)
         known, missing = answers.read_all(answers.asked(past, run_id), given)
@@ -248,7 +248,7 @@ class Runtime:
         return writer.conversation.taken_from
 
     async def decide(self, run_id: str, verdict: run_index.Verdict, *, listener: events.Listener | None = None) -> Run:
-        """Tell if the side effect with unknown outcome happened, and resume. Raises UsageError ``nothing-to-decide``."""
+        """Say if the side effect with unknown outcome happened, and resume. Raises UsageError ``nothing-to-decide``."""
         await self.write_decision(run_id, verdict)
         return await self.resume(run_id, listener=listener)
 

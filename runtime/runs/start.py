@@ -176,7 +176,7 @@ async def resume_run(
     question is asked again only if it still applies. With ``take_over`` an active process that owns the run is ended first.
     If the browser is gone, nothing before ``from_step`` is done again.
 
-    Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where finished steps do not fit the current file.
+    Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` if finished steps do not fit the current file.
     """
     store = given.reader
     past, reading = await asyncio.to_thread(run_index.load_history, store, run_id)
@@ -256,7 +256,7 @@ async def resume_copy(
     The site keeps what was done, so the options' ``holds`` must name the side effects to withhold. ``about`` describes the copy's purpose.
     ``ended`` inspects the page where the copy ends with an error, or a withheld action.
 
-    Raises LogError, and UsageError ``node-changed`` where finished steps do not fit ``loaded``.
+    Raises LogError, and UsageError ``node-changed`` if finished steps do not fit ``loaded``.
     """
     past, reading = await asyncio.to_thread(run_index.load_history, given.reader, run_id)
     assert past.header is not None

@@ -61,7 +61,7 @@ class Files(log_store.StoreReader):
         self._made = False
         self.coming: dict[str, bytes] = {}
         self._known: tuple[str, bytes, list[log_entries.AnyEntry]] = ("", b"", [])
-        """The log that was read last: its id, its whole lines, its entries. A caller that reads a run and then claims it parses it once."""
+        """Log that was read last: its id, whole lines, entries. So a caller that reads a run and then claims it parses it once."""
 
     def make(self) -> None:
         """Create the folders if they are missing; their names are synced when this returns. Raises LogError ``log-write-failed``."""
@@ -142,7 +142,7 @@ class Files(log_store.StoreReader):
         return log_store.Reading(conversation, [*entries], torn, self.owned(conversation))
 
     def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log_entries.AnyEntry], int]:
-        """Parse a log, without what is unchanged since it was read last."""
+        """Parse a log. Lines that are unchanged since it was read last are not parsed again."""
         known, lines, entries = self._known
         if known != conversation or not data.startswith(lines):
             return integrity.parse(path, data)
@@ -159,7 +159,7 @@ class Files(log_store.StoreReader):
     def _at_once(
         self, conversation: str, find: Callable[[BinaryIO], log_entries.AnyEntry | None]
     ) -> log_entries.AnyEntry | None:
-        """Return an entry found without reading all of the log; None if it cannot be read: a reader of all of it reports that."""
+        """Return an entry found without reading all of the log; None if that fails: ``read`` reports why."""
         path = self._existing(conversation)
         try:
             with self._there(conversation), regular_files.opened(path) as lines:
@@ -199,7 +199,7 @@ class Files(log_store.StoreReader):
 
     @property
     def writers(self) -> Path:
-        """File whose lock every open log shares. Who has it alone may delete blobs: no process is about to name one."""
+        """File whose lock every open log shares. Its exclusive owner may delete blobs: no process is about to name one."""
         return self.home / ".writers"
 
     @override
@@ -303,7 +303,7 @@ class OpenFile(log_store.Conversation):
         line = log_entries.encode(written)
         with self._turn:
             waits = self._waiting > 0
-            # Only now: a value that failed meanwhile has dropped the lines after it, and none may follow them.
+            # Checked only here: a blob that failed meanwhile has dropped the lines after it, and none may follow them.
             self._refuse_failed()
             if waits:
                 self._waiting += 1

@@ -1,8 +1,8 @@
-"""Integrity of a log file: its entries, and if a torn end follows them, which may be cut, or a damaged one, which nothing may touch.
+"""Integrity of a log file: its entries, and after them a torn end, which may be cut, or a damaged one, which nothing may touch.
 
-An action begins only once its call is synced. So a line left incomplete by an interrupted append or a power cut announces no begun
-action, and it is safe to cut it. A line that was complete and has changed may be the call of an action that happened: cutting it
-would do the action twice. The two differ in the ways in which each can arise.
+A side effect begins only once its call is synced. So a line left incomplete by an interrupted append or a power cut announces none that
+has begun, and it is safe to cut it. A line that was complete and has changed may be the call of a side effect that happened: cutting it
+would do that twice. ``is_torn`` tells the two apart by the ways in which each can arise.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _whole(line: bytes) -> int | None:
 
 
 def _holds_synced(tail: bytes, *, copying: bool) -> bool:
-    """True if a line in it was synced before anything else was done: the call of an action, a request or its answer, a pause, an end.
+    """True if it has a line that was synced before the run continued: the call of a side effect, a request, an answer, a pause, an end.
 
     Lines that a fork takes over are not synced one by one.
     """

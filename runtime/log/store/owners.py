@@ -88,7 +88,7 @@ def run_held(run: str, entries: Entries, fix: str | None = None, *, what: str | 
 
 
 def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
-    """Return that error for a run on this machine whose owner may be about to identify itself. ``read`` returns the log as it is now."""
+    """Return the error of ``run_held``, once the owner has had time to identify itself. ``read`` returns the log as it is now."""
     until = time.monotonic() + SAY_SECONDS
     while True:
         entries = read()
@@ -101,7 +101,7 @@ def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
 
 
 def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
-    """Return the error for an owner, by the number of its claim, whose run another one has claimed since."""
+    """Return the error for the owner with the claim ``epoch``, whose run another one has claimed since."""
     holder = last(entries)
     if holder is not None and holder.epoch <= epoch:
         holder = None
@@ -140,7 +140,7 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
 
 
 def _holds(path: Path, holder: Holder, entries: Entries) -> bool:
-    """True if the owner has the run's lock, and not a process that has not identified itself yet."""
+    """True if ``holder`` has the run's lock, not a process that has not identified itself yet."""
     known = locks.holder(path)
     if known is not None:
         return known == holder.pid
