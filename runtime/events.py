@@ -14,7 +14,7 @@ StepStatus = Literal[
 ]
 """Status of a node that ended.
 
-``paused``: a person is asked; ``out-of-budget``: the budget for models is used up; ``replaced``: another owner continues the run;
+``paused``: a person is asked; ``out-of-budget``: a model request would exceed a budget; ``replaced``: another owner continues the run;
 ``recorded``: its outcome is in the log, so it was not run again; ``recovered``: reconciliation settled it, so it was not done again;
 ``skipped``: ``when`` was false.
 """

@@ -92,7 +92,7 @@ class Step(leaf_context.LeafContext):
         self.not_done = False  # true if the site said that an action of this attempt did not happen
         self.continued_call: entries.Call | None = None
 
-    # What the node does.
+    # Called by the node.
 
     async def act(self) -> None:
         """Write the call; for a side effect wait until it is synced. Raises SetupError ``node-type-broken`` if there is a call already."""

@@ -1,8 +1,8 @@
 """Checkpoints of a run: when one is due, when its file is synced, and which files may be deleted.
 
 A checkpoint is taken at a commit point if a document was loaded or a side effect finished since the last one. None is taken while a tab
-holds input that the site has not seen, or shows the answer to a form, which its address alone does not restore. Then the earlier one stays,
-and what follows it is redone after a crash: what was typed is typed again.
+holds input that the site has not seen. Nor is one while a tab shows the answer to a form, which its address alone does not restore. Then
+the earlier one stays, and what follows it is redone after a crash: what was typed is typed again.
 
 The browser's state is read at the commit point and synced while the next steps run; then its entry is written. The next side effect waits
 for the entry, so none follows a due checkpoint that is not yet written.

@@ -1,4 +1,4 @@
-"""The run loop: it passes over a workflow's blocks, does what is not done yet, and logs each step before and after.
+"""The run loop: it goes through a workflow's blocks in order, does what is not done yet, and logs each step before and after.
 
 A resumed run is the same pass. A step that the log has as done yields its recorded value, and the run continues at the first one that it
 does not have. So there is no cursor to store and no second way of running.

@@ -181,7 +181,7 @@ def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
     if before is None or before.call.effect != "effect":
         return False
     if before.survives_restore:
-        # What led to it may have been done again since, and a checkpoint taken there: then its page is not that of the side effect.
+        # Steps that led to it may have been done again since, and a checkpoint taken there: that has not the page of the side effect.
         return max(before.last_line, before.since) > line
     # The restored state has undone the step.
     state = step_states.State.UNDONE if before.state is step_states.State.DONE else before.state
@@ -324,7 +324,7 @@ def unknown(step: StepReached, verdict: Verdict, error: RunOpsError | None = Non
 
 
 def ask_before_redo(run: RunState, actions: list[attempts.Attempt]) -> None:
-    """Raise Paused if a person must decide about an action that the restored state has undone."""
+    """Raise Paused if a person must decide about a side effect that the restored state lacks."""
     if not actions:
         return
 

@@ -261,7 +261,7 @@ class History(threads.Fold):
                     for each in (attempt, *attempt.actions):
                         each.rolled_back = True
         for scope in self.scopes.values():
-            # A route keeps its branch and a `when` its answer: the way taken has actions that must be reconciled. Only a list is made anew.
+            # A route keeps its branch and a `when` its answer: that path has actions that must be reconciled. Only a list is made again.
             if ended(scope.path):
                 continue
             if scope.decided is not None and scope.decided.seq > line and scope.decided.node == "iterate":

@@ -1,8 +1,8 @@
-"""Plan of the steps to redo after a restore: as little as rebuilds the page, and nothing on which a side effect depends.
+"""Plan of the steps to redo after a restore: as few as rebuild the page, and none on which a side effect depends.
 
-A step that only reads the page keeps its value if it came after the last finished `goto`, which loads its page again, or if a side effect
-that may have happened read it, directly or through other steps. Otherwise it is read again. A step that touches no page keeps its value
-unless it reads one that is made again. A condition that reads such a value is decided again, unless it led to a side effect.
+A step that only reads the page keeps its value if it came after the last finished `goto`, which loads its page again. It also does if a side
+effect that may have happened read the value, directly or through other steps. Otherwise it is read again. A step that touches no page keeps
+its value unless it reads one that is made again. A condition that reads such a value is decided again, unless it led to a side effect.
 """
 
 from __future__ import annotations

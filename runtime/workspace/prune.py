@@ -326,7 +326,7 @@ def _temporaries(folder: Path) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder; 0 where it is gone."""
+    """Return the bytes of a file, or of all files in a folder; 0 if it is gone."""
     inside = (Path(folder) / name for folder, _folders, names in os.walk(path) for name in names)
     total = 0
     for file in inside if path.is_dir() else (path,):

@@ -392,7 +392,7 @@ class OpenFile(log_store.Conversation):
 
     def _sync(self) -> None:
         self._refuse_failed()
-        # What is written from now on may not be synced by this.
+        # Anything written from now on may not be synced by this.
         self._unsynced = False
         with self._trusted():
             _sync(self._handle)
