@@ -73,7 +73,7 @@ class Checkpoints:
         try:
             captured = await browser.capture()
         except SiteError:
-            # A page that cannot be read (crashed or hanging): the earlier checkpoint stays.
+            # A crashed or hanging page, a popup, an open dialog: the earlier checkpoint stays.
             return
         self._documents, self._effect = facts.documents, False
         self._writing = asyncio.create_task(self._write(captured, after, verified))

@@ -181,7 +181,7 @@ def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
     if before is None or before.call.effect != "effect":
         return False
     if before.survives_restore:
-        # Steps that led to it may have been done again since, and a checkpoint taken there: that has not the page of the side effect.
+        # Steps that led to it may have been done again since, and a checkpoint taken there: that one lacks the side effect's page.
         return max(before.last_line, before.since) > line
     # The restored state has undone the step.
     state = step_states.State.UNDONE if before.state is step_states.State.DONE else before.state

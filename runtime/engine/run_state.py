@@ -171,7 +171,7 @@ class RunState:
     before_redo: Callable[[], Awaitable[None]] | None = None
     """Awaited before a step is done again that may change something on the site."""
     unseen: set[str] = dataclasses.field(default_factory=set[str])
-    """Paths of side effects that the log has as done but the restored state lacks. Steps before them run again, they do not."""
+    """Paths of side effects that the log has as done but the restored state lacks. Steps before these run again; these do not."""
     verified: skipped_steps.Verified = skipped_steps.NOTHING
     """Rules that held on the page when the last step that changed it was over."""
     recorder: Recorder = dataclasses.field(init=False)
