@@ -194,7 +194,7 @@ def _reference(value: Json, place: Path, defs: Json) -> Iterator[Problem]:
 def _other(schema: dict[str, Json]) -> Iterator[Problem]:
     from jsonschema import Draft202012Validator, exceptions
 
-    # Its own format checker tries the patterns too. Its stubs declare only half.
+    # With its own format checker the library also compiles the patterns. Its stubs declare only half.
     judge: Any = Draft202012Validator
     whole = judge(judge.META_SCHEMA, format_checker=judge.FORMAT_CHECKER)
     error: Any = cast("Any", exceptions).best_match(whole.iter_errors(schema))
@@ -203,7 +203,7 @@ def _other(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _circles(schema: dict[str, Json]) -> Iterator[Problem]:
-    """Yield circular references with nothing between, against which no value could ever be checked."""
+    """Yield definitions that refer to themselves for the same value: no value could ever be checked against them."""
     defs: dict[str, Json] = schema.get("$defs", {})
     same = {name: set(_same_value(each)) for name, each in defs.items()}
     for name in defs:
@@ -222,7 +222,7 @@ def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _same_value(schema: Json) -> Iterator[str]:
-    """Yield the names that apply to the same value as the schema itself, not only to a part of it."""
+    """Yield the names of definitions that apply to the schema's own value, not to a part of it."""
     if not isinstance(schema, dict):
         return
     words: dict[str, Json] = schema

@@ -24,7 +24,7 @@ SECONDS = 2.0
 """Limit of one use of a pattern, in seconds of processor time."""
 
 _PLAIN_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d+(?:,\d*)?\}|,\d*\})", re.DOTALL)
-"""A literal brace in Python's syntax; the first group is skipped text."""
+"""A brace that is literal in Python's syntax; the first group is an escape, which stays."""
 
 
 class PatternRefused(ValueError):
