@@ -118,7 +118,7 @@ class Browser(Protocol):
         ...
 
     def refusal(self) -> OriginRefused | None:
-        """Return the document that the guard refused since the last call, if any."""
+        """Return the error for the first document that the guard refused since the last call, if any."""
         ...
 
     async def lost_answer(self) -> MissingAnswer | None:

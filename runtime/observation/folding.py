@@ -1,6 +1,7 @@
 """Fits lines into a budget of characters: folds the rest into lines with counts and the call that shows it.
 
-A budget shows the longest prefix that fits of one order, the most important line first, each after its parents. So more budget never shows less.
+All lines are put in one order: by importance, each after its parents. A budget shows as many from the first as fit.
+So more budget never shows less.
 """
 
 from __future__ import annotations

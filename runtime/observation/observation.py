@@ -89,7 +89,7 @@ class Observation:
         return self._finder.find(role, name, row, text, _fit(budget))
 
     def since(self, earlier: Observation, budget: int = 800) -> str:
-        """Describe the changes, most important first; of the page before, a document at another address only counts what is gone."""
+        """Describe the changes, most important first. For a document at another address, what is gone is only counted."""
         lines: list[str] = []
         if (self.url, self.title) != (earlier.url, earlier.title):
             lines.append(f"now: {_head(self.title, self.url)}")

@@ -29,7 +29,7 @@ _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 class Writing(NamedTuple):
     text: str
-    cased: bool = True  # true if it is another text in other capitals
+    cased: bool = True  # true if case matters
     encoded: bool = False  # true if it is base64, whose letters and digits are never escaped
 
 
@@ -140,7 +140,7 @@ def _either(patterns: Iterable[str]) -> str:
 
 
 def _escaped(texts: Collection[str]) -> Iterator[str]:
-    """Yield the contents of an escape for a character, for each of these that it may be."""
+    """Yield the contents of escapes for a character; ``texts`` are the character in each case."""
     between = rf"[{re.escape(_LEADS)}]{_BETWEEN}"
     found: dict[str, None] = {}
     for text in texts:

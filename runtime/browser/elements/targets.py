@@ -84,7 +84,7 @@ class Match:
 
 
 async def matches(pointed: Pointed, found: Iterable[Way]) -> AsyncGenerator[Match]:
-    """Yield the targets of these ways that match the element now; of each way none after one that matches it alone."""
+    """Yield the targets of these ways that match the element now. A target that matches only the element is the last of its way."""
     for way in found:
         for target in forms(way.fields):
             count, index = await pointed.places(target)
@@ -182,7 +182,7 @@ def anchored(
 ) -> Iterator[Way]:
     """Yield the ways ``alone``, each within a part of the page around the element, nearest parts first.
 
-    ``anchor`` is the text to find the part by; an own name or caption of the element that equals it counts too.
+    ``anchor`` is the text to find the part by. A way by the element's own name or caption counts too if that is ``anchor``.
     """
     if anchor is not None:
         yield from _called(alone, facts, anchor)

@@ -123,7 +123,7 @@ class Pictures(ElementAccess):
                 await _unmark(frame)
 
     async def _mark(self, hide: Callable[[str], bool]) -> None:
-        """Mark each element that shows a secret."""
+        """Mark each element that shows a secret. Raises AuthorError ``secret-on-page`` if one is shown where no element covers it."""
         secret: list[Frame] = []
         for frame in self.page.frames:
             for shown, then in ((_SHOWN, _MARK), (_TOGETHER, _MARK_INNERMOST)):
