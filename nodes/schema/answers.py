@@ -134,8 +134,6 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 class _Fit:
-    """Fits values to one schema."""
-
     def __init__(self, schema: dict[str, Json], fill: bool) -> None:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._schema = schema
