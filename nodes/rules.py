@@ -81,4 +81,4 @@ def with_query(pattern: str) -> str | None:
 
 
 _QUERY = re.compile(r"[\w.%\[\]-]+=[^/]*$|&[^/]*$")
-"""A query at the end of a glob: a name with its value after an equals sign, or parts joined by an ampersand, in the last segment."""
+"""Query in the last segment of a glob, up to its end: ``name=value``, or parts joined by an ampersand."""

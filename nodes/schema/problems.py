@@ -1,7 +1,7 @@
 """Checks the JSON Schemas that authors write, and reports each mistake at its place.
 
-The dialect is draft 2020-12. Every statement of a schema must be enforced: an unknown keyword, which JSON Schema would ignore, is a mistake
-here, and so is a reference that leads out of the file.
+The dialect is draft 2020-12. Every statement of a schema must be enforced. So an unknown keyword, which JSON Schema would ignore, is a
+mistake here, and so is a reference that leads out of the file.
 """
 
 from __future__ import annotations

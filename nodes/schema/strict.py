@@ -1,7 +1,7 @@
 """The strict form of a JSON Schema: the part of the language that servers can enforce.
 
 Every map is closed and all its fields are required; a missing value is null instead. Keywords that only narrow a type (a pattern, a minimum)
-are put into the description, because not every server accepts them; the answer is checked for them.
+go into the description, because not every server accepts them. The answer is checked for them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def rooted(schema: dict[str, Json]) -> dict[str, Json]:
 
 
 def form(schema: dict[str, Json]) -> dict[str, Json] | None:
-    """Return the strict form of a schema of a map, its fields in the same order; None if it has none, or one larger than servers accept."""
+    """Return the strict form of a schema of a map, its fields in the same order. None if it has none, or it is larger than servers accept."""
     defs: dict[str, Json] = schema.get("$defs", {})
     try:
         found = _form({key: each for key, each in schema.items() if key != "$defs"})

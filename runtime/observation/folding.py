@@ -108,7 +108,7 @@ class Fold:
         return len(self._fold_line(item, left)) + 1 if left else 0
 
     def _ordered(self) -> tuple[list[Item], set[int]]:
-        """Return all lines in order of importance, and the counts after which the output may stop."""
+        """Return all lines in order of importance, and the numbers of lines after which the output may stop."""
         places = {id(item): place for place, item in enumerate(self._all)}
         ranked: list[tuple[tuple[int, int, int], Item]] = []
         runs: dict[int, int] = {}

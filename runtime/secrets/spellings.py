@@ -74,7 +74,7 @@ def _rest(sequence: Sequence[Sequence[_Way]]) -> str:
 
 
 def begun_by(writings: Collection[Writing], least: int) -> str:
-    """Return a pattern for texts that end with the first ``least`` or more characters of one of these. For 1, an incomplete escape counts."""
+    """Return a pattern for texts that end with the first ``least`` or more characters of one of these. If ``least`` is 1, an incomplete escape counts too."""
     found = [_begun(_sequence(each, binary=False), least) for each in writings]
     return rf"(?:{'|'.join(found)}){_PARTIAL}\Z" if least > 1 else rf"(?:{'|'.join(found)}|(?!\Z)){_PARTIAL}\Z"
 
@@ -156,7 +156,7 @@ def _escaped(texts: Collection[str]) -> Iterator[str]:
         if len(text) == 1 and ord(text) > 0xFFFF:
             units = text.encode("utf-16-be")
             found[between.join(_digits(units[at : at + 2].hex()) for at in (0, 2))] = None
-    # Of two with the same beginning the longer one is tried first.
+    # The longer of two with the same beginning is tried first.
     return iter(sorted(found, key=lambda each: (-len(each), each)))
 
 

@@ -3,8 +3,8 @@
 Chromium pauses a new tab until it is set up. But a popup in its opener's process resumes as soon as any client answers, and
 Playwright is another client. So there are two rules:
 
-- Send all settings at once when the tab appears. If Playwright answers first, the guard still holds its first document back:
-on the same connection, the settings precede the command that lets it load.
+- Send all settings at once when the tab appears. If Playwright answers first, the guard still holds the tab's first document
+back. On the same connection, the settings precede the command that lets it load.
 - Resume the tab only after Playwright listens to it. Otherwise Playwright would miss events, such as a dialog, which would
 then stay open unanswered.
 """

@@ -1,7 +1,7 @@
 """Facts that an accessibility snapshot lacks.
 
 These are passwords, errors of a field, elements to act on that have no role or no ref, and ghosts. A ghost is a text that a
-style sheet adds before or after an element and hides: the snapshot contains it, but people do not see it.
+style sheet adds before or after an element and hides. The snapshot contains it, but people do not see it.
 
 A Playwright selector engine reads them, because engines run in the isolated world that has Playwright's refs. It gives
 separate refs (``x3``) to elements without one in the snapshot.

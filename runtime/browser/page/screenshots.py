@@ -80,7 +80,7 @@ _MARK = """(shown, numbers) => {
   for (const number of numbers) shown[number].element.setAttribute('data-runops-hidden', '');
 }"""
 
-# Of nested elements, marks the innermost: it shows the whole secret.
+# Marks the innermost of nested elements: it shows the whole secret.
 _MARK_INNERMOST = """(shown, numbers) => {
   const found = numbers.map((number) => shown[number].element);
   for (const element of found) {

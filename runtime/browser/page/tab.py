@@ -419,7 +419,7 @@ class Tabs:
         await self._record()
 
     def name_new(self) -> list[str]:
-        """Name each open tab that has no name ``tab2``, ``tab3`` …; return the new names, the oldest tab first."""
+        """Give each open tab without a name one: ``tab2``, ``tab3`` …. Return the new names, the oldest tab first."""
         given: list[str] = []
         taken = set(self._names)
         for page in self._tabs:
