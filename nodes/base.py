@@ -107,7 +107,7 @@ class Leaf(Node):
     """A node that does one thing: one call in the log for each attempt."""
 
     takes_up_input: ClassVar[bool] = True
-    """True if, as a side effect, it consumes what was typed before: a click submits it. False for a key or a chosen file: that is input itself."""
+    """True if, as a side effect, it consumes what was typed before, as a click does. A key or a chosen file is input itself."""
 
     usual_seconds: ClassVar[float | None] = None
     """Default time limit of one attempt; None: that of leaves, or of leaves that ask a model."""

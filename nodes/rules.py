@@ -72,7 +72,7 @@ class Rule(Part):
 
 
 def with_query(pattern: str) -> str | None:
-    """Return the glob that is meant by one with a query but no ``?``: ``**?**page=2*`` for ``**page=2*``. None for any other glob."""
+    """Return the glob that was meant if ``pattern`` has a query but no ``?``: ``**?**page=2*`` for ``**page=2*``. None for any other."""
     said = _QUERY.search(pattern)
     if said is None or "?" in pattern or "#" in pattern:
         return None

@@ -117,7 +117,7 @@ def values(answer: Json, *, refs: bool) -> tuple[Json, list[Value]]:
 
 
 def _without_refs(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
-    # In a map of the author with these two fields, both hold such maps themselves.
+    # If the author's own map has these two fields, their values are such maps, not single values.
     if refs and isinstance(answer, dict) and answer.keys() == {VALUE, REF}:
         value, ref = answer[VALUE], answer[REF]
         if not isinstance(value, dict | list) and (ref is None or isinstance(ref, str)):

@@ -12,7 +12,7 @@ from runtime.observation.lines import items, quoted
 from runtime.observation.tree import Fact, Node
 
 DEFAULT_BUDGET = 5_000
-LEAST_BUDGET = 200  # characters that every observation may have
+LEAST_BUDGET = 200  # minimum budget of an observation, in characters
 
 
 class Observation:

@@ -15,7 +15,7 @@ NESTED = 40  # characters of a text that are compared if it is cut short; what f
 EACH = 100
 """Characters of a text that are searched in every spelling. The rest must follow as it is, or is everything up to a space or a quote."""
 
-WIDE = 12  # maximum length of an escaped character that is only counted
+WIDE = 12  # maximum length of one escaped character where only the length of a text is compared
 WIDEST = 800  # maximum number of bytes of a character: four of UTF-8, each escaped repeatedly, or six of base64
 
 _LEADS = "\\%&"

@@ -22,7 +22,7 @@ from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
 
-ENDING_SECONDS = 0.2  # seconds that a browser that ends may take to do so after it closed its tabs
+ENDING_SECONDS = 0.2  # seconds that a browser may need to end after it closed its tabs
 
 _BUSY = (408, 429)
 

@@ -27,7 +27,7 @@ _CONTENT = frozenset({"definition", "term", "gridcell", "rowheader", "strong", "
 READ = (SAID_BY_TEXT - {"clickable", "editable"}) | _CONTENT
 """Roles of content to be read: its text changes, so it is no way to find it."""
 
-MOST_ROW_TEXTS = 6  # number of texts of a row that are tried as its distinction
+MOST_ROW_TEXTS = 6  # most texts of a row that are tried to identify it
 PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")  # an id that a person wrote: generated ones contain digits
 
 FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
