@@ -1,4 +1,4 @@
-"""Base of all nodes: the envelope, and one coroutine, ``run``.
+"""Base of all nodes: the fields that all of them have (the envelope), and one coroutine, ``run``.
 
 A node is a pydantic model. Its fields are the file language, its docstrings the reference, its ``run`` the behaviour. A *leaf* does one
 thing and is one call in the log. A *container* owns blocks of nodes and logs only scope entries.
@@ -45,7 +45,7 @@ def _unknown_types(_value: Any) -> list[Node]:
 
 
 block_parser: Callable[[Any], list[Node]] = _unknown_types
-"""Parses the nodes of a block. The registry sets it: it knows every node type, and each node type imports this module."""
+"""Parses the nodes of a block. The registry sets it, because this module cannot import the node types: they import it."""
 
 
 def _parse_block(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -107,7 +107,7 @@ class Leaf(Node):
     """A node that does one thing: one call in the log for each attempt."""
 
     takes_up_input: ClassVar[bool] = True
-    """True if, as a side effect, it submits to the site what was typed before. A click does; a key or a chosen file is input itself."""
+    """True if, as a side effect, it consumes what was typed before, as a click does. A key or a chosen file is input itself."""
 
     usual_seconds: ClassVar[float | None] = None
     """Default time limit of one attempt; None: that of leaves, or of leaves that ask a model."""
@@ -143,17 +143,17 @@ class Leaf(Node):
 
     @property
     def page_seconds(self) -> float:
-        """Return the attempt's time for waiting on the page. A step with one model answer observes first; the rest is the model's."""
+        """Return the seconds of the attempt for waiting on the page. A leaf that asks for one model answer has the rest for that."""
         return min(self.seconds, LEAF_SECONDS) if self.asks == "cognition" and self.timeout is None else self.seconds
 
     @property
     def postconditions(self) -> list[Rule]:
-        """Return the rules that hold after the action. They are also checked right before it, so that after a crash they can prove it."""
+        """Return the rules that hold after the action. They are also checked right before it: rules that held already prove nothing after a crash."""
         return self.verify
 
     @property
     def value_pending(self) -> bool:
-        """Return whether the step still needs a value although its action is known to have happened and nothing else is known of it."""
+        """True if the step still has to yield a value when all that is known is that its action happened."""
         return False
 
     @property
@@ -170,7 +170,7 @@ class Leaf(Node):
 
     @abstractmethod
     async def run(self, ctx: LeafContext) -> Json:
-        """Do the one thing and return the value. ``await ctx.act()`` comes just before anything outside is touched."""
+        """Do the one thing and return the value. Call ``await ctx.act()`` just before anything outside is touched."""
 
 
 class Container(Node):

@@ -22,7 +22,7 @@ GRAMMAR = "money=0.50usd,tokens=200k,calls=40,time=5m"  # the whole grammar by e
 FIX = f"write it as `{GRAMMAR}`: any of these four, each once"
 
 LARGEST = {"money": Decimal(10**6), "tokens": Decimal(10**12), "calls": Decimal(10**9), "time": Decimal(30 * 24 * 3600)}
-"""Larger numbers are not budgets: dollars, tokens, requests, seconds."""
+"""Largest budgets, in dollars, tokens, requests and seconds."""
 
 UNITS = {
     "money": {"": 1, "usd": 1},
@@ -123,7 +123,7 @@ def parse(text: str) -> Budget:
 
 
 def known(value: Any) -> Any:
-    """Return ``value`` if it is a text, a map of parts, or none, for budgets outside of workflows. Raises BadBudget for anything else."""
+    """Return a budget from outside a workflow unchanged: a text, a map of known parts, a Budget or None. Raises BadBudget for anything else."""
     if value is None or isinstance(value, str | Budget):
         return value
     if not isinstance(value, Mapping):

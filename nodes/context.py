@@ -64,7 +64,7 @@ class Context(Leaf):
         return ", ".join(f"{way} {', '.join(names)}" for way, names in ways.items() if names)
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Return the values as they are in the file, references resolved, and the answers; the engine folds them into ``vars``."""
+        """Return the values in the file, references resolved, and the answers. The engine puts them into ``vars``."""
         answers = ctx.answers({name: each.as_asked() for name, each in self.ask.items()}) if self.ask else {}
         await ctx.act()
         return {**self.set, **answers}

@@ -44,7 +44,7 @@ def cell(value: Json) -> str:
 def read(text: str, separator: str = ",") -> list[Json]:
     """Return the rows of a CSV text as maps of texts, by the names in its first line; empty lines are skipped.
 
-    Raises NoSheet if the header repeats a name, or a row has another number of cells.
+    Raises NoSheet if the text is no CSV, the header repeats a name, or a row has another number of cells.
     """
     lines = csv.reader(
         io.StringIO(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"), newline=""), delimiter=separator, strict=True

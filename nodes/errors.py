@@ -29,7 +29,7 @@ class RunOpsError(Exception):
         phase: Phase = "before",
         evidence: dict[str, Json] | None = None,
     ) -> None:
-        # Many of them quote a page.
+        # Many messages quote a page, whose text may hold lone surrogates.
         message = sound(message)
         super().__init__(message)
         self.code = code

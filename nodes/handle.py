@@ -96,5 +96,5 @@ class Handle(Container):
         return self.finally_ is not None
 
     def _keep_of_try(self, error: RunOpsError, again: bool) -> bool:
-        """Return whether the run, resumed or not, continues from this error. Any other ends the run, which then resumes at the failed step."""
+        """Return whether the run continues after this error, also when resumed. Any other error ends the run; a resume begins at the failed step."""
         return again or self.finally_ is not None or (self.catch is not None and self._catches(error))

@@ -12,7 +12,7 @@ from nodes.values import Json, decimal_to_json
 Kind = Literal["text", "number", "integer"]  # type of a value read from a text
 
 BLANKS = "\\s'’"
-r"""Group separators besides the mark that is not the decimal one; ``\s`` covers the narrow and unbreakable blanks too."""
+r"""Separators of digit groups besides ``.`` or ``,``; ``\s`` includes narrow and no-break spaces."""
 
 DIGITS = re.compile(rf"[-−+]?\s*(?:(?<!\w)[.,])?\d[\d.,{BLANKS}]*")
 """A number with its sign. A mark may lead it only if no letter precedes: `$.50` is a half, and `No.5` is five."""

@@ -81,7 +81,7 @@ def node_types() -> Mapping[str, NodeType]:
 
 
 def type_of(model: type[Node]) -> NodeType | None:
-    """Return the node type of a model, or of the base of its models."""
+    """Return the node type that has this model as its base or as a variant."""
     return next((each for each in node_types().values() if model is each.base or model in each.models), None)
 
 

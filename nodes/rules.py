@@ -65,14 +65,14 @@ class Rule(Part):
         """Return the rule as one line for people: ``text "paid" in role=row has_text="1007"``."""
         wanted = getattr(self, self.kind)
         if isinstance(self.expr, bool):
-            # Once resolved, all conditions look alike.
+            # A resolved condition is only true or false.
             return "a condition"
         line = f"{self.kind} {wanted}" if isinstance(wanted, Target | bool | int) else f'{self.kind} "{wanted}"'
         return f"{line} in {self.target}" if self.target else line
 
 
 def with_query(pattern: str) -> str | None:
-    """Return the probably intended glob, if one mentions a query without the required ``?``: ``**?**page=2*`` for ``**page=2*``. None for others."""
+    """Return the glob that was meant if ``pattern`` has a query but no ``?``: ``**?**page=2*`` for ``**page=2*``. None for any other."""
     said = _QUERY.search(pattern)
     if said is None or "?" in pattern or "#" in pattern:
         return None
@@ -81,4 +81,4 @@ def with_query(pattern: str) -> str | None:
 
 
 _QUERY = re.compile(r"[\w.%\[\]-]+=[^/]*$|&[^/]*$")
-"""A query at the end of a glob: a name with its value after an equals sign, or parts joined by an ampersand, in the last segment."""
+"""Query in the last segment of a glob, up to its end: ``name=value``, or parts joined by an ampersand."""

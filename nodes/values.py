@@ -37,7 +37,7 @@ def normalise(value: object) -> Json:
 
 
 def _normalise(value: object, depth: int) -> Json:
-    # Compared by identity, because it is fast; a checker learns nothing from it.
+    # Comparing types with `is` is fast, but a type checker learns nothing from it.
     kind = type(value)
     if kind is str:
         return sound(value)  # type: ignore[arg-type]

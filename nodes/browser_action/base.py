@@ -35,7 +35,7 @@ class OnElement(BrowserAction):
         return f"{self.does} {self.target}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Find the element, then do the action. An action that must not happen twice is logged only once it can succeed."""
+        """Find the element, then do the action. An action of class *effect* is logged only once the element is ready for it."""
         target = await ctx.located(self.target)
         if self.effect_class == "effect":
             await ctx.page.ready(target, self.does)

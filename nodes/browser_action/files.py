@@ -54,7 +54,7 @@ class Upload(OnElement):
     have a name with a leading dot (``.env``, ``.git``)."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Find the files first: with a wrong name nothing has changed."""
+        """Find the files first, so that a wrong path fails before anything changes."""
         for path in self.paths:
             ctx.artifacts.find(path)
         return await super().run(ctx)

@@ -1,7 +1,7 @@
 """The answer requested from a model that reads a page: its form, and the values in it.
 
-Every single value may be null if it is not on the page, whatever ``output`` declares. With refs it comes with the ref of its element. The
-answer is decoded here, and checked against the form that the author wrote.
+In the requested form every single value may be null, whatever ``output`` declares, because the page may lack it. With refs each comes with
+the ref of its element. The answer is decoded here, and checked against ``output``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BELOW = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedI
 LISTED = ("anyOf", "prefixItems")  # keywords that hold schemas: in a map, alone, in a list
 
 WORDS = OF_SINGLE.union(INSIDE, BELOW, LISTED, ("$ref", "$schema", "required"))
-"""Keywords of schemas whose values are all known beforehand."""
+"""Keywords that refs allow: with these alone a schema tells beforehand where its single values are."""
 
 
 class NoRefs(ValueError):
@@ -117,7 +117,7 @@ def values(answer: Json, *, refs: bool) -> tuple[Json, list[Value]]:
 
 
 def _without_refs(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
-    # An author's map with these two fields holds maps in them, not texts.
+    # If the author's own map has these two fields, their values are such maps, not single values.
     if refs and isinstance(answer, dict) and answer.keys() == {VALUE, REF}:
         value, ref = answer[VALUE], answer[REF]
         if not isinstance(value, dict | list) and (ref is None or isinstance(ref, str)):

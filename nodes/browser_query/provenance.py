@@ -1,6 +1,6 @@
 """Checks whether a page contains a value: a text, a number in any usual notation, a day in any usual form.
 
-A value that a model has read off a page is on it. One that is not was computed, translated, or invented; more cannot be concluded here.
+A value that a model read off a page is on it. Any other was computed, translated, or invented; the check cannot tell which.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GROUPED = re.compile(r"\d{1,3}(?P<mark>[.,'’])(?:\d{2,3}(?P=mark))*\d{3}")
 """Digits with a mark between their groups: of three, or as in India of two before the last three."""
 
 THREES = re.compile(r"\d{3}(?:[.,]\d+)?")
-"""Continuation of a number after a blank: three digits, and after the last three a fraction."""
+"""Continuation of a number after a blank: three digits. The last three may have a fraction."""
 
 DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)\S*)?")  # A day in ISO 8601, with or without a time
 
@@ -47,7 +47,7 @@ CUT = "..."  # end of a shortened text in comparisons; the page has the whole te
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")  # A number as programs write it
 
 ONE = re.compile(r"(?P<whole>.*?)(?:(?P<mark>[.,])(?P<fraction>\d*))?", re.DOTALL)
-"""Digits, and those after the last mark among them."""
+"""A number split at its last mark: the part before, the mark, and the digits after."""
 
 
 class Words:
@@ -75,7 +75,7 @@ class Words:
         if NUMBER.fullmatch(wanted):
             return any(self._says_number(each) for each in _numbers(wanted))
         words = [] if CUT in wanted else WORD.findall(wanted)
-        # The marks decide what digits mean; elsewhere they are the page's or the model's style.
+        # Marks between digits decide the number; between words they are only style.
         marked = all(each.isdecimal() for each in words) and re.search(r"\d[.,]\d", wanted)
         return bool(words) and not marked and f" {' '.join(words)} " in self._row
 
@@ -137,7 +137,7 @@ def _numbers(text: str) -> Iterator[decimal.Decimal]:
 
 
 def _in_blanks(written: str) -> Iterator[tuple[int, decimal.Decimal]]:
-    """Yield the numbers in digits with blanks, each with the index of its first part: `3 1 250` is 3, 1, 250, 1250 and 3."""
+    """Yield the numbers in digits with blanks, each with the index of its first part: `3 1 250` is 3, 1, 1250 and 250."""
     pieces = [each.strip(".,'’") if "." not in each[:1] else each.rstrip(".,'’") for each in written.split()]
     pieces = [each for each in pieces if each]
     for index, piece in enumerate(pieces):
@@ -155,7 +155,7 @@ def _in_blanks(written: str) -> Iterator[tuple[int, decimal.Decimal]]:
 
 
 def _readings(piece: str) -> Iterator[decimal.Decimal]:
-    """Yield the meanings of digits with marks. If they are no number, each run of digits is one: `22.11.2026`."""
+    """Yield the numbers that digits with marks may mean. If they mean none, each run of digits is a number: `22.11.2026`."""
     found, split = list[str](), ONE.fullmatch(piece)
     if GROUPED.fullmatch(piece):
         found.append(piece)

@@ -1,4 +1,4 @@
-"""Base of all queries, and those that a page answers directly."""
+"""Base of all queries, and every query except ``extract``, ``table`` and ``ai_extract``."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Table(OfElement):
         await ctx.act()
         grid = await ctx.page.table(target, self.min)
         if not grid.rows and not grid.head:
-            # Without rows the table itself may be missing.
+            # Columns cannot be looked up: with `min: 0` even the table may be missing.
             return []
         width = max([len(grid.head), *(len(row) for row in grid.rows)], default=0)
         names = headers(grid.head + [""] * (width - len(grid.head)))

@@ -69,7 +69,7 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
 def compared(
     value: Json, meant: dict[str, Json], *, fill: bool, place: str = "$"
 ) -> tuple[Json, list[tuple[tuple[str | int, ...], str]]]:
-    """Return the settled value, and its deviations from ``meant``: the path of each problem, and the problem, with ``place`` before it."""
+    """Return the settled value, and each deviation from ``meant`` as its path and a line that begins with ``place``."""
     fit = _Fit(meant, fill)
     try:
         settled = fit.settled(value, meant)
@@ -116,7 +116,7 @@ def _unfenced(text: str) -> str:
 
 
 def _integer(digits: str) -> int:
-    # More digits are not read: larger numbers would change when they are read again.
+    # More digits are not even parsed: a larger number would change when it is read again.
     if len(digits) > len(str(-LARGEST_INTEGER)) or abs(int(digits)) > LARGEST_INTEGER:
         raise Mismatch(
             (f"$: the number {_cut(digits, LONGEST)} is too large to be stored: write it as text, or smaller",)
@@ -134,14 +134,12 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 class _Fit:
-    """Fits values to one schema."""
-
     def __init__(self, schema: dict[str, Json], fill: bool) -> None:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._schema = schema
         self._fill = fill
         self._validator = validator.Validator(schema)
-        # Each entry keeps its value and its schema, so that no other objects get their identity.
+        # Keys are ids. Each entry keeps its value and its schema alive, so that no other objects get the same ids.
         self._settled: dict[tuple[int, int], tuple[Json, Json, Json]] = {}
 
     def settled(self, value: Json, schema: Json) -> Json:

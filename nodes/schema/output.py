@@ -43,7 +43,7 @@ FORMS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Output:
-    """Form of a model's answer. ``said`` is the text in the file, ``meant`` the JSON Schema that the value fits."""
+    """Form of a model's answer. ``said`` is the field in the file, ``meant`` the JSON Schema that the value fits."""
 
     said: Json
     meant: dict[str, Json]
@@ -54,7 +54,7 @@ class Output:
     def of(cls, said: Json) -> Output:
         """Parse the output in a file. Raises pydantic's ValidationError with every mistake and its place."""
         found = _Reader()
-        # With more keys, or another value, it is a map of fields, and one field has this name.
+        # With more keys, or a value that is no map, `json_schema` is the name of a field.
         whole = isinstance(said, dict) and list(said) == [WHOLE] and isinstance(said[WHOLE], dict)
         found.no_references(said, ())
         if whole:
@@ -115,7 +115,7 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def form(self, said: Json, path: problems.Path, *, inside: bool) -> dict[str, Json]:
-        """Return the schema of one form. ``inside`` another form a map is a field in its long form, else a map of fields."""
+        """Return the schema of one form. A map ``inside`` another form is a field in its long form; any other is a map of fields."""
         if isinstance(said, str):
             return self._word(said, path)
         if isinstance(said, list):

@@ -1,7 +1,7 @@
 """Checks the JSON Schemas that authors write, and reports each mistake at its place.
 
-The dialect is draft 2020-12. Every statement of a schema must be enforced: an unknown keyword, which JSON Schema would ignore, is a mistake
-here, and so is a reference that leads out of the file.
+The dialect is draft 2020-12. Every statement of a schema must be enforced. So an unknown keyword, which JSON Schema would ignore, is a
+mistake here, and so is a reference that leads out of the file.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _reference(value: Json, place: Path, defs: Json) -> Iterator[Problem]:
 def _other(schema: dict[str, Json]) -> Iterator[Problem]:
     from jsonschema import Draft202012Validator, exceptions
 
-    # Its own format checker tries the patterns too. Its stubs declare only half.
+    # With its own format checker the library also compiles the patterns. Its stubs declare only half.
     judge: Any = Draft202012Validator
     whole = judge(judge.META_SCHEMA, format_checker=judge.FORMAT_CHECKER)
     error: Any = cast("Any", exceptions).best_match(whole.iter_errors(schema))
@@ -203,7 +203,7 @@ def _other(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _circles(schema: dict[str, Json]) -> Iterator[Problem]:
-    """Yield circular references with nothing between, against which no value could ever be checked."""
+    """Yield definitions that refer to themselves for the same value: no value could ever be checked against them."""
     defs: dict[str, Json] = schema.get("$defs", {})
     same = {name: set(_same_value(each)) for name, each in defs.items()}
     for name in defs:
@@ -222,7 +222,7 @@ def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _same_value(schema: Json) -> Iterator[str]:
-    """Yield the names that apply to the same value as the schema itself, not only to a part of it."""
+    """Yield the names of definitions that apply to the schema's own value, not to a part of it."""
     if not isinstance(schema, dict):
         return
     words: dict[str, Json] = schema

@@ -1,7 +1,7 @@
 """Regular expressions of authors: in Python's syntax, with a fixed time limit.
 
-A backtracking matcher may take too long on an unlucky text. Python's own cannot be stopped, so the library `regex` matches these: it reads
-the same syntax and checks the clock as it runs, on every thread.
+A backtracking matcher may take too long on an unlucky text, and Python's own cannot be stopped. The library `regex` reads the same syntax
+and checks the clock as it runs, on every thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECONDS = 2.0
 """Limit of one use of a pattern, in seconds of processor time."""
 
 _PLAIN_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d+(?:,\d*)?\}|,\d*\})", re.DOTALL)
-"""A literal brace in Python's syntax; the first group is skipped text."""
+"""A brace that is literal in Python's syntax; the first group is an escape, which stays."""
 
 
 class PatternRefused(ValueError):

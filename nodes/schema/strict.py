@@ -1,7 +1,7 @@
 """The strict form of a JSON Schema: the part of the language that servers can enforce.
 
 Every map is closed and all its fields are required; a missing value is null instead. Keywords that only narrow a type (a pattern, a minimum)
-are put into the description, because not every server accepts them; the answer is checked for them.
+go into the description, because not every server accepts them. The answer is checked for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VALUE = "value"
 """The field for a value that is no map."""
 
 DEEPEST = 10
-"""Levels of maps."""
+"""Limit of the levels of maps."""
 
 MOST_FIELDS = 5_000
 MOST_CHOICES = 1_000
@@ -50,7 +50,7 @@ def rooted(schema: dict[str, Json]) -> dict[str, Json]:
 
 
 def form(schema: dict[str, Json]) -> dict[str, Json] | None:
-    """Return the strict form of a schema of a map, with the order of its fields; None if it has none, or is larger than servers accept."""
+    """Return the strict form of a schema of a map, its fields in the same order. None if it has none, or it is larger than servers accept."""
     defs: dict[str, Json] = schema.get("$defs", {})
     try:
         found = _form({key: each for key, each in schema.items() if key != "$defs"})

@@ -1,8 +1,8 @@
 """Checks values against a JSON Schema, in time at most proportional to the value and the schema.
 
-The library is correct but has no bound. With recursive definitions each level of a value doubles the checks for each possible form, and
-unique items are compared pairwise. Here each definition is checked once per value, and only the nearest of several forms is reported. Items
-are compared by content, and all patterns share one time limit.
+The library `jsonschema` is correct, but its time has no bound. With recursive definitions each level of a value doubles the checks for each
+possible form, and unique items are compared pairwise. Here each definition is checked once per value, and only the nearest of several forms
+is reported. Unique items are compared by a hash of their content, and all patterns share one time limit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Validator:
             },
             type_checker=base.TYPE_CHECKER.redefine("integer", _is_whole),
         )
-        # Each entry keeps its value, so that no other value gets its identity.
+        # Keys are ids. Each entry keeps its value alive, so that no other value gets the same id.
         self._found: dict[tuple[str, int], tuple[Json, tuple[ValidationError, ...]]] = {}
         self._taken: dict[tuple[int, int], tuple[Json, Json, bool]] = {}
         self._seconds = regex.SECONDS
@@ -66,7 +66,7 @@ class Validator:
         if key not in self._found:
             found = validator.descend(value, self._defs[problems.named(reference)])
             self._found[key] = value, tuple(map(_alone, found))
-        # Callers write their own place into errors.
+        # Yield copies, because the caller writes its own place into each error.
         yield from map(_alone, self._found[key][1])
 
     def _pattern(self, _validator: Any, pattern: str, value: Json, _schema: Json) -> Iterator[ValidationError]:

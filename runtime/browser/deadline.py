@@ -7,7 +7,7 @@ import time
 
 FOREVER = 86400.0
 
-GRACE_SECONDS = 1.0  # seconds that Playwright may be late: it does not give up on a page that computes without end
+GRACE_SECONDS = 1.0  # seconds that Playwright may be late: it never gives up on a page that computes without end
 
 
 class Deadline:

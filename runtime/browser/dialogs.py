@@ -142,7 +142,7 @@ class Dialogs:
     def _finished(self, doing: asyncio.Future[Any]) -> None:
         self._aside.discard(doing)
         error = None if doing.cancelled() else doing.exception()
-        # The step already has its result, and the page shows an action's outcome. Only an action that never began is reported.
+        # The step already has its result, and the page shows the outcome. Only the error of an action that never began is kept.
         if isinstance(error, RunOpsError) and error.phase == "before":
             self._failed_before = error
 

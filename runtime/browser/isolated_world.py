@@ -1,8 +1,8 @@
 """Runs our JavaScript in pages, in an isolated world, and validates its answers.
 
-A page may replace built-ins that its scripts call, such as ``Array.prototype.push``; ``Page.evaluate`` would use those.
-Playwright runs selector engines that are content scripts in a world with the original built-ins. So one of them runs our
-script. It returns the answer as the text of an element outside any document.
+A page may replace built-ins, such as ``Array.prototype.push``, and ``Page.evaluate`` would use the replacements. A selector
+engine that is registered as a content script runs in a world with the original built-ins. So such an engine runs our script,
+and returns the answer as the text of an element outside any document.
 """
 
 from __future__ import annotations

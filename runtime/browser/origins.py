@@ -34,7 +34,7 @@ def origin(url: str) -> str | None:
 
 class Allowed:
     def __init__(self, origins: Iterable[str], file: str | None = None) -> None:
-        self.file = file  # workflow file that allows no others, if it is one that the run's own file uses
+        self.file = file  # workflow file that allows only these, if it is one that the run's own file uses
         self._origins = {known for each in origins if (known := origin(each)) is not None}
 
     def __contains__(self, origin: str) -> bool:

@@ -67,7 +67,7 @@ class Own:
     async def session(self, options: BrowserOptions, origins: Sequence[str], known: KnownTabs | None) -> Session:
         """Start the guard, set everything that must hold before a page loads, and return the session.
 
-        ``known`` has the tabs of a reattached browser: its current tab is treated first, and those that are stuck are closed.
+        ``known`` has the tabs of a reattached browser: its current tab is set up first, and those that are stuck are closed.
         Raises ``devtools_connection.Disconnected`` or ``Refused``, and CurrentTabLost.
         """
         alive = self._chromium.alive
@@ -127,7 +127,7 @@ class Own:
         return self._targets[page]
 
     async def remember(self, session: Session) -> bool:
-        """Save the browser's address, the names of its tabs and the current tab; return False if a tab is not known yet.
+        """Save the browser's address, the names of its tabs and the current tab; return False if a tab's target id is not known yet.
 
         Writes nothing after the browser was released. Raises LogError ``log-write-failed``.
         """
@@ -195,7 +195,7 @@ async def open_own(
     starting = launch.start(
         executable,
         private,
-        # Without a state file no engine could find it again, so it ends with us.
+        # Until the state file is written no engine could find it again, so it ends with us.
         linger=0.0,
         headed=headed,
         further=_switches(options),

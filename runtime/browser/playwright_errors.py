@@ -45,7 +45,7 @@ _WAITED = re.compile(
 _IN_HAND = re.compile(
     r"waiting for element to be visible and enabled|waiting for element to be visible, enabled and editable"
 )
-"""Lines with which `fill` and `select_option` begin both to wait and to act: as the last line, they leave open which."""
+"""Lines that `fill` and `select_option` log both before they wait and before they act. The last line of a log leaves open which."""
 
 _RESOLVED = re.compile(r"locator resolved to (?:hidden |visible )?(?P<element><.*)")
 _COVERED = re.compile(r"(?P<element><.*>.*) intercepts pointer events")

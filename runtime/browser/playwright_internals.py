@@ -53,8 +53,7 @@ def key_of(request: Request) -> object:
 def driver_apart(loop: Any, environment: Callable[[Mapping[str, str] | None], Mapping[str, str]]) -> Generator[None]:
     """Start a driver within the block in a separate session, with the environment that ``environment`` derives from Playwright's.
 
-    Playwright starts it in our process group and has no option for that. So this wraps the event loop's function that starts
-    a process.
+    Playwright would start it in ours and has no option against that, so this wraps the event loop's function that starts a process.
     """
     original = loop.subprocess_exec
 

@@ -85,13 +85,9 @@ class Browser(Protocol):
         ...
 
     @property
-    def tabs(self) -> Tabs:
-        """Tabs by name."""
-        ...
+    def tabs(self) -> Tabs: ...
 
-    def facts(self) -> PageFacts:
-        """Return the documents and pending input as of now."""
-        ...
+    def facts(self) -> PageFacts: ...
 
     def effect_finished(self) -> None:
         """Record that a side effect finished: input typed before it counts as consumed."""
@@ -118,7 +114,7 @@ class Browser(Protocol):
         ...
 
     def refusal(self) -> OriginRefused | None:
-        """Return the document that the guard refused since the last call, if any."""
+        """Return the error for the first document that the guard refused since the last call, if any."""
         ...
 
     async def lost_answer(self) -> MissingAnswer | None:

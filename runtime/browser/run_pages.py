@@ -1,4 +1,4 @@
-"""Shared by all tabs of a run: the deadline, the guard on their documents, and the answers of the site."""
+"""State that all tabs of a run share: the deadline, the guard on their documents, and the answers of the site."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class RunPages:
         return self._allowed.refusal()
 
     def admit(self, url: str) -> None:
-        """Raises OriginRefused if a document from ``url`` may not load; nothing was sent then."""
+        """Raise OriginRefused if a document from ``url`` may not load; nothing was sent then."""
         if not self.allowed.document(url):
             raise origin_guard.refused(url, self.allowed, "main frame", "before")
 

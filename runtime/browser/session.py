@@ -107,14 +107,14 @@ class Session(RunPages):
                         meanwhile.enter_context(tab.dialogs.cutting(limit))
                     return await asyncio.shield(reading)
         except TimeoutError:
-            # Playwright's driver still continues, in blank tabs that it opens and closes.
+            # The reading still continues, in blank tabs that Playwright's driver opens and closes.
             raise state.failed("a dialog opened") from None
 
     async def _demand_answers(self) -> None:
-        """Raises SiteError ``checkpoint-failed`` if a tab does not answer. A tab that was silent last time gets a moment only."""
+        """Raise SiteError ``checkpoint-failed`` if a tab does not answer. A tab that was silent last time gets a moment only."""
         for tab in self.tabs.all():
             if self.answers.awaits(tab.page):
-                # It answers nothing until then, and is not busy.
+                # A tab that waits for its document answers nothing, but is not busy.
                 continue
             known = tab.silent == tab.documents
             if await tab.is_busy(MOMENT if known else SILENT_SECONDS):

@@ -119,7 +119,7 @@ class Answers:
         return MissingAnswer(self._lost, "lost") if self._lost is not None else None
 
     async def awaited(self, *, every: bool, stopped: Callable[[], bool]) -> MissingAnswer | None:
-        """Wait for the answer to the document that the action requested, with ``every`` to all its requests; return a missing one.
+        """Wait for the document that the action requested, or with ``every`` for the answers to all its requests; return a missing one.
 
         ``stopped`` returns True if a dialog blocks the page. A server error is reported only with ``every``.
         """

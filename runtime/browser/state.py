@@ -113,7 +113,8 @@ async def _session_storage(tab: Page) -> dict[str, list[tuple[str, str]]]:
 async def restore(context: BrowserContext, first: Page, data: bytes) -> tuple[dict[str, Page], Page, Differs | None]:
     """Restore a fresh ``context``, with its single tab ``first``, to the state in ``data``.
 
-    Return the tabs by name, the current one, and the first that shows another page. Raises SetupError if ``data`` is not a state, SiteError ``navigation-failed`` if a tab's address no longer loads.
+    Return the tabs by name, the current one, and the first that shows another page. Raises SetupError
+    ``checkpoint-unreadable``, and SiteError ``navigation-failed`` if a tab's address no longer loads.
     """
     state = await asyncio.to_thread(_read, data)
     try:

@@ -66,7 +66,7 @@ def _name(node: Node, heads: dict[int, Node | None]) -> None:
 
 
 def _caption(node: Node, said: Node, earlier: Node | None) -> None:
-    """Use the text right before the field as its caption, unless it follows another field without one: then it is that field's unit."""
+    """Use the text right before the field as its caption, unless it follows a field without name or caption: then it is that field's unit."""
     if said.role not in _TEXTS or any(each.acting for each in said.walk()):
         return
     if earlier is not None and earlier.role in FIELDS and not (earlier.name or earlier.caption):

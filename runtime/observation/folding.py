@@ -1,6 +1,7 @@
 """Fits lines into a budget of characters: folds the rest into lines with counts and the call that shows it.
 
-A budget shows the longest prefix that fits of one order, the most important line first, each after its parents. So more budget never shows less.
+All lines are put in one order: by importance, each after its parents. A budget shows as many from the first as fit.
+So more budget never shows less.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class Fold:
         return len(self._fold_line(item, left)) + 1 if left else 0
 
     def _ordered(self) -> tuple[list[Item], set[int]]:
-        """Return all lines in order of importance, and the counts after which the output may stop."""
+        """Return all lines in order of importance, and the numbers of lines after which the output may stop."""
         places = {id(item): place for place, item in enumerate(self._all)}
         ranked: list[tuple[tuple[int, int, int], Item]] = []
         runs: dict[int, int] = {}

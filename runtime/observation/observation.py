@@ -12,7 +12,7 @@ from runtime.observation.lines import items, quoted
 from runtime.observation.tree import Fact, Node
 
 DEFAULT_BUDGET = 5_000
-LEAST_BUDGET = 200  # characters that every observation may have
+LEAST_BUDGET = 200  # minimum budget of an observation, in characters
 
 
 class Observation:
@@ -89,7 +89,7 @@ class Observation:
         return self._finder.find(role, name, row, text, _fit(budget))
 
     def since(self, earlier: Observation, budget: int = 800) -> str:
-        """Describe the changes, most important first; of the page before, a document at another address only counts what is gone."""
+        """Describe the changes, most important first. For a document at another address, what is gone is only counted."""
         lines: list[str] = []
         if (self.url, self.title) != (earlier.url, earlier.title):
             lines.append(f"now: {_head(self.title, self.url)}")

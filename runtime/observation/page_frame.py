@@ -10,7 +10,7 @@ from runtime.observation.tree import URGENT
 
 ASIDE = frozenset({"banner", "navigation", "contentinfo", "complementary"})
 
-LEAST = 60  # least characters of such a part: folding a shorter one saves nothing
+LEAST = 60  # least characters of a part to fold: folding a shorter one saves nothing
 
 _REF = re.compile(r" \[ref=\w+\]")
 

@@ -40,7 +40,7 @@ class Node:
     apart: bool = False  # true if only its address distinguishes it from other links
     caption: str = ""  # caption beside a field without a name, or the term before a value
     mark: str = ""
-    """Target by its test id, as in a file; followed by the text of the marked part if that is only a part of the node."""
+    """Target by its test id, as in a file. If it finds only a part of the node, the text of that part follows."""
     as_caption: bool = False  # true if it is shown as the caption of its neighbour
     children: list[Node] = dataclasses.field(default_factory=list)
     parent: Node | None = None

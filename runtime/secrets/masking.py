@@ -26,7 +26,7 @@ SHORTEST_BEGINNING = 4  # characters of a secret that are masked if the text was
 WINDOW = 1 << 16
 """Bytes searched for a secret without a pause, which takes a millisecond or two; more for a long secret."""
 
-PAUSE = 0.0001  # seconds of pause for other tasks: without it, a waiting task is late when the next window begins
+PAUSE = 0.0001  # seconds between two windows in which other threads run: otherwise they wait for the whole search
 LONGEST_WORD = 15  # maximum number of letters of a single word
 
 
@@ -40,7 +40,7 @@ def is_word(secret: str) -> bool:
 
 
 def found_in(secret: str, *, cased: bool) -> set[spellings.Writing]:
-    """Return the texts in which the secret is found: as it is, as pages and file names change it, and base64 at each alignment."""
+    """Return the texts to search for: the secret as it is, as pages and file names change it, and its base64 at each alignment."""
     changed = {
         " ".join(secret.split()),  # as a page shows it
         re.sub(r'[/\\:*?"<>|]', "_", secret),  # as the name of a file
@@ -165,7 +165,7 @@ class Masker:
         return text if cut is None else f"{text[: cut.start()]}{MASK}"
 
     def split(self, text: str) -> tuple[str, str]:
-        """Split ``text`` before the first possible beginning of a secret that continues after it: the masked part, and the rest as it is."""
+        """Split ``text`` where a secret may begin that continues after it. Return the part before, masked, and the rest as it is."""
         if self.idle:
             return text, ""
         begun = self._begun.search(text, max(0, len(text) - self._tail))
@@ -193,7 +193,7 @@ class Masker:
         return value
 
     def _key(self, key: str) -> str:
-        """Return a key of a map masked; in a name an ordinary word says nothing of a secret that equals it."""
+        """Return a key of a map, masked. In a key that is a name, a secret that equals an ordinary word is just that word."""
         return (self.but_words if key.isidentifier() else self).text(key)
 
     def files_with_secrets(self, files: list[Path]) -> list[Path]:

@@ -17,8 +17,6 @@ from runtime.system import regular_files
 
 
 class SecretSource(Protocol):
-    """Source of the values of secrets, by their names."""
-
     def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
         """Return the value of each; empty if there is none. ``beside`` is the folder of the workflow that needs them."""
         ...

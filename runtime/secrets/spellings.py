@@ -15,7 +15,7 @@ NESTED = 40  # characters of a text that are compared if it is cut short; what f
 EACH = 100
 """Characters of a text that are searched in every spelling. The rest must follow as it is, or is everything up to a space or a quote."""
 
-WIDE = 12  # maximum length of an escaped character that is only counted
+WIDE = 12  # maximum length of one escaped character where only the length of a text is compared
 WIDEST = 800  # maximum number of bytes of a character: four of UTF-8, each escaped repeatedly, or six of base64
 
 _LEADS = "\\%&"
@@ -29,7 +29,7 @@ _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 class Writing(NamedTuple):
     text: str
-    cased: bool = True  # true if it is another text in other capitals
+    cased: bool = True  # true if case matters
     encoded: bool = False  # true if it is base64, whose letters and digits are never escaped
 
 
@@ -74,7 +74,7 @@ def _rest(sequence: Sequence[Sequence[_Way]]) -> str:
 
 
 def begun_by(writings: Collection[Writing], least: int) -> str:
-    """Return a pattern for texts that end with the first ``least`` or more characters of one of these. For 1, an incomplete escape counts."""
+    """Return a pattern for texts that end with the first ``least`` or more characters of one of these. If ``least`` is 1, an incomplete escape counts too."""
     found = [_begun(_sequence(each, binary=False), least) for each in writings]
     return rf"(?:{'|'.join(found)}){_PARTIAL}\Z" if least > 1 else rf"(?:{'|'.join(found)}|(?!\Z)){_PARTIAL}\Z"
 
@@ -140,7 +140,7 @@ def _either(patterns: Iterable[str]) -> str:
 
 
 def _escaped(texts: Collection[str]) -> Iterator[str]:
-    """Yield the contents of an escape for a character, for each of these that it may be."""
+    """Yield the contents of escapes for a character; ``texts`` are the character in each case."""
     between = rf"[{re.escape(_LEADS)}]{_BETWEEN}"
     found: dict[str, None] = {}
     for text in texts:
@@ -156,7 +156,7 @@ def _escaped(texts: Collection[str]) -> Iterator[str]:
         if len(text) == 1 and ord(text) > 0xFFFF:
             units = text.encode("utf-16-be")
             found[between.join(_digits(units[at : at + 2].hex()) for at in (0, 2))] = None
-    # Of two with the same beginning the longer one is tried first.
+    # The longer of two with the same beginning is tried first.
     return iter(sorted(found, key=lambda each: (-len(each), each)))
 
 

@@ -18,7 +18,7 @@ _known: set[tuple[int, int]] = set()  # folders whose names are known to be sync
 
 
 def not_written(what: str, path: Path, error: OSError, code: str = "log-write-failed") -> LogError:
-    """Return the error for ``what`` ("the log", say), needed by a resume, that could not be written to ``path``: the run stops."""
+    """Return the error that stops a run: ``what``, which a resume needs ("the log", say), could not be written to ``path``."""
     return LogError(
         code,
         f"{what} could not be written: {error.strerror or error} ({path})",

@@ -72,7 +72,7 @@ def holder(path: Path) -> int | None:
 
 
 def _lock(handle: int) -> bool:
-    """Take the lock. A reader that checks it takes it for an instant, so one refusal does not count."""
+    """Take the lock. A process that checks it (``is_held``) takes it for an instant, so one refusal does not count."""
     for _ in range(20):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Identity of processes: an id is used again after a while, so the process's start and the machine's boot belong to it."""
+"""Identity of processes: ids are reused, so an identity includes the process's start and the machine's boot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROC = Path("/proc")
 
 
 def started(pid: int) -> str | None:
-    """Return the start of the process, as text for comparison only; None if it has ended, also if its parent has not collected it yet."""
+    """Return the start of the process, as text for comparison only; None if it has ended, even if it is still a zombie."""
     stat = _PROC / str(pid) / "stat"
     try:
         # The clock of psutil moves when the machine's clock is set; the ticks since boot do not.

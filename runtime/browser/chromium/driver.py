@@ -34,7 +34,7 @@ _locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = wea
 
 
 async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chromium, asyncio.Future[Playwright]]:
-    """Start Chromium, and in parallel a driver, which may still be starting on return. Without Chromium, the driver is ended too."""
+    """Start Chromium, and in parallel a driver, which may still be starting on return. If Chromium fails to start, the driver is ended."""
     driving = asyncio.ensure_future(start())
     try:
         return await starting, driving
@@ -44,6 +44,6 @@ async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chrom
 
 
 async def stop(driving: asyncio.Future[Playwright]) -> None:
-    """End a driver once it has started. The code that awaited a failed start has its error already."""
+    """End a driver once it has started. Ignores the error of a failed start: the caller that awaited the start has it."""
     with contextlib.suppress(Exception):
         await (await driving).stop()

@@ -214,7 +214,7 @@ class Chromium:
                 await self._say({"end": True})
         await self.release()
         if processes.started(self.alive.chromium) == self.alive.chromium_started:
-            # Its watcher does not answer. While the watcher exists, the process id cannot be reused.
+            # The watcher did not answer. It is Chromium's parent: while it exists, the process id cannot be reused.
             with contextlib.suppress(OSError):
                 os.killpg(self.alive.chromium, signal.SIGKILL)
 
@@ -299,7 +299,7 @@ async def _start(spec: dict[str, Any], profile: Path) -> Chromium:
         try:
             await asyncio.shield(holding)
         except asyncio.CancelledError as cancelled:
-            # A half-released browser would wait for its next engine.
+            # Holding must finish, so that the browser can be ended: otherwise it would wait for another engine.
             interrupted = cancelled
         chromium = await holding
         if interrupted is not None:

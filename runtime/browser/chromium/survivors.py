@@ -57,7 +57,7 @@ def end(alive: launch.Alive) -> bool:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             _say(alive, END_SECONDS, {"token": alive.token}, {"end": True})
         _wait_until_gone(alive, 2.0)
-    # If the watcher does not answer: kill Chromium and its helpers first, while its parent keeps the process id from being reused.
+    # The watcher did not answer. Kill Chromium and its helpers first: while its parent exists, the process id cannot be reused.
     for pid in _processes(alive):
         with contextlib.suppress(OSError):
             (os.killpg if pid == alive.chromium else os.kill)(pid, signal.SIGKILL)

@@ -3,8 +3,8 @@
 Chromium pauses a new tab until it is set up. But a popup in its opener's process resumes as soon as any client answers, and
 Playwright is another client. So there are two rules:
 
-- Send all settings at once when the tab appears. If Playwright answers first, the guard still holds its first document back:
-on the same connection, the settings precede the command that lets it load.
+- Send all settings at once when the tab appears. If Playwright answers first, the guard still holds the tab's first document
+back. On the same connection, the settings precede the command that lets it load.
 - Resume the tab only after Playwright listens to it. Otherwise Playwright would miss events, such as a dialog, which would
 then stay open unanswered.
 """
@@ -143,8 +143,8 @@ class Emulation:
     async def close_stuck(self, current: str, names: Mapping[str, str], seconds: float) -> list[LostTab]:
         """Close every tab that was not set up in time because its page is stuck in a dialog or an endless script.
 
-        A tab that waits for a site does not answer either: it stops loading within ``seconds``. It then keeps its document;
-        without one it is closed too. Returns the closed tabs, by their name in ``names``. Raises CurrentTabLost if
+        A tab that waits for a site does not answer either. It must stop loading, within ``seconds``, and keeps its document;
+        without a document it is closed too. Returns the closed tabs, by their name in ``names``. Raises CurrentTabLost if
         ``current`` is among them or missing, TimeoutError if a tab cannot be closed, and Disconnected.
         """
         stuck = await self._stop_loading(seconds)

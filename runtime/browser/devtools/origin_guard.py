@@ -243,7 +243,7 @@ class Guard:
     async def tabs(self, context: str | None) -> frozenset[str]:
         """Return the present tabs in one browser context, or in all without ``context``, before Playwright reports them."""
         try:
-            # Events before this answer arrive before it.
+            # Once this is answered, all earlier events have arrived.
             await self._connection.send("Browser.getVersion")
         except devtools_connection.Disconnected:
             return frozenset()

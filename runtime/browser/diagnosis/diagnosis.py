@@ -22,7 +22,7 @@ from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
 
-ENDING_SECONDS = 0.2  # seconds that a browser may take to end after it closed a tab for that
+ENDING_SECONDS = 0.2  # seconds that a browser may need to end after it closed its tabs
 
 _BUSY = (408, 429)
 
@@ -242,7 +242,7 @@ class Diagnosis:
         return await _SIGNS.on(self.page)
 
     async def demand_answer(self, what: object) -> None:
-        """Raises SiteError ``error-page`` if the document is an error of the server: it proves nothing about what is missing on it."""
+        """Raise SiteError ``error-page`` if the document is an error of the server: it proves nothing about what is missing on it."""
         status = await self.broken()
         if status is not None:
             raise SiteError(

@@ -93,7 +93,7 @@ def alternative(target: Target, choice: Target) -> Target:
 
 
 def address_matches(pattern: str, url: str) -> bool:
-    """Return True if a rule's ``url`` is the glob of this address.
+    """Return True if the glob of a rule's ``url`` matches the address.
 
     Query and fragment count only if the glob has a ``?`` or ``#``: ``**/orders`` does not match ``/login?next=/orders``.
     """
@@ -142,7 +142,7 @@ ENGINE = (
   return {query: (root, body) => queryAll(root, body)[0] ?? null, queryAll};
 })()"""
 )
-"""Tries the name before CSS: ``payment`` is a name, and also a selector that matches nothing."""
+"""Playwright selector engine for frames. It tries the name before CSS: ``payment`` is a name, and also valid CSS that matches nothing."""
 
 
 KNOWN = (

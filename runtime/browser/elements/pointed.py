@@ -82,7 +82,7 @@ class Pointed:
                 self._held = await isolated_world.hold(self._handle)
             return await _PLACES.of_all(locators.locator(self._page, target), held=self._held)
         except Error:
-            # A target in another frame, or one that Playwright does not understand, is none of this element's.
+            # A target in another frame, or one that Playwright cannot parse, does not match this element.
             return 0, -1
 
     async def identity(self) -> str:

@@ -1,9 +1,9 @@
 """Facts that an accessibility snapshot lacks.
 
 These are passwords, errors of a field, elements to act on that have no role or no ref, and ghosts. A ghost is a text that a
-style sheet adds before or after an element and hides: the snapshot contains it, but people do not see it.
+style sheet adds before or after an element and hides. The snapshot contains it, but people do not see it.
 
-It is a selector engine for Playwright: engines run in the world with Playwright's refs, which the page does not see. It gives
+A Playwright selector engine reads them, because engines run in the isolated world that has Playwright's refs. It gives
 separate refs (``x3``) to elements without one in the snapshot.
 """
 
@@ -168,4 +168,7 @@ ENGINE = r"""({
     return found;
   },
 })"""
-"""``facts 7``: missing facts as JSON (7: number of a new document); ``facts 7 marks``: plus test ids. ``self``: own ref. ``x3``: its element."""
+"""Queries: ``facts 7`` gives the facts as JSON (7 numbers a new document), ``facts 7 marks`` also test ids, ``self`` an element's ref.
+
+``x3`` finds the element with that ref.
+"""

@@ -27,7 +27,7 @@ _CONTENT = frozenset({"definition", "term", "gridcell", "rowheader", "strong", "
 READ = (SAID_BY_TEXT - {"clickable", "editable"}) | _CONTENT
 """Roles of content to be read: its text changes, so it is no way to find it."""
 
-MOST_ROW_TEXTS = 6  # number of texts of a row that are tried as its distinction
+MOST_ROW_TEXTS = 6  # most texts of a row that are tried to identify it
 PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")  # an id that a person wrote: generated ones contain digits
 
 FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
@@ -84,7 +84,7 @@ class Match:
 
 
 async def matches(pointed: Pointed, found: Iterable[Way]) -> AsyncGenerator[Match]:
-    """Yield the targets of these ways that match the element now; of each way none after one that matches it alone."""
+    """Yield the targets of these ways that match the element now. A target that matches only the element is the last of its way."""
     for way in found:
         for target in forms(way.fields):
             count, index = await pointed.places(target)
@@ -182,7 +182,7 @@ def anchored(
 ) -> Iterator[Way]:
     """Yield the ways ``alone``, each within a part of the page around the element, nearest parts first.
 
-    ``anchor`` is the text to find the part by; an own name or caption of the element that equals it counts too.
+    ``anchor`` is the text to find the part by. A way by the element's own name or caption counts too if that is ``anchor``.
     """
     if anchor is not None:
         yield from _called(alone, facts, anchor)

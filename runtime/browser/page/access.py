@@ -33,7 +33,7 @@ class ElementAccess:
         self.pending_input = False  # true if the present document holds input that no finished effect has consumed
         self.dialogs = dialogs.Dialogs(run.dialogs)
         self._secret_documents = frozenset({0})
-        """Numbers of the documents that a secret was typed into. It is unknown for the document that was open before us."""
+        """Numbers of the documents that a secret may have been typed into. For 0, the document that was open before us, it is unknown."""
         self._take(page)
 
     def _take(self, page: Page) -> None:
@@ -101,8 +101,8 @@ class ElementAccess:
         """Perform an action on the one matching element. It receives the locator and the milliseconds left.
 
         An error has the phase ``before`` only if Playwright's call log proves that nothing was sent. With ``sends`` the
-        action begins with the input itself, so every error has the phase ``after``: the caller first does what can fail
-        before. ``driver_waits``: Playwright waits for the document that the action requests.
+        action sends input at once, so every error has the phase ``after``; the caller makes sure of the element before.
+        ``driver_waits``: Playwright waits for the document that the action requests.
 
         Returns None if the action opened a dialog or closed its own tab: its result is then unknown.
         """
@@ -161,7 +161,7 @@ class ElementAccess:
             raise self.diagnosis.silent(phase) from None
 
     async def _parsed(self) -> None:
-        """Wait until the document is complete: half a table does not tell the number of its rows."""
+        """Wait until the document is parsed: half a table does not tell the number of its rows."""
         await self.page.wait_for_load_state("domcontentloaded", timeout=self._deadline.milliseconds())
 
     async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:

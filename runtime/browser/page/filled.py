@@ -33,8 +33,6 @@ _HELD = isolated_world.Script[list[tuple[str, bool]]](
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FilledText:
-    """A text that was put into a field."""
-
     target: Target
     text: str
     secret: bool

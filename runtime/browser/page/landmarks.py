@@ -53,7 +53,7 @@ async def differs(page: Page, name: str | None, expected: Shown) -> Differs | No
         try:
             seen = await shown(page)
         except (Error, SiteError):
-            # It is loading another document.
+            # The page is loading another document.
             seen = Shown(page.url, "", "")
         if _alike(expected) == _alike(seen):
             return None

@@ -26,7 +26,7 @@ from runtime.observation.observation import Observation
 from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
 
-TRIES = 5  # attempts when frames disappear during an observation, before it counts as an error
+TRIES = 5  # attempts at an observation during which frames disappear; after them it is an error
 
 DEEPEST = 50
 """Levels of a frame to observe: Playwright fails a few levels deeper. Elements to act on below them are listed without their place."""

@@ -80,7 +80,7 @@ _MARK = """(shown, numbers) => {
   for (const number of numbers) shown[number].element.setAttribute('data-runops-hidden', '');
 }"""
 
-# Of nested elements, marks the innermost: it shows the whole secret.
+# Marks the innermost of nested elements: it shows the whole secret.
 _MARK_INNERMOST = """(shown, numbers) => {
   const found = numbers.map((number) => shown[number].element);
   for (const element of found) {
@@ -123,7 +123,7 @@ class Pictures(ElementAccess):
                 await _unmark(frame)
 
     async def _mark(self, hide: Callable[[str], bool]) -> None:
-        """Mark each element that shows a secret."""
+        """Mark each element that shows a secret. Raises AuthorError ``secret-on-page`` if one is shown where no element covers it."""
         secret: list[Frame] = []
         for frame in self.page.frames:
             for shown, then in ((_SHOWN, _MARK), (_TOGETHER, _MARK_INNERMOST)):

@@ -85,7 +85,7 @@ class Tab(actions.Actions, reads.Reads):
         return self.dialogs.message
 
     def calm(self) -> None:
-        """Raises ``dialog-open`` if a dialog is open, and LogError if the list of tabs could not be saved."""
+        """Raise ``dialog-open`` if a dialog is open, and LogError if the list of tabs could not be saved."""
         if self._tabs.unsaved is not None:
             raise self._tabs.unsaved
         self.dialogs.refuse()
@@ -347,7 +347,7 @@ class Tabs:
         return tab
 
     def forget(self, page: Page) -> None:
-        """Remove a tab that is not the run's: ``confirm`` uses it alone."""
+        """Take a page out of the run's tabs, because RunOps opened it for itself, as for ``confirm``."""
         self._tabs.pop(page, None)
 
     def _closed(self, page: Page) -> None:
@@ -419,7 +419,7 @@ class Tabs:
         await self._record()
 
     def name_new(self) -> list[str]:
-        """Name each open tab that has no name ``tab2``, ``tab3`` …; return the new names, the oldest tab first."""
+        """Give each open tab without a name one: ``tab2``, ``tab3`` …. Return the new names, the oldest tab first."""
         given: list[str] = []
         taken = set(self._names)
         for page in self._tabs:
@@ -448,7 +448,7 @@ class Tabs:
         await self._record()
 
     async def replace(self, tab: Tab) -> Page:
-        """Open a page for ``tab`` that replaces its own, which is closed; name, opener and counts stay."""
+        """Replace the page of ``tab`` by a new one, and close the old one. Name, opener and counts stay."""
         old = tab.page
         new = await self._context.new_page()
         self.add(new).overlook()
