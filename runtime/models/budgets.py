@@ -198,7 +198,7 @@ class Allowance:
 
     session: str
     budget: Budget
-    spent: Amount  # spent by the session so far, without the run's costs before the session followed it
+    spent: Amount  # spent by the session so far, minus the run's costs before the session followed it
     command: str = "chat"
 
 
