@@ -1,7 +1,7 @@
 """Detects a server's capabilities by a few tiny requests, because a server may accept a field and ignore it.
 
-Proof of chaining: the model knows a word that only the stored response contains. Proof of background work: a response can be cancelled. Proof
-of a strict schema: the answer fits the schema although the prompt asks for another.
+Proof of chaining: the model knows a word that only the stored response contains. Proof of background work: a response can be cancelled.
+Proof of a strict schema: the answer fits the schema although the prompt asks for another answer.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    text: str  # text for the model; the tool has masked secrets in it
+    text: str  # text for the model; the caller masks secrets in it
     value: Json = None
     error: dict[str, Json] | None = None  # the error, as `RunOpsError.as_json`; None after a success
     written: bool = False  # true if the call and its result are in the log already
