@@ -1,6 +1,6 @@
 """Tools of a working agent: each call is refused, executed as a step of the engine, or answered with the page's content.
 
-An error becomes a text for the model, unless it ends the step: a pause, a budget, a log that cannot be written, an unknown outcome.
+An error becomes a text for the model. Only some end the step: a pause, a budget, a log that cannot be written, an unknown outcome.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class PageTools(turn.Tools):
         return element
 
     async def _trouble(self, *, whole: bool = False) -> tuple[str, str]:
-        """Report the page's state: a text of ours, and one of the page: all of it if ``whole`` or if earlier refs are invalid, else its changes."""
+        """Return a text of ours about the page, and the page's own: its changes, or if ``whole`` or with invalid refs all of it."""
         run, ours = self._run, list[str]()
         assert run.browser is not None
         await self._ready()

@@ -1,7 +1,7 @@
 """Briefs about the run's state for a model: RUN_DIRECTIVE, NODE_BRIEF and USER_INPUT, sent after the instructions and never logged.
 
 Each is built anew from the log, the file and the step's scope. It shows the author's texts and the run's inputs, and nothing read from a
-page: of other values kind and size, of an error its code, of an item's key only digits.
+page. So of any other value it shows kind and size, of an error the code, of an item the key if that is a number.
 """
 
 from __future__ import annotations

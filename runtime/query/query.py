@@ -49,9 +49,9 @@ def ask(
 ) -> Answer:
     """Return the rows of one SELECT over the views.
 
-    Raises UsageError ``bad-query`` for an unusable statement, with the nearest name if there is one, and ``query-limit`` if it needs too much
-    memory, or more than ``seconds`` to read the logs and to compute. Both can also be raised while batches of the result are read. A single
-    call of an SQL function may not be interruptible: then ``stuck`` is called with the error, in another thread.
+    Raises UsageError: ``bad-query`` for an unusable statement, with the nearest name if there is one; ``query-limit`` if it needs too much
+    memory, or more than ``seconds`` to read the logs and to compute. Reading batches of the result can raise both. A single call of an SQL
+    function may not be interruptible: then ``stuck`` is called with the error, in another thread.
     """
     database = lockdown.connect(MEGABYTES)
     limit = _Clock(database, seconds, lambda: stuck(_too_long(seconds)) if stuck is not None else None)

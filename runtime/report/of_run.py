@@ -41,8 +41,8 @@ def run_report(
     """Build the report of a run from ``past``, the fold of ``reading``; ``store`` supplies large values.
 
     With ``at`` it has only the step at that path and everything below it. A brief report omits values, threads and successful iterations of
-    long loops; a brief one with ``at`` has all iterations, and the values of that step. ``placed``: read the workflow, and add the place of
-    the failed step. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
+    long loops. Brief with ``at``, it has all iterations, and the values of that step. ``placed``: read the workflow, and add the place of the
+    failed step. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
     """
     assert past.header is not None
     run, header = reading.id, past.header

@@ -28,7 +28,7 @@ Linger = Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)]
 
 
 def find_home(start: Path | None = None) -> Path:
-    """Return ``.runops`` in the nearest folder from ``start`` up that has an own one, else a project file, else in ``start``. Creates nothing."""
+    """Return the nearest own ``.runops`` from ``start`` up, else one beside pyproject.toml or ``.git``, else in ``start``. Creates nothing."""
     start = (start or Path.cwd()).absolute()
     folders = [start, *start.parents]
     for folder in folders:

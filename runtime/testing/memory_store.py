@@ -108,8 +108,8 @@ class MemoryStore(log_store.Store):
     """Conversations and blobs in the memory of this process; they end with it. Private files and files of runs are in a folder.
 
     Each claim has a higher epoch than the one before. From then on every write of the earlier owner raises Replaced. After its lease has
-    expired, an owner may still write until another one claims the conversation. A ``hostile`` store does the worst that is allowed: what no
-    ``barrier`` covered is invisible, and lost with its owner, large values too; and everything that is awaited takes ``delay`` seconds.
+    expired, an owner may still write until another one claims the conversation. A ``hostile`` store does the worst that is allowed. What no
+    ``barrier`` covered is invisible, and lost with its owner, large values too. Everything that is awaited takes ``delay`` seconds.
     """
 
     def __init__(

@@ -364,7 +364,6 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _lost(self) -> None:
-        """Record that the client has gone."""
         self.received.complete = False
         self.received.gone.set()
         self.close_connection = True
