@@ -103,9 +103,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line; return the exit code. Errors are printed, never raised."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(
-                errors="backslashreplace"
-            )  # a line is printed even if the terminal's encoding lacks a character
+            reconfigure(errors="backslashreplace")  # prints lines with characters that the terminal lacks, too
     with functions_on_stderr():
         try:
             code = _invoke(arguments or ["--help"])

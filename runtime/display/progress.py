@@ -28,7 +28,7 @@ class Step:
     waiting: str = ""
     turn: events.LoopItem | None = None  # for a loop, its current iteration
     children: list[Step] = dataclasses.field(default_factory=list["Step"])
-    """Children of a running container, the newest last; of finished ones, only the last."""
+    """Children of a running container, the newest last."""
     forgotten: Counter[events.StepStatus] = dataclasses.field(default_factory=Counter[events.StepStatus])
     """Finished leaves below it that are no longer among ``children``, by status."""
 

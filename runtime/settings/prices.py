@@ -25,9 +25,7 @@ FORM = "{input = 0.25, cached = 0.025, output = 2.0}"
 DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # date at the end of a model's name
 
 
-Amount = Annotated[
-    Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)
-]  # dollars per million tokens; a higher price is a mistake
+Amount = Annotated[Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)]  # a price; a higher one is a mistake
 
 
 class Price(BaseModel):
