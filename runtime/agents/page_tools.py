@@ -308,7 +308,7 @@ class PageTools(turn.Tools):
         return "\n".join(filter(None, [counted, self._masker.text(ours), theirs and page_text.fenced(theirs)]))
 
     async def _finish(self, arguments: dict[str, Json]) -> turn.Outcome:
-        """End the work. If the model claims success, first check on the page, and by ``confirm``, that the goal is reached."""
+        """End the work; if the model claims success, only if the page and ``confirm`` show that the goal is reached."""
         done, note = bool(arguments["done"]), str(arguments["note"])
         if not done:
             return turn.Outcome(text="ended", value={"done": False, "note": note})

@@ -34,7 +34,7 @@ class Foreground:
         clear: Callable[[], object] = lambda: None,
         notice: Callable[[], object] = lambda: None,
     ) -> None:
-        """If the process ends at once, ``clear`` ends what would outlive it, children are killed, and ``last_words`` are printed.
+        """To end at once, call ``clear`` to end what would outlive the process, kill children, print ``last_words``.
 
         ``notice`` is called when the first signal cancels work.
         """

@@ -151,7 +151,7 @@ def _cost(ended: events.RunEnded | None) -> list[str]:
 
 
 def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
-    """Return the commands to type after a run that did not pass, by label; ``waits``: a fix is ready and not applied."""
+    """Return the commands to type after a run that did not pass, by label; ``waits``: a fix is ready, not applied."""
     run, question = ended.run, ended.question or {}
     match ended.status:
         case "replaced":

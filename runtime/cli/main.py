@@ -1,4 +1,4 @@
-"""Entry point of ``runops``. It sets up signals and streams before further imports, so that Ctrl-C is clean from the start."""
+"""Entry point of ``runops``. It sets up signals and streams before further imports, so that Ctrl-C is always clean."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def of_step(run: RunState, models: run_models.RunModels | None, node: Leaf, fram
 
 
 def directive(file: Workflow, past: history.History, left: float | None, masker: masking.Masker) -> str:
-    """Return the RUN_DIRECTIVE for readers of the log; ``left`` is the share left of the run's budget, from 0 to 1, None without one."""
+    """Return the RUN_DIRECTIVE for readers of the log; ``left`` is the share left of the run's budget, from 0 to 1."""
     return fitted(_directive(file, past, left, masker, None))
 
 

@@ -30,7 +30,7 @@ NAMES = tuple(window.Limits.model_fields)
 
 
 def of_settings(settings: Settings, strategy: window.Strategy | None = None) -> window.Limits:
-    """Return the limits of a new session; with ``strategy``, by the defaults of that strategy instead of the one in the settings."""
+    """Return the limits of a new session; ``strategy`` overrides that of the settings."""
     strategy = strategy or settings.window_strategy
     said = {name: getattr(settings, f"{PREFIX}{name}") for name in NAMES}
     wanted = {name: known(name, value) for name, value in said.items() if value is not None}

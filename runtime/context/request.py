@@ -83,7 +83,7 @@ class Frame(turn.Frame):
         return Request(model, built.instructions, built.items, None, most, strict, built.tools, state=built.state)
 
     def _outgrows(self, room: int) -> bool:
-        """True if the thread with its summary has more tokens than ``room``. Joined earlier items do not count: no summary shortens them."""
+        """True if the thread with its summary exceeds ``room`` tokens, without joined items, which no summary shortens."""
         thread = self._items()
         summed = thread.summary.large.tokens if thread.summary is not None else 0
         newest = thread.word.large.tokens if thread.word is not None and thread.newest_word is not None else 0
@@ -93,7 +93,7 @@ class Frame(turn.Frame):
         return items.Thread(self._writer.history.thread(self._thread), self._writer)
 
     def _narrowed(self, model: str) -> window.Limits:
-        """Return the limits in our own token count: the model may count more tokens, and its context window may be smaller."""
+        """Return the limits in our own token count: a model may count more tokens, and accept fewer."""
         limits = self._limits()
         if self._models is None or limits.hard_limit is not None:
             return limits

@@ -34,7 +34,7 @@ SPARE = 15
 """Percentage of a model's input limit that a full window leaves free, so that a summary can be longer than other answers."""
 
 TAIL = 3
-"""The recent part, which is not summarized, gets one third of the thread's token budget, or more if the newest messages need it."""
+"""The recent part, which is not summarized, gets 1/``TAIL`` of the thread's tokens, or more if the newest messages need it."""
 
 MOST_NAMES = 60  # maximum names added to a summary
 
@@ -59,7 +59,7 @@ _NAME = re.compile(
     r"|(\#\d+\b|\b\d{3,}\b|\b[0-9A-HJKMNP-TV-Z]{26}\b)"
     r"|\b([A-Za-z]\w*_\w+|[A-Za-z]+-\d[\w-]*)\b"
 )
-"""Probable names: texts in backticks or quotes, numbers, ids of runs, words with an underscore or with a hyphen and a number."""
+"""Probable names: texts in backticks or quotes, numbers, ids of runs, words with ``_``, or with ``-`` and a digit."""
 
 _WORD = re.compile(r"\w[\w-]*")
 
@@ -85,7 +85,7 @@ class Summaries:
         max_output: int,
         ids: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """``max_output`` does not include the summary's tokens; ``ids`` are names that are kept although they look like any word."""
+        """``max_output`` is without the summary's tokens; ``ids`` are names to keep although they look like any word."""
         self._writer, self._thread, self._asks, self._max_output = writer, thread, asks, max_output
         self._ids = ids
         self._tried = 0

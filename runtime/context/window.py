@@ -1,7 +1,7 @@
 """The window: the part of a thread that a request contains, with the frame around it: a pure function of log, frame and limits.
 
 If not everything fits, old outputs of tools become pointers, then whole exchanges are left out, oldest first; the report lists both. The
-user's newest message and the prefix always stay. The time to build it depends on the window's size, not on the thread's.
+user's newest message and the prefix always stay. The time to build it depends on the size of the window, not the thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Tool
 
 Strategy = Literal["injected", "clean", "hybrid"]
-"""State in each request. ``injected``: all of it; ``clean``: none (each part has a tool); ``hybrid``: the plan and a status line."""
+"""State in each request: ``injected``: all; ``clean``: none, as each part has a tool; ``hybrid``: plan and status line."""
 
 Overflow = Literal["prune", "summarize"]
 

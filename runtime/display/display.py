@@ -18,7 +18,7 @@ DEADLINE = 10.0  # seconds between two lines about a waiting step
 
 
 class Display:
-    """Event listener and context manager, used inside the event loop, whose timer calls ``tick``. This one shows nothing."""
+    """Event listener and context manager inside the event loop, whose timer calls ``tick``. This one shows nothing."""
 
     interval: float | None = None
     """Seconds between two calls of ``tick``; None for never."""

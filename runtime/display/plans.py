@@ -1,4 +1,4 @@
-"""Plan of a session as a to-do list, from plain data of the log, so that readers of logs need no code of the planner."""
+"""Plan of a session as a to-do list, from plain data of the log: a reader of logs needs no code of the planner."""
 
 from __future__ import annotations
 

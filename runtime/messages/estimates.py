@@ -70,7 +70,7 @@ class Calibrated:
         return max(raw, -int(-(raw * ratio + more - 1e-6) // 1))
 
     def within(self, model: str, most: int) -> int:
-        """Return the largest count by ``tokens`` whose estimate for ``model`` is at most ``most``; 0 if there is none."""
+        """Return the largest count by ``tokens`` whose estimate for ``model`` is at most ``most``; 0 if none is."""
         ratio, more = self._lines.get(model, (1.0, 0.0))
         raw = max(0, int(min(most, (most - more) / ratio)))
         while raw and self.corrected(model, raw) > most:

@@ -1,4 +1,4 @@
-"""Requests of one attempt of a step: each is checked against the budgets, announced in the log, synced, sent, answered, synced.
+"""Requests of one attempt of a step: each is checked against the budgets, announced, synced, sent, answered, synced.
 
 The process may die at any point: an announced request counts against the budget, and an answer in the log is not paid again.
 """
@@ -98,7 +98,7 @@ class Exchanges:
         self._come = []
 
     async def exchange(self, request: Request) -> Answer:
-        """Send ``request`` as the next of the thread; return its answer once the exchange is synced. Prefers an answer in the log.
+        """Send ``request``, unless the log has its answer; return the answer once the exchange is synced.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
@@ -268,7 +268,7 @@ class Exchanges:
         return answer
 
     def _taken(self, request: Request) -> list[Collection[str]]:
-        """Return the ids of the thread's calls, also of those left out of this request: a later one may contain them."""
+        """Return the ids of the thread's calls, also of those left out of this request: a later one may have them."""
         before = self._writer.history.thread(self._thread).ids
         return [before, {each.id for each in request.items if isinstance(each, ToolCall) and each.id not in before}]
 

@@ -41,8 +41,8 @@ def run_report(
     """Build the report of a run from ``past``, the fold of ``reading``; ``store`` supplies large values.
 
     With ``at`` it has only the step at that path and everything below it. A brief report omits values, threads and successful iterations of
-    long loops. Brief with ``at``, it has all iterations, and the values of that step. ``placed``: read the workflow, and add the place of the
-    failed step. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
+    long loops. Brief with ``at``, it has all iterations, and the values of that step. ``placed``: read the workflow, and add the place of
+    the failed step. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
     """
     assert past.header is not None
     run, header = reading.id, past.header
@@ -267,7 +267,7 @@ class _Content(Texts):
                     pass
 
     def thread(self, call: log_entries.Call) -> list[dict[str, Json]]:
-        """Return the messages of the attempt that the call began, as fields of lines, with a last line for an open request."""
+        """Return the messages of the attempt that the call began, as fields of lines; the last may be an open request."""
         thread = log_entries.model_thread(call.again or call.call)
         end = next((line for line in self._continued.get(thread, ()) if line > call.seq), None)
         lines: list[dict[str, Json]] = []

@@ -18,7 +18,7 @@ from runtime.report.text import Style, brief, fully, spent
 
 BESIDE = 80  # characters of arguments shown next to their tool
 ITSELF = "itself"  # label of the session's own costs beside those of its subagents
-BENCH = "bench"  # versions that are not listed: values of single nodes that a build ran, as the call that ran them shows them
+BENCH = "bench"  # versions not listed: values of nodes that a build ran alone, as the call that ran them shows them
 WHO = 7  # columns for the kind of a line
 
 

@@ -42,7 +42,7 @@ Table = Mapping[str, Price]  # prices by the name of the model: `[tool.runops.pr
 
 
 def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | None:
-    """Return the cost of ``usage`` at ``provider`` (a profile's name); None if unknown. ``own`` overrides, also by the name without its date."""
+    """Return the cost of ``usage`` at ``provider`` (a profile's name); None if unknown. ``own`` overrides, also by the undated name."""
     cached = min(usage.cached, usage.input)
     price = own.get(model) or own.get(DATED.sub("", model))
     if price is not None:

@@ -28,7 +28,7 @@ Linger = Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)]
 
 
 def find_home(start: Path | None = None) -> Path:
-    """Return the nearest own ``.runops`` from ``start`` up, else one beside pyproject.toml or ``.git``, else in ``start``. Creates nothing."""
+    """Return the nearest own ``.runops`` from ``start`` up, else beside pyproject.toml or ``.git``, else in ``start``; creates none."""
     start = (start or Path.cwd()).absolute()
     folders = [start, *start.parents]
     for folder in folders:
@@ -212,7 +212,7 @@ def load(**flags: Any) -> Settings:
 
 
 def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
-    """Return the error for an invalid server address at ``place``. It does not show the address, which may contain a password."""
+    """Return the error for an invalid server address at ``place``, without the address, which may contain a password."""
     return UsageError("bad-setting", f"{place} is no address of a server: {wrong}", fix=wrong.fix)
 
 

@@ -85,7 +85,7 @@ class Select(ports.Sql):
         return AuthorError("sql-not-a-table", f"`{written}` is {what}, and a table is a list of maps", fix=fix)
 
     def _find(self, name: tuple[str, ...]) -> tuple[Json] | None:
-        """Return a 1-tuple with the value of a table's name. Case matters only for names that differ in nothing else."""
+        """Return a 1-tuple with a table's value. Case matters only for names that differ in nothing else."""
         if len(name) == 1 and name[0] not in HIDDEN:
             return _looked_up(self.names, name[0])
         if len(name) == 2 and name[0].casefold() != "secrets":

@@ -75,7 +75,7 @@ def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:
 
 
 def _bound(megabytes: int, seconds: float) -> None:
-    """Set kernel limits for what DuckDB does not limit: memory beyond the current use, CPU time of all threads, files."""
+    """Set kernel limits for what DuckDB does not limit: memory beyond current use, CPU time of all threads, files."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         most = in_use + 2 * (megabytes << 20)

@@ -21,7 +21,7 @@ from runtime.system import files, tasks
 
 @dataclasses.dataclass(slots=True)
 class _Conversation:
-    """One conversation. Entries are stored as lines, so that an entry that a file could not store is refused here too."""
+    """One conversation. Entries are stored as lines, so that what a file could not store is refused here too."""
 
     lines: list[bytes] = dataclasses.field(default_factory=list[bytes])
     epoch: int = 0  # epoch of the last claim

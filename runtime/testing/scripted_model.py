@@ -147,7 +147,7 @@ def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Rule:
 
 
 def first_of(*rules: Rule, otherwise: Scripted | None = None) -> Script:
-    """Return a script: the first rule that matches answers, else ``otherwise``. Without either, it raises ScriptError."""
+    """Return a script: the first matching rule answers, else ``otherwise``. Without either, it raises ScriptError."""
 
     def script(asked: AskedFor) -> Scripted:
         found = next((answer for rule in rules if (answer := rule(asked)) is not None), otherwise)

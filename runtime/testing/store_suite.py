@@ -151,7 +151,7 @@ class StoreConformance:
         assert epochs == sorted(set(epochs))
 
     async def test_one_owner_at_a_time(self, store: log_store.Store) -> None:
-        """Others cannot claim an owned conversation: the error names the process and the time. They can read it, and claim it once released."""
+        """Others can read an owned conversation, but claim it only once it is released: the error names process and time."""
         other = self.seen_by_another(store)
         async with begun(store) as (run, owned):
             said = await claimed(owned)
@@ -367,7 +367,7 @@ class StoreConformance:
 
 
 class FencingConformance(StoreConformance):
-    """Further tests, for a store in which a claim does not end the earlier owner: it notices the claim at its next write."""
+    """Further tests for stores in which a claim does not end the earlier owner: it learns of it at its next write."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> log_store.Store:

@@ -117,7 +117,7 @@ def same(one: Json, other: Json) -> bool:
 
 
 def _with_origins(origins: Sequence[str]) -> re.Pattern[str]:
-    """Extend ``MEANINGLESS`` by these origins as whole words, not as the beginning of a longer host or of one with a port."""
+    """Extend ``MEANINGLESS`` by these origins as whole words: not within a longer host, and not before a port."""
     if not origins:
         return MEANINGLESS
     every = "|".join(map(re.escape, origins))

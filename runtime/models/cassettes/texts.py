@@ -42,7 +42,7 @@ def hidden(form: Any) -> str:
 
 
 def all_of(value: Any) -> Iterator[str]:
-    """Yield every text in a part of a cassette, the originals of display forms and the texts within a JSON text included."""
+    """Yield every text in a part of a cassette, with the originals of display forms and the texts within JSON texts."""
     if isinstance(value, str):
         yield value
         yield from all_of(_value(value))

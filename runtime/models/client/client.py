@@ -36,7 +36,7 @@ CANCEL_SECONDS = 5.0  # time for cancelling a background response
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientOptions:
-    store: bool = False  # true if the server keeps the response. Always sent: servers have different defaults
+    store: bool = False  # true to let the server keep the response. Always sent: servers have different defaults
     previous: str | None = None
     known: int = 0  # number of the request's items that the stored response contains; only the others are sent
 

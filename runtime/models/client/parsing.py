@@ -82,7 +82,7 @@ def name(response: Any) -> str:
 
 
 def usage(response: Any) -> Usage | None:
-    """Return the usage that the server reports; None if the input or output tokens are missing, as unknown is not zero."""
+    """Return the usage that the server reports; None if input or output tokens are missing: unknown is not zero."""
     used: object = getattr(response, "usage", None)
     sent, came = _tokens(used, "input_tokens"), _tokens(used, "output_tokens")
     if sent is None or came is None:
@@ -131,7 +131,7 @@ def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
 
 
 def _call(item: Any) -> ToolCall:
-    """Return the tool call. Raises an error of ``ODD`` for an invalid field, or one that is missing and needed for the output."""
+    """Return the tool call. Raises an error of ``ODD`` for an invalid field, or a missing one that its output needs."""
     if not isinstance(item.call_id, str) or not item.call_id:
         raise ValueError("a function call without `call_id`")
     named: object = getattr(item, "name", None)

@@ -25,7 +25,7 @@ async def polled(
 ) -> Answer:
     """Poll a background response until it is finished, at least once. Raises Failed.
 
-    Cancels the response if the wait is given up, but not after a failed poll that may succeed later: a resumed run fetches it.
+    Cancels the response if the wait is given up, but not if a later poll may succeed: a resumed run fetches it.
     """
     delay = POLL_SECONDS
     try:

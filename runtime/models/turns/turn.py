@@ -83,7 +83,7 @@ class Tools(Protocol):
         return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
-        """Execute a call with valid ``arguments``. An error that the model can act on is an outcome; an exception ends the step."""
+        """Execute a call with valid ``arguments``. An error for the model is an outcome; an exception ends the step."""
         ...
 
     def render_done(self, asked: ToolCall, result: entries.Result) -> str:
@@ -111,7 +111,7 @@ class Turn:
 
 
 FindOut = Callable[[entries.Call], Outcome | None]
-"""Returns the outcome, if known, of a call that a crash left open: a value makes it ``recovered``, anything else ``interrupted``."""
+"""Returns the known outcome of a call that a crash left open: ``recovered`` with a value, else ``interrupted``."""
 
 
 Refused = Callable[[ToolCall, Place, str], None]
@@ -165,7 +165,7 @@ class Turns:
         self._heard(mode)
 
     async def turn(self) -> Turn:
-        """Return the next answer, with all its calls executed; after a crash the last one, unless a message followed it.
+        """Return the next answer, with all its calls executed; after a crash the last one, unless a message follows it.
 
         Raises the errors of ``Frame.request`` and ``Exchanges.exchange``, errors of tools that end the step, and ModelError ``agent-stuck``.
         """

@@ -90,7 +90,7 @@ class ApiError(Exception):
 
 
 def check_fields(body: Json, profile: Profile) -> Item:
-    """Return the known fields of a request. Raises ApiError for a forbidden or missing field and for an invalid value."""
+    """Return the known fields of a request. Raises ApiError for a forbidden or missing field, or an invalid value."""
     if not isinstance(body, dict):
         raise ApiError("We could not parse the JSON body of your request.")
     sent: Item = body

@@ -78,7 +78,7 @@ class Server(ThreadingHTTPServer):
         clock: Callable[[], float] = time.monotonic,
         port: int = 0,
     ) -> None:
-        """``models``: None for any; ``ending``: shutdown dates by model; ``clock`` times background responses; ``port``: 0 for a free one."""
+        """``models`` None: any; ``ending``: shutdown dates by model; ``clock`` times background responses; ``port`` 0: a free one."""
         self.key = key
         self.api = Api(model, profile, models, ending or {}, tokens, clock)
         self.problems = self.api.problems
@@ -99,7 +99,7 @@ class Server(ThreadingHTTPServer):
             return [each for each in self.requests if each.asks]
 
     def wait(self, count: int, timeout: float = 30.0) -> list[Received]:
-        """Return the requests to the model, once ``count`` of them have their answers chosen. Raises TimeoutError after ``timeout`` seconds."""
+        """Return the requests to the model once ``count`` have an answer chosen. Raises TimeoutError after ``timeout`` seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: sum(each.decided for each in self.asked) >= count, timeout):
                 raise TimeoutError(f"{len(self.asked)} of {count} requests came within {timeout:g} s")
@@ -348,7 +348,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(body[: len(body) // 2])
 
     def _wait(self, gate: threading.Event | None) -> bool:
-        """Wait until the gate is set, if there is one. Returns False if the client has gone or the server is closing."""
+        """Wait until the gate, if any, is set. Returns False if the client has gone or the server is closing."""
         if gate is None:
             return True
         with selectors.DefaultSelector() as selector:

@@ -1,4 +1,4 @@
-"""Responses, items, usage and event streams, with every field of the client's types. Ids and times follow from numbers, so recordings repeat."""
+"""Responses, items, usage and event streams, with every field of the client's types; ids and times follow from numbers."""
 
 from __future__ import annotations
 
