@@ -180,7 +180,7 @@ class _Actions:
         return group
 
     def _verified(self, rules: Sequence[Json]) -> None:
-        """Attach the rules to the last action, or to a ``wait`` after it if other nodes follow."""
+        """Attach the rules to the last action; if other nodes follow it, to a ``wait`` at the end."""
         last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
         if last is not None and self._nodes[-1] is last:
             before: Any = last.get("verify", [])

@@ -105,7 +105,7 @@ class Summaries:
         summed = part.summary.large.tokens if part.summary is not None else 0
         older = part.tokens_before(len(part)) + summed
         bound = min(limits.compress_to, room // 2, older // 2, _share(limits), self._longest(most))
-        # Summarize the summary alone only if it has more than half of the thread's tokens: a window leaves such a one out.
+        # A summary alone is summarized only above half of the thread's tokens, where a window leaves it out.
         if bound < LEAST or (not len(part) and summed <= room // 2):
             return report.Rung("summary", "no effect", why="what is not recent is too little to be summed up")
         try:

@@ -1,7 +1,7 @@
 """Upper bound of a text's tokens, without the network and without the two megabytes of a tokenizer.
 
 OpenAI's tokenizer (o200k_base) cuts a text into pieces by a pattern, and joins their bytes by 200,000 merges, the most common first. This
-module has only the first 50,000 merges (``merges.bin``, from ``scripts/model_merges.py``): more would make fewer tokens.
+module has that pattern and the first 50,000 merges (``merges.bin``, from ``scripts/model_merges.py``): more would make fewer tokens.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Exchanges:
         self._come = []
 
     async def exchange(self, request: Request) -> Answer:
-        """Send ``request``, unless the log has its answer; return the answer once the exchange is synced.
+        """Send ``request``, unless the log or a cassette has its answer; return the answer once the exchange is synced.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
