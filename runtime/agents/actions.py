@@ -27,7 +27,7 @@ async def target_of(pointed: targets.Pointed, element: Element, masker: Masker) 
 
 
 def clicked(facts: Facts) -> str:
-    """Return the action of a click: ``check`` or ``uncheck`` for a checkbox or radio button."""
+    """Return the action of a click: ``check`` or ``uncheck`` for a checkbox or radio button, else ``click``."""
     if facts.type not in ("radio", "checkbox"):
         return "click"
     return "uncheck" if facts.type == "checkbox" and facts.checked else "check"

@@ -49,7 +49,6 @@ def as_nodes(run: str, past: history.History, store: log_store.StoreReader, path
             f"`{path}` is no step of an `agent` that run {run} has done",
             fix=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
         )
-    # Only the last attempt counts.
     attempt = attempts[-1]
     thread = past.thread(entries.thread_of(attempt.call))
     actions = _Actions(found, past.header.inputs if not found.user else {}, store)
