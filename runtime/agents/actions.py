@@ -16,7 +16,7 @@ from runtime.secrets.masking import Masker
 
 
 def usable(masker: Masker) -> Callable[[str], bool]:
-    """Return a check for texts that may occur in a target."""
+    """Return a function that is true for texts that a target may contain."""
     return lambda text: secret_checks.refusal(text, masker) is None
 
 
@@ -27,7 +27,7 @@ async def target_of(pointed: targets.Pointed, element: Element, masker: Masker) 
 
 
 def clicked(facts: Facts) -> str:
-    """Return the action of a click: it gives a box its other state."""
+    """Return the action of a click: ``check`` or ``uncheck`` for a checkbox or radio button, else ``click``."""
     if facts.type not in ("radio", "checkbox"):
         return "click"
     return "uncheck" if facts.type == "checkbox" and facts.checked else "check"
@@ -43,7 +43,7 @@ def answered(dialog: str | None, text: Json, *, accept: bool) -> dict[str, Json]
 
 
 def address(url: str, here: str, allowed: Sequence[str]) -> str:
-    """Return the whole address. Raises OriginRefused: an author may open `data:` or `javascript:`, but a page could persuade a model to."""
+    """Return the whole address. Raises OriginRefused for `data:`, `javascript:` and the like: a page could persuade a model to open one."""
     whole = urllib.parse.urljoin(here, url) if url.startswith(("/", "?")) else url
     if origins.origin(whole) is not None:
         return whole
@@ -55,7 +55,7 @@ def address(url: str, here: str, allowed: Sequence[str]) -> str:
 
 
 def gone(ref: str, why: str = "", page: str = "the page") -> SiteError:
-    """Return the error for an element that is not on the ``page``, or that is another one now."""
+    """Return the error for an element that is not on the ``page``, or whose ref now means another one."""
     return SiteError(
         "ref-gone",
         f"{page} has no element {ref[:40]} now{why}",

@@ -19,7 +19,7 @@ SILENT = 2  # answers in a row without a tool call that end the step
 CLOSING_TURNS = 5  # additional turns for the value of a goal that is already reached
 
 LIMITS = window.Limits(max_messages=None, max_chars=None)
-"""Limits of an agent's window: its whole work, as far as the model's limit allows."""
+"""Limits of an agent's window: only those of the model, so that it contains the whole work."""
 
 CALL_A_TOOL = "Call a tool. When the goal is reached, or cannot be, call `finish`."
 REACHED = (

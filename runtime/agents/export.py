@@ -1,4 +1,4 @@
-"""Export of an agent's actions as nodes: the file of its step, with a group that does the same without a model."""
+"""Export of an agent's actions as nodes: the file of its step, with a group that repeats them without a model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from runtime.recovery import workflow_source
 NOTHING_CHANGED = page_text.fenced(page_text.UNCHANGED)
 
 TEXTS = frozenset({"value", "name", "label", "text", "has_text", "title", "placeholder", "alt"})
-"""Fields with words of the page, or with typed text. An input's value in them becomes a reference to the input."""
+"""Fields with text of the page, or with typed text. An input's value in them becomes a reference to the input."""
 
 SHORTEST = 4  # length of an input that is searched for in them: shorter ones occur in other words by chance
 HANDED_ON = ("description", "when", "on_error")  # fields of the agent that its group keeps
 
 
 def as_nodes(run: str, past: history.History, store: log_store.StoreReader, path: str) -> str:
-    """Return the workflow file of the step at ``path``, with a group of the actions of the agent's last attempt in place of the agent.
+    """Return the file of the step at ``path``; a group with the actions of the agent's last attempt replaces the agent.
 
     Failed actions are left out; those that changed nothing become comments. Raises UsageError ``not-an-agent``.
     """
@@ -49,7 +49,6 @@ def as_nodes(run: str, past: history.History, store: log_store.StoreReader, path
             f"`{path}` is no step of an `agent` that run {run} has done",
             fix=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
         )
-    # The last attempt with work of a model: one that was never begun did nothing.
     attempt = attempts[-1]
     thread = past.thread(entries.thread_of(attempt.call))
     actions = _Actions(found, past.header.inputs if not found.user else {}, store)
@@ -78,12 +77,12 @@ def as_nodes(run: str, past: history.History, store: log_store.StoreReader, path
 
 class _Actions:
     def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], store: log_store.StoreReader) -> None:
-        """Take the ``inputs`` that the step's file may read."""
+        """``inputs`` are those that the step's file may read."""
         texts = sorted(
             ((each, name) for name, each in inputs.items() if isinstance(each, str)), key=lambda pair: -len(pair[0])
         )
         self._addresses = {each.rstrip("/"): name for each, name in texts if re.match(r"https?://[^/]", each)}
-        """The names of inputs by value, the longest first; so is the next."""
+        """Names of inputs by value, the longest value first; the same for ``_texts``."""
         self._texts = {
             each: name for each, name in texts if len(each) >= SHORTEST and "://" not in each and each == each.strip()
         }
@@ -91,7 +90,7 @@ class _Actions:
         self._ids = set(found.file.index)
         self._nodes: list[dict[str, Json]] = []
         self._shown: list[Json] = []
-        self._read: dict[str, str] = {}  # the node that reads a text from the page, by that text
+        self._read: dict[str, str] = {}  # id of the node that reads a text from the page, by that text
 
     def take(self, done: threads.Done) -> None:
         call, result = done.call, done.result
@@ -116,7 +115,7 @@ class _Actions:
         if opened and call.action in ("click", "press"):
             node["opens"] = opened[0]
         if (address := page_text.left_on(reported)) is not None and not re.search(r"[*{}\[\]\\]", address):
-            # A tab may close itself a while after the action. The next action is for the tab below it.
+            # The action closed its tab, which may take a while: wait for the tab below it, which gets the next action.
             node["verify"] = [{"url": f"**{re.split('[?#]', address)[0]}"}]
         self._add(node)
 
@@ -126,7 +125,7 @@ class _Actions:
         self._shown.append(node)
 
     def _value(self, value: Json, key: str = "") -> Json:
-        """Return a value for the file: apparent references are escaped, addresses and texts of inputs become references."""
+        """Return a value for the file: what looks like a reference is escaped, addresses and texts of inputs become references."""
         if isinstance(value, str):
             for address, name in self._addresses.items():
                 if value == address or value.startswith((f"{address}/", f"{address}?", f"{address}#")):
@@ -136,7 +135,7 @@ class _Actions:
         return self._from_inputs(value) if isinstance(value, str) and key in TEXTS else language_writer.literal(value)
 
     def _from_inputs(self, text: str) -> Json:
-        """Replace texts of inputs, as whole words, by references."""
+        """Replace texts of inputs by references, if they are whole words."""
         if not self._texts:
             return language_writer.literal(text)
         words = "|".join(map(re.escape, self._texts))
@@ -180,7 +179,7 @@ class _Actions:
         return group
 
     def _verified(self, rules: Sequence[Json]) -> None:
-        """Attach the rules to the last action, which then waits for its result."""
+        """Attach the rules to the last action; if other nodes follow it, to a ``wait`` at the end."""
         last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
         if last is not None and self._nodes[-1] is last:
             before: Any = last.get("verify", [])

@@ -1,6 +1,6 @@
 """Tools of a working agent: each call is refused, executed as a step of the engine, or answered with the page's content.
 
-An error becomes a text for the model, unless it ends the step: a pause, a budget, a log that cannot be written, an unknown outcome.
+An error becomes a text for the model. Only some end the step: a pause, a budget, a log that cannot be written, an unknown outcome.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AGAIN = "call it again, fixed"
 LOOK, READ = 5_000, 10_000  # characters
 LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
 SETTLE_SECONDS = 3.0
-LOOKS = 3  # at a page, until it is not an error page of Chromium
+LOOKS = 3  # most observations of a page that is an error page of Chromium
 ENDS_THE_STEP = (
     *(node_errors.Paused, node_errors.BudgetReached, node_errors.LogError, node_errors.Replaced, node_errors.Cancelled),
     node_errors.InternalError,
@@ -50,7 +50,7 @@ ENDS_THE_STEP = (
 class PageTools(turn.Tools):
     """Executes the tool calls of one attempt's model.
 
-    Once the goal is known to be reached (``step.closing``), no further action is allowed, and only the value is asked for.
+    Once the goal is known to be reached (``step.closing``), side effects are refused, and only the value is asked for.
     """
 
     def __init__(self, run: RunState, step: LeafView, call: entries.Call, task: Agent) -> None:
@@ -58,7 +58,7 @@ class PageTools(turn.Tools):
         self._masker = run.writer.masker
         self._seen: tuple[Tab, Observation] | None = None
         self._shown: dict[str, tuple[str, str]] = {}
-        """Elements that this process has shown, by ref, as they were last shown."""
+        """Role and name of the elements that this process has shown, by ref, as last shown."""
         self.turn = 0
 
     @property
@@ -168,7 +168,7 @@ class PageTools(turn.Tools):
 
     async def _action(self, asked: ToolCall, arguments: dict[str, Json], at: turn.Place) -> turn.Outcome:
         if self._page.dialog is None and (self._seen is None or self._seen[0] is not self._page):
-            # Changes are reported against this observation.
+            # The changes are reported in comparison with this observation.
             await self._view()
         fields = await self._fields(asked.name, arguments)
         try:
@@ -206,7 +206,7 @@ class PageTools(turn.Tools):
         return node
 
     async def _fields(self, name: str, arguments: dict[str, Json]) -> dict[str, Any]:
-        """Build a node's fields from a tool call. Raises SiteError for an element that is missing, or that no target finds."""
+        """Build a node's fields from a tool call. Raises SiteError if the element is missing, or if no target finds only it."""
         fields: dict[str, Any] = {"action": name}
         if arguments.get("ref") is not None:
             ref = str(arguments["ref"])
@@ -236,10 +236,10 @@ class PageTools(turn.Tools):
         return fields
 
     async def _element(self, ref: str) -> Element:
-        """Return the element as it is now. Raises SiteError ``ref-gone`` where the ref now belongs to another element or name."""
+        """Return the element as it is now. Raises SiteError ``ref-gone`` if the ref is gone or now has another role or name."""
         earlier, view = self._seen, await self._view()
         if earlier is not None and earlier[0] is self._page:
-            # Changes are reported against what the model saw last.
+            # The changes are reported in comparison with what the model saw last.
             self._seen = earlier
         if not view.has(ref):
             raise actions.gone(ref)
@@ -249,7 +249,7 @@ class PageTools(turn.Tools):
         return element
 
     async def _trouble(self, *, whole: bool = False) -> tuple[str, str]:
-        """Report the page's state: in our words, and in its own. It is shown ``whole``, or where earlier refs are no longer valid."""
+        """Return a text of ours about the page, and the page's own: its changes, or if ``whole`` or with invalid refs all of it."""
         run, ours = self._run, list[str]()
         assert run.browser is not None
         await self._ready()
@@ -266,7 +266,7 @@ class PageTools(turn.Tools):
         try:
             view = await self._view()
             while (refused := run.browser.refusal()) is not None:
-                # The page left for a refused address during the observation.
+                # The page tried to load a refused address during the observation.
                 ours.append(page_text.refused_words(refused))
                 view = await self._view()
         except (SiteError, AuthorError) as error:
@@ -277,9 +277,9 @@ class PageTools(turn.Tools):
         return "\n".join(ours), page_text.page_now(view, earlier[1], LOOK, whole=whole)
 
     async def _bring_back(self, page: Tab) -> None:
-        """Return to the last page where Chromium shows its error page after a refused document."""
+        """Go back to the last page if Chromium shows its error page after a refused document."""
         if _is_error_page(page) and page.dialog is None:
-            # Without a page to return to, the model sees that itself.
+            # If there is no page to go back to, the model sees the error page.
             with contextlib.suppress(SiteError, AuthorError):
                 await page.back()
 
@@ -308,7 +308,7 @@ class PageTools(turn.Tools):
         return "\n".join(filter(None, [counted, self._masker.text(ours), theirs and page_text.fenced(theirs)]))
 
     async def _finish(self, arguments: dict[str, Json]) -> turn.Outcome:
-        """Check on the page that the goal is reached, whatever the model claims."""
+        """End the work; if the model claims success, only if the page and ``confirm`` show that the goal is reached."""
         done, note = bool(arguments["done"]), str(arguments["note"])
         if not done:
             return turn.Outcome(text="ended", value={"done": False, "note": note})
@@ -324,7 +324,7 @@ class PageTools(turn.Tools):
         return turn.Outcome(text="ended", value={"done": True, "note": note, "output": value})
 
     async def _not_reached(self) -> turn.Outcome | None:
-        """Return the outcome for the first rule of `success` that does not hold; None where all do."""
+        """Return the outcome for the first rule of `success` that does not hold; None if all hold."""
         browser = self._run.browser
         assert browser is not None
         for rule in self._task.success:
@@ -342,7 +342,7 @@ class PageTools(turn.Tools):
         return None
 
     async def _denied(self) -> turn.Outcome | None:
-        """Return the outcome if the site denies the result; None if it confirms it, or without a `confirm` or a side effect."""
+        """Return the outcome if `confirm` finds the work not done; None if done, or without a `confirm` or a side effect."""
         node, call = self._step.node, self._call
         action = self._run.history.attempt_of(call)
         if self._step.closing or node.confirm is None or not action.acted:

@@ -1,4 +1,4 @@
-"""Refusal of calls with secrets, references to secrets, or masks, before anything is done."""
+"""Refusal of tool calls whose arguments contain secrets, references to secrets, or masks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.secrets.masking import MASK, Masker
 _REFERENCE = re.compile(r"\{\{.*\bsecrets\b", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 
-DEEPEST = 3  # number of times a text is unwrapped: finds text quoted twice, and limits the work on deeper quoting
+DEEPEST = 3  # times that a text is decoded: finds text that is encoded twice, and limits the work on deeper encoding
 
 
 def refusal(arguments: Json, masker: Masker) -> str | None:

@@ -93,7 +93,7 @@ def _finish(output: Output | None) -> Tool:
         return _tool(FINISH, "End the work.", done=done, note=note)
     schema = output.schema()
     if not by_schema(output):
-        # Servers cannot enforce this schema, or it refers to its own root: the model writes JSON into a text.
+        # Servers cannot enforce this schema, or it refers to its own root: the model gives the value as JSON text.
         said = json.dumps(schema, ensure_ascii=False)
         value = _perhaps(f"The value, as JSON that fits this schema; null where done is false: {said}")
         return _tool(FINISH, "End the work, and give its value.", done=done, note=note, output=value)
@@ -105,7 +105,7 @@ def _finish(output: Output | None) -> Tool:
 
 
 def by_schema(output: Output) -> bool:
-    """True if the value is given as itself, and not as JSON in a text."""
+    """True if the model gives the value itself, false if it gives JSON text."""
     return output.strict and '"$ref": "#"' not in json.dumps(output.schema())
 
 

@@ -1,4 +1,4 @@
-"""Finds the command, runs it, and turns its end into messages and an exit code."""
+"""Finds the command, runs it, and converts its outcome to messages and an exit code."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line; return the exit code. Errors are printed, never raised."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the line
+            reconfigure(errors="backslashreplace")  # prints lines with characters that the terminal lacks, too
     with functions_on_stderr():
         try:
             code = _invoke(arguments or ["--help"])
@@ -217,7 +217,7 @@ class _ByThread:
         self._masked = _Masked()
 
     def __getattr__(self, name: str) -> Any:
-        # Most commands call no function, and need not load the module.
+        # Most commands call no function: do not import the module for them.
         pythons = sys.modules.get("runtime.services.functions")
         own = threading.current_thread() is threading.main_thread() or pythons is None or not pythons.is_calling()
         return getattr(self._stdout if own else self._masked, name)

@@ -1,4 +1,4 @@
-"""Several runs, one after another: begun in order, reported as they end, and summed up."""
+"""Several runs, one after another: each is reported as it ends, and all are summed up."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Batch:
     fail_fast: bool = False  # begin no further run once one did not pass
     plain: bool = False  # true if one file was named: its output is printed as it is
     report: junit.Report | None = None
-    key: str | None = None  # the run's key, only for one file: the run is begun, or resumed
+    key: str | None = None  # the run's key, only for one file: if a run has it, that run is resumed
     allow_changed: bool = False  # true if a resumed run uses its current file
     arguments: Sequence[str] = ()  # the command line, for messages that repeat it
 
@@ -49,7 +49,7 @@ class Batch:
         self._current: foreground_run.Run | None = None  # the last run that was begun
 
     def _prepare(self, inputs: values.Given) -> None:
-        """Check for every file that it can start."""
+        """Check that every file can start."""
         files = [each.loaded for each in self.found if each.loaded is not None]
         if len(files) == len(self.found):  # the input may be meant for a file that cannot be read
             inputs.refuse_unknown(files)
@@ -67,10 +67,10 @@ class Batch:
                 outcome.refuse(error)
 
     def carry_out(self, inputs: values.Given) -> int:
-        """Begin the runs in turn, if all of them can be begun; return their common exit code.
+        """Begin the runs in turn, if all of them can be begun; return the worst exit code.
 
-        Raises UsageError ``unknown-input`` and ``report-not-written`` before the first one begins, and the exception of a bug once everything
-        is reported.
+        Raises UsageError ``unknown-input`` and ``report-not-written`` before the first run begins, and the exception of a bug after the
+        report.
         """
         self._prepare(inputs)
         self._write_report()
@@ -140,7 +140,7 @@ class Batch:
             console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
-        """Print the errors; a mistake of a file is printed once, although it is also one of the files that use it."""
+        """Print the errors; a mistake of a file that several others use is printed once."""
         refused = [(each, each.error) for each in self.outcomes if each.error is not None]
         alone = len(self.outcomes) == 1
         printed: set[diagnostics.Diagnostic] = set()
@@ -179,7 +179,7 @@ class Batch:
             self.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
 
     def _note_report(self) -> None:
-        """Write the report again. A failure stops no run, and is reported at the end."""
+        """Write the report again. A failure stops no run: it is reported at the end."""
         try:
             self._write_report()
         except UsageError as error:

@@ -50,7 +50,7 @@ OWN = tuple(
 
 def offered() -> list[Command]:
     """Return the commands of installed packages, by name. They never replace one of ``OWN``."""
-    from importlib import metadata  # costs 20 ms, which our own commands do not need
+    from importlib import metadata  # costs 20 ms, which our own commands need not spend
 
     found: dict[str, Command] = {}
     for entry in metadata.entry_points(group=GROUP):

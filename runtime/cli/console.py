@@ -35,7 +35,7 @@ def ask(text: str) -> str:
 def result(text: str) -> None:
     """Print the command's result, or a part of it.
 
-    A closed reader (``| head``) is no failure. Raises SetupError ``output-not-written`` where the disk is full.
+    A closed reader (``| head``) is no failure. Raises SetupError ``output-not-written`` if the disk is full.
     """
     with writing():
         put(sys.stdout, f"{text}\n")
@@ -54,7 +54,7 @@ def writing() -> Generator[None]:
 
 
 def disk_full(error: OSError) -> bool:
-    """True if a stream could not be written because the disk is full (the error of a file would name it)."""
+    """True if a stream could not be written because the disk is full; the error of a file names the file."""
     return error.errno in NO_ROOM and error.filename is None
 
 
@@ -127,7 +127,7 @@ def failure(error: RunOpsError, next_command: str | None = None, *, place: str |
 
 
 def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
-    """Return the command to type after an error of the command given by ``arguments``; None where the fix names one."""
+    """Return the command to type after ``error`` of the command ``arguments``; None if the fix names one already."""
     if "runops " in (error.fix or "") or "type: " in (error.fix or ""):
         return None
     match error:

@@ -57,7 +57,7 @@ QuietFlag = Annotated[bool, option("--quiet, -q", "Print nothing on stderr unles
 
 
 def model_calls(given: str | None, *, frozen: bool) -> str | None:
-    """Combine the two flags. Raises UsageError ``usage`` where they contradict each other."""
+    """Combine the two flags. Raises UsageError ``usage`` if they contradict each other."""
     if frozen and given not in (None, "none"):
         said = f"`--frozen` and `--model-calls {given}` contradict each other"
         raise UsageError("usage", said, fix="leave one of them out")

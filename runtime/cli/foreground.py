@@ -1,4 +1,4 @@
-"""Foreground work of a command: an event loop, and its reaction to signals."""
+"""Event loop of a command that works in the foreground, and its reaction to signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAME_PRESS = 0.1  # seconds within which two signals count as one: `timeout` sig
 
 
 class Foreground:
-    """One event loop for a command, used by ``with``. The first signal cancels the current work; a second one ends the process at once."""
+    """Context manager with one event loop. The first signal cancels the current work; a second one ends the process at once."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class Foreground:
         clear: Callable[[], object] = lambda: None,
         notice: Callable[[], object] = lambda: None,
     ) -> None:
-        """``last_words`` are printed if the process ends at once, after ``clear`` has ended what would outlive it.
+        """To end at once, call ``clear`` to end what would outlive the process, kill children, print ``last_words``.
 
-        Children are always ended. ``notice`` is called when the first signal cancels something.
+        ``notice`` is called when the first signal cancels work.
         """
         self._last_words, self._clear, self._notice = last_words, clear, notice
         self._stack = contextlib.ExitStack()
@@ -55,7 +55,7 @@ class Foreground:
         self._stack.close()
 
     def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run ``work`` to its end. Raises ``signals.Interrupted`` after a signal has cancelled it, once it has ended."""
+        """Run ``work`` to its end. Raises ``signals.Interrupted`` if a signal has cancelled it, once it has ended."""
         try:
             return self._runner.run(self._cancellable(work))
         except asyncio.CancelledError:
@@ -74,7 +74,7 @@ class Foreground:
         try:
             yield entered
         finally:
-            # Nothing can be lost any more, so a signal may skip the wait.
+            # Nothing can be lost any more, so a signal may end the process without waiting.
             with signals.handled_by(self._leave):
                 self.complete(manager.__aexit__(*sys.exc_info()))
 

@@ -28,12 +28,12 @@ from runtime.workspace import host
 REPAIRABLE = frozenset(
     {"target-not-found", "target-ambiguous", "target-not-actionable", "field-not-found", "verify-failed", "timeout"}
 )
-"""Error codes after which the site may differ from the file; `runops repair` can explain them."""
+"""Error codes that may mean that the site no longer fits the file, which `runops repair` can explain."""
 
 
 class Run:
     def __init__(self, display: Display, store: log_store.StoreReader, again: str | None = None) -> None:
-        """``store`` keeps the run; ``again`` is the command to repeat one that cannot be resumed."""
+        """``store`` has the run's log; ``again`` is the command that repeats a run that cannot be resumed."""
         self.display = display
         self._store = store
         self._again = again
@@ -51,7 +51,7 @@ class Run:
     def follow(
         self, front: foreground.Foreground, begin: Callable[[events.Listener], Awaitable[runtime.Run]]
     ) -> events.RunEnded | None:
-        """Start or resume the run with ``begin``, and wait for its end; return None if it was interrupted before it reported an outcome."""
+        """Start or resume the run with ``begin``, and wait for its end. Returns None if it was interrupted before it reported an outcome."""
 
         async def carried() -> events.RunEnded:
             with self.display:
@@ -74,7 +74,7 @@ class Run:
             foreground.end_browser(self._store.private(self.id))
 
     def leave(self, number: int, _frame: FrameType | None) -> None:
-        """Exit, with the next command to type. Handles signals before and after the run."""
+        """Exit with the next command to type. This is the signal handler before and after the run."""
         if words := self.last_words():
             put_at_once(words)
         os._exit(signals.exit_code(number))
@@ -109,7 +109,7 @@ def carry_out(
     quiet: bool,
     trial: str | None = None,
 ) -> None:
-    """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError if it could not start.
+    """Follow a run to its end. Always raises: ``typer.Exit`` with the exit code, or RunOpsError if it could not start.
 
     ``trial`` is the command line of a trial: its output is printed as JSON, and it cannot be resumed.
     """
@@ -151,7 +151,7 @@ def _cost(ended: events.RunEnded | None) -> list[str]:
 
 
 def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
-    """Return the commands to type after a run that did not pass, by name; ``waits`` if a fix is not applied yet."""
+    """Return the commands to type after a run that did not pass, by label; ``waits``: a fix is ready, not applied."""
     run, question = ended.run, ended.question or {}
     match ended.status:
         case "replaced":
@@ -169,7 +169,7 @@ def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
 
 
 def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
-    """Render a run's end and the next command: ``again`` if it cannot be resumed, ``waits`` if a fix is not applied yet."""
+    """Render a run's outcome and the next command: ``again`` for a run that cannot be resumed; ``waits`` as in ``next_step``."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
         passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"

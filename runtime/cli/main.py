@@ -1,4 +1,4 @@
-"""Entry point of ``runops``. It sets up signals and streams first, so that Ctrl-C is clean from the start."""
+"""Entry point of ``runops``. It sets up signals and streams before further imports, so that Ctrl-C is always clean."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def open_streams() -> None:
-    """Open the empty device for each of stdin, stdout and stderr that the process was started without.
+    """Open /dev/null for each of stdin, stdout and stderr that the process was started without.
 
-    Otherwise the next opened file, a run's log, would get the free number, and prints would go into it.
+    Otherwise the next opened file, such as a run's log, would get its number, and prints would go into that file.
     """
     for number in (0, 1, 2):
         try:

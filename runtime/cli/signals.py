@@ -1,4 +1,4 @@
-"""Reaction to Ctrl-C and similar signals at each moment of a command. Never a traceback."""
+"""Handlers of Ctrl-C and similar signals, for each phase of a command. None prints a traceback."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def install(handler: Handler) -> None:
 
 
 def leave_at_once(number: int, _frame: FrameType | None) -> None:
-    """Exit at once, before an unfinished import can complain. Used while nothing needs to be ended."""
+    """Exit at once, so that an unfinished import raises nothing. Used while nothing needs to be ended."""
     os._exit(exit_code(number))
 
 
 def leave(number: int, _frame: FrameType | None) -> None:
-    """Exit at once. Used while a command only reads, because libraries replace a handler's exception by their own."""
+    """Exit at once. Used while a command only reads: libraries would replace a handler's exception by their own."""
     with contextlib.suppress(OSError):
         os.write(2, b"interrupted\n")
     os._exit(exit_code(number))
@@ -59,5 +59,5 @@ def handled_by(handler: Handler) -> Generator[None]:
         yield
     finally:
         for number, earlier in before.items():
-            if earlier is not None:  # a handler that was not set from Python cannot be set again
+            if earlier is not None:  # None is a handler that was not set from Python: it cannot be restored
                 signal.signal(number, earlier)

@@ -42,9 +42,9 @@ class Given:
 
 
 def inputs(pairs: Sequence[str], file: Path | None = None) -> Given:
-    """Read inputs from ``NAME=VALUE`` texts and from a file of them; a text precedes the file.
+    """Read inputs from ``NAME=VALUE`` texts and from a file of them; a text overrides the file.
 
-    A VALUE stays text, and is read as the input's type later. Raises UsageError: ``bad-input``, ``file-not-found``, ``file-not-read``,
+    A VALUE stays text: it is converted to the input's type later. Raises UsageError: ``bad-input``, ``file-not-found``, ``file-not-read``,
     ``input-file-invalid``.
     """
     values, places = _map_of(file) if file is not None else ({}, {})
@@ -53,7 +53,7 @@ def inputs(pairs: Sequence[str], file: Path | None = None) -> Given:
 
 
 def pins(pairs: Sequence[str]) -> dict[str, Json]:
-    """Read values by name from ``NAME=VALUE`` texts, each VALUE as in a workflow file; ``loop.index=1`` is a map ``loop``.
+    """Read ``NAME=VALUE`` texts, each VALUE as in a workflow file; ``loop.index=1`` becomes a map ``loop`` with ``index``.
 
     Raises UsageError as ``inputs`` does.
     """

@@ -1,7 +1,7 @@
 """Briefs about the run's state for a model: RUN_DIRECTIVE, NODE_BRIEF and USER_INPUT, sent after the instructions and never logged.
 
-Each is made anew from the log, the file and the step's frame. It shows the author's texts and the run's inputs, and nothing read from a page:
-of other values kind and size, of an error its code, of an item's key only digits.
+Each is built anew from the log, the file and the step's scope. It shows the author's texts and the run's inputs, and nothing read from a
+page. So of any other value it shows kind and size, of an error the code, of an item the key if that is a number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LONGEST = 4_000  # maximum characters of a brief, whatever the workflow
 
 A_NAME, A_VALUE, A_TEXT, AN_ANSWER = 100, 100, 300, 1_000
-"""Maximum characters of a name, of a value, of an author's text, of a person's answer."""
+"""Maximum characters of a name, a value, an author's text, a person's answer."""
 
 BEFORE, AFTER, MOST = 5, 4, 12  # number of earlier steps, of following steps, and of items of any other list
 
@@ -55,7 +55,7 @@ INTENTS = {
 KEY = re.compile(r"\[#([^\]]*)\]")
 """The key of an item in a step path."""
 
-DIGITS = re.compile(r"-?[0-9][0-9.-]{0,30}")  # A key without meaning: any other may be text of a page
+DIGITS = re.compile(r"-?[0-9][0-9.-]{0,30}")  # a key that may be shown: any other may be text of a page
 
 CODE = re.compile(r"[a-z0-9][a-z0-9.-]{0,60}")
 
@@ -65,7 +65,7 @@ class Items:
     """A list of a brief that can be shortened."""
 
     heading: str
-    lines: Sequence[str]  # the items; one of several lines is kept or left out as a whole
+    lines: Sequence[str]  # the items; an item of several lines is kept or left out as a whole
     oldest_first: bool = False  # true if the first items are left out before the last
     kept: int = dataclasses.field(init=False)
 
@@ -86,7 +86,7 @@ class Items:
 
 
 def fitted(parts: Iterable[str | Items], longest: int = LONGEST) -> str:
-    """Join the parts by lines. If that is longer than ``longest``, items of the longest list are left out."""
+    """Join the parts by lines. While that is longer than ``longest``, leave out an item of the longest list."""
     parts = list(parts)
     while True:
         text = "\n".join(filter(None, map(str, parts)))
@@ -109,7 +109,7 @@ def directive(file: Workflow, past: history.History, left: float | None, masker:
 def _directive(
     file: Workflow, past: history.History, left: float | None, masker: masking.Masker, own: Sequence[str] | None
 ) -> Iterator[str | Items]:
-    """Yield the parts. ``own`` are the origins of the step's file, as a used file may have been given further ones by a page."""
+    """Yield the parts. ``own`` limits the shown origins to those of the step's file; a used file may get others from a page."""
     header = past.header
     yield "RUN_DIRECTIVE"
     yield f"You work for one step of the workflow: {_one_line(file.name, A_NAME, masker)}"
@@ -132,7 +132,7 @@ def _intent(past: history.History) -> str:
 
 
 def _share(left: float | None) -> str:
-    """Describe the share roughly: a text that changes with each request could not be cached by a server."""
+    """Describe the share roughly: a server could not cache a text that changes with each request."""
     if left is None:
         return "no limit was set"
     if left > 0.75:
@@ -150,7 +150,7 @@ class _Brief:
         self._node = node
         self._frame = frame
         self._path = path
-        self._found = run.loaded.find(path)  # none where the file does not contain the step
+        self._found = run.loaded.find(path)  # None if the file does not contain the step
 
     def parts(self) -> Iterator[str | Items]:
         mask = self._run.writer.masker.text
@@ -303,7 +303,7 @@ class _Brief:
     # Helpers of all parts.
 
     def _map(self, name: str) -> dict[str, Json]:
-        """Return the map with this name; an empty one where there is none, or the value is no map."""
+        """Return the map with this name; an empty one if there is none or the value is no map."""
         value: Json = self._frame.get(name)
         return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
 
@@ -311,7 +311,7 @@ class _Brief:
         return _one_line(text, most, self._run.writer.masker)
 
     def _shown_path(self, path: str) -> str:
-        """Return a step path without keys that may be text of a page; of a long path, its end."""
+        """Return a step path without keys that may be text of a page; of a long path, only its end."""
         path = ours(path)
         while len(path) > A_TEXT:
             path = f"…/{path.removeprefix('…/').partition('/')[2]}"
@@ -324,7 +324,7 @@ def ours(path: str) -> str:
 
 
 def shown(value: Json) -> str:
-    """Render a value: up to ``A_VALUE`` characters whole, a longer one cut; of a list the first item and the number of items."""
+    """Render a value, cut to ``A_VALUE`` characters; of a list, the first item and the number of items."""
     if isinstance(value, list):
         if not value:
             return "[] (empty)"
@@ -357,7 +357,7 @@ def kind_of_node(node: Node) -> str:
 
 
 def following(found: Found, alone: str | None = None) -> Iterator[str]:
-    """Yield what may run after a step, from the inside to the outside; nothing follows the node ``alone``."""
+    """Yield what may run after a step, the innermost block first; nothing follows the node ``alone``."""
     inner: object = found.node
     for outer in reversed(found.around):
         if isinstance(inner, Node) and inner.id == alone:

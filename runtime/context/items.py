@@ -1,4 +1,4 @@
-"""Items that a window may hold of a thread with a model, each read from the log when it is needed."""
+"""Items of a thread with a model, for a window; each is read from the log when it is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolOutput
 
 OPEN = "(open: no outcome is recorded)"
-"""Shown for a call that a crash left open, or that still runs. The log itself never contains it."""
+"""Shown as the output of a call that a crash left open, or that still runs. The log itself never contains it."""
 
 SUMMED_UP = "(A summary of what was said before this.)\n"
 
@@ -53,7 +53,7 @@ def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
 
 
 def _output_sizes(asked: str, done: threads.Done) -> tuple[Size, Size | None]:
-    """Return the size of a call's output, and that of its pointer where it is shorter."""
+    """Return the size of a call's output, and that of its pointer, if it is shorter."""
     output = done.output
     if output is None:
         return output_size(asked, OPEN), None
@@ -118,7 +118,7 @@ class Thread(window.Pieces):
         return self._thread.tokens_before(self._first + number) - self._thread.tokens_before(self._first)
 
     def upto(self, line: int) -> int:
-        """Return how many of them begin in the log up to that line."""
+        """Return the number of items that begin at or before that line of the log."""
         return max(0, bisect.bisect_right(self._thread.said, line, key=threads.line_of) - self._first)
 
 
@@ -134,7 +134,7 @@ def pointer(output: log_entries.ToolResult) -> str:
 
 
 def is_shorter(one: Size, other: Size) -> bool:
-    """True if ``one`` should replace ``other``: larger in nothing, and smaller in tokens."""
+    """True if ``one`` has fewer tokens than ``other``, and is larger in nothing."""
     return one.within(other) and one.tokens < other.tokens
 
 

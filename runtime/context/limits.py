@@ -24,13 +24,13 @@ BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
     "hybrid": dict(zip(_BY_STRATEGY, (80, 120_000, 2_500, None, 20_000), strict=True)),
     "clean": dict(zip(_BY_STRATEGY, (None, None, 1_500, 8_000, 1_500), strict=True)),
 }
-"""Defaults. With the whole state injected, the window holds all messages; with tools for the state, the recent ones and pointers."""
+"""Defaults by strategy: with the whole state injected, all messages; with tools for the state, recent messages and pointers."""
 
 NAMES = tuple(window.Limits.model_fields)
 
 
 def of_settings(settings: Settings, strategy: window.Strategy | None = None) -> window.Limits:
-    """Return the limits of a new session; those of another ``strategy``, where it was changed."""
+    """Return the limits of a new session; ``strategy`` overrides that of the settings."""
     strategy = strategy or settings.window_strategy
     said = {name: getattr(settings, f"{PREFIX}{name}") for name in NAMES}
     wanted = {name: known(name, value) for name, value in said.items() if value is not None}
@@ -38,7 +38,7 @@ def of_settings(settings: Settings, strategy: window.Strategy | None = None) -> 
 
 
 def of_session(history: session.Session, texts: Texts, settings: Settings) -> window.Limits:
-    """Return the limits of a session: its own changes precede the settings."""
+    """Return the limits of a session: its own changes override the settings."""
     changed: dict[str, Json] = {}
     for name in NAMES:
         if (found := history.latest("window", name)) is not None:
@@ -47,12 +47,12 @@ def of_session(history: session.Session, texts: Texts, settings: Settings) -> wi
 
 
 def known(name: str, value: Json) -> Json:
-    """Convert a value for ``Limits``: 0 turns a limit off."""
+    """Convert a value for ``Limits``: 0 becomes None where it turns a limit off."""
     return None if name in UNLIMITED and value == 0 else value
 
 
 def checked(name: str, text: Json) -> Json:
-    """Check a typed value, and return it in the form that is kept. Raises UsageError ``bad-setting``."""
+    """Check a typed value, and return it as ``Limits`` has it. Raises UsageError ``bad-setting``."""
     if name not in NAMES:
         raise UsageError("bad-setting", f"the window has no setting `{name}`", fix=f"it has {', '.join(NAMES)}")
     value = {"on": True, "off": False}.get(text, text) if isinstance(text, str) else text

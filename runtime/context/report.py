@@ -10,7 +10,7 @@ from nodes.values import Json
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Left:
-    """Something that was left out, or whose outputs became pointers."""
+    """Part of a request that was left out, or whose outputs became pointers."""
 
     what: str
     line: int
@@ -23,7 +23,7 @@ RungName = Literal["pointers", "dropped", "summary"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rung:
-    """One reduction that makes a window fit, and its outcome."""
+    """One kind of reduction that makes a window fit, and its outcome."""
 
     name: RungName
     outcome: Literal["not needed", "saved", "no effect", "failed"]
@@ -54,10 +54,10 @@ class Report:
     rungs: tuple[Rung, ...]
     room: int = 0  # token limit of the thread in it, without the user's newest message
     said: int = 0
-    """Tokens of the whole thread without that message: its last summary and everything since, outputs whole."""
+    """Tokens of the thread without that message: its last summary and everything since, outputs whole."""
     warn_at: int = 0  # size in tokens at which a person is warned; 0 for no warning
     counted: int | None = None
-    """Tokens that the server counted in the thread's last request; None where it reported none."""
+    """Tokens that the server counted in the thread's last request; None if it reported none."""
     since: int = 0  # tokens added to the thread since that request
 
     @property

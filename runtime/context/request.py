@@ -1,6 +1,6 @@
 """The next request of a thread: the window that fits, with the frame around it.
 
-Outputs become pointers, then exchanges are left out. A summary replaces the older part of a thread that has outgrown its token budget.
+First outputs become pointers, then exchanges are left out. If the thread has outgrown its token budget, a summary replaces its older part.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Frame(turn.Frame):
         self.report: window.Report | None = None
 
     def window(self, model: str) -> window.Window:
-        """Build the current window, without summarizing, sending or writing anything. Raises ModelError ``window-too-large``."""
+        """Build the current window without a summary; sends and logs nothing. Raises ModelError ``window-too-large``."""
         return self._with_usage(window.build(self._joined(self._items()), self._around(), self._narrowed(model)))
 
     @override
@@ -83,7 +83,7 @@ class Frame(turn.Frame):
         return Request(model, built.instructions, built.items, None, most, strict, built.tools, state=built.state)
 
     def _outgrows(self, room: int) -> bool:
-        """True if the thread itself, with its summary, has more tokens: no summary can shorten the items before it."""
+        """True if the thread with its summary exceeds ``room`` tokens, without joined items, which no summary shortens."""
         thread = self._items()
         summed = thread.summary.large.tokens if thread.summary is not None else 0
         newest = thread.word.large.tokens if thread.word is not None and thread.newest_word is not None else 0
@@ -93,14 +93,14 @@ class Frame(turn.Frame):
         return items.Thread(self._writer.history.thread(self._thread), self._writer)
 
     def _narrowed(self, model: str) -> window.Limits:
-        """Return the limits in our own count of tokens: a model may count more, and accept less."""
+        """Return the limits in our own token count: a model may count more tokens, and accept fewer."""
         limits = self._limits()
         if self._models is None or limits.hard_limit is not None:
             return limits
         full = limits.compress_at
         if (known := self._models.context_window(model)) is not None:
             full = min(full, max(1, (known - self._max_output) * FULL // 100))
-        # A warning later than the limit is moved to eight ninths of it, as in the defaults.
+        # A warning above the limit is moved to eight ninths of the limit, the ratio of the defaults.
         part = (limits.warn_at, limits.compress_at) if limits.warn_at < limits.compress_at else (8, 9)
         warn = min(limits.warn_at, full * part[0] // part[1])
         ledger = self._writer.history.ledger

@@ -1,7 +1,7 @@
-"""Summaries of the older part of a thread: requested from a model in a separate thread, checked, and written into the log.
+"""Summaries of the older part of a thread: requested from a model in a separate thread, checked, and logged.
 
-After a crash a recorded answer is used, not paid again. Essential names are kept letter by letter: those that the model left out are added.
-After three failures in a row none is requested until the model has answered a later message of the user.
+After a crash a recorded answer is used, not paid again. Essential names that the model left out are added, letter by letter. After three
+failures in a row none is requested until the model has answered a later message of the user.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from runtime.models import requests
 
 Asks = Callable[[str], requests.Exchanges]
 
-FAILURES = 3  # failures in a row before the requests stop
-SHARE = 33  # percentage of the conversation's share of a hard limit for a summary
+FAILURES = 3  # failures in a row after which no summary is requested
+SHARE = 33  # most percent that a summary takes of the thread's share of a hard limit
 LEAST = 40  # minimum tokens of a useful summary
 
 SPARE = 15
 """Percentage of a model's input limit that a full window leaves free, so that a summary can be longer than other answers."""
 
 TAIL = 3
-"""The part that is not summarized has this fraction of the thread's token budget, unless the newest messages alone need more."""
+"""The recent part, which is not summarized, gets 1/``TAIL`` of the thread's tokens, or more if the newest messages need it."""
 
 MOST_NAMES = 60  # maximum names added to a summary
 
@@ -59,7 +59,7 @@ _NAME = re.compile(
     r"|(\#\d+\b|\b\d{3,}\b|\b[0-9A-HJKMNP-TV-Z]{26}\b)"
     r"|\b([A-Za-z]\w*_\w+|[A-Za-z]+-\d[\w-]*)\b"
 )
-"""Probable names: in ticks or quotes, numbers, ids of runs, words with an underscore or followed by a number."""
+"""Probable names: texts in backticks or quotes, numbers, ids of runs, words with ``_``, or with ``-`` and a digit."""
 
 _WORD = re.compile(r"\w[\w-]*")
 
@@ -71,7 +71,7 @@ class _Standing:
     tried: int  # number of all summaries requested so far
     failures: int
     failed_at: int
-    begun: entries.User | None  # the question without an answer yet, or whose summary is not written
+    begun: entries.User | None  # the question that has no answer yet, or whose summary is not logged yet
     answer: entries.Assistant | None
 
 
@@ -85,13 +85,13 @@ class Summaries:
         max_output: int,
         ids: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """``max_output`` is without the tokens of the summary; ``ids`` are names that look like any word."""
+        """``max_output`` is without the summary's tokens; ``ids`` are names to keep although they look like any word."""
         self._writer, self._thread, self._asks, self._max_output = writer, thread, asks, max_output
         self._ids = ids
         self._tried = 0
 
     async def sum_up(self, limits: window.Limits, room: int, most: int) -> report.Rung:
-        """Write a summary of the older part, and return what it saves; the thread has ``room`` tokens, and a request ``most``.
+        """Log a summary of the older part; return what it saves. The thread may have ``room`` tokens, and a request ``most``.
 
         A model's failure is an outcome. Raises the other errors of ``Exchanges.exchange``.
         """
@@ -99,13 +99,13 @@ class Summaries:
         if standing.begun is None and standing.failures >= FAILURES and not self._answered_since(standing.failed_at):
             return _failed(f"the last {FAILURES} have failed: it is tried again once a later word has its answer")
         if standing.begun is None and standing.failures and not self._said_since(standing.failed_at):
-            # After a crash, the same request must follow as without one.
+            # A resumed session must send the same request as one without a crash.
             return _failed("it has just failed: it is tried again with the next request")
         part = self._part(standing, limits, room)
         summed = part.summary.large.tokens if part.summary is not None else 0
         older = part.tokens_before(len(part)) + summed
         bound = min(limits.compress_to, room // 2, older // 2, _share(limits), self._longest(most))
-        # A window leaves out a summary of more than half of the thread's tokens.
+        # A summary alone is summarized only above half of the thread's tokens, where a window leaves it out.
         if bound < LEAST or (not len(part) and summed <= room // 2):
             return report.Rung("summary", "no effect", why="what is not recent is too little to be summed up")
         try:
@@ -167,7 +167,7 @@ class Summaries:
     # Building of the request.
 
     def _part(self, standing: _Standing, limits: window.Limits, room: int) -> Older:
-        """Return the part to summarize: the one that an earlier process requested, else everything that is not recent."""
+        """Return the part to summarize: the one that an open request names, else everything that is not recent."""
         recorded = self._writer.history.thread(self._thread)
         thread = window_items.Thread(recorded, self._writer)
         if standing.begun is not None and standing.begun.upto is not None:
@@ -179,14 +179,14 @@ class Summaries:
                 break
             tail, number = tail + size, number - 1
         while number and thread[number - 1].what == "error":
-            # An answer that broke off must stay complete, to be continued.
+            # A broken-off answer stays out of the summary, so that it can be continued.
             number -= 1
-        # Results of a call follow its answer, so the part ends with the line before the next item.
+        # The results of calls follow their answer, so the part ends at the line before the next item.
         rest = recorded.summary.upto if recorded.summary is not None else 0
         return Older(thread, number, thread[number].line - 1 if number < len(thread) else rest)
 
     def _longest(self, most: int) -> int:
-        """Return the tokens of an answer with a summary, reasoning included, if a request may have ``most``."""
+        """Return the most tokens of an answer with a summary, reasoning included, if a request may have ``most``."""
         return self._max_output + most * SPARE // (100 - SPARE)
 
     async def _text(self, standing: _Standing, part: Older, bound: int, most: int) -> str:
@@ -197,7 +197,7 @@ class Summaries:
         name = entries.summary_thread(self._thread, standing.tried if begun is not None else standing.tried + 1)
         question = QUESTION.format(upto=part.upto)
         if standing.failures:
-            # Different words, so that the earlier answer does not match.
+            # Different words, so that the failed answer in the log is not reused.
             question += AGAIN.format(number=standing.tried + 1)
         if begun is not None:
             question = self._writer.text_of(begun)
@@ -242,7 +242,7 @@ class Older(window.Pieces):
 
 
 def _share(limits: window.Limits) -> int:
-    """Return the tokens of a hard limit for a summary."""
+    """Return the tokens that the hard limit leaves to a summary; without one, ``compress_to``."""
     if limits.hard_limit is None:
         return limits.compress_to
     return limits.hard_limit * window.CONVERSATION * SHARE // 10_000
@@ -263,7 +263,7 @@ def _newest_first(part: window.Pieces) -> Iterator[Item]:
 
 
 def names(items: Iterable[Item], ids: Collection[str] = ()) -> list[str]:
-    """Return names from messages and arguments, ``ids`` among them, and paths of kept values; of outputs of tools only paths."""
+    """Return the names in messages and arguments, those of ``ids`` included, and @state paths; from outputs of tools only paths."""
     found: dict[str, None] = {}
     for item in items:
         text = " ".join(_values(item.arguments)) if isinstance(item, ToolCall) else item.text
@@ -293,7 +293,7 @@ def _values(arguments: str) -> Iterator[str]:
 
 
 def checked(text: str, wanted: Iterable[str], bound: int) -> str:
-    """Add missing names in a quarter of the ``bound`` tokens, and cut the text to the rest."""
+    """Add missing names, in at most a quarter of the ``bound`` tokens, and cut the text to the rest."""
     missing = [each for each in wanted if not re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text)]
     shown = [each if _NAME.fullmatch(each) or _PATH.fullmatch(each) else f"`{each}`" for each in missing]
     more = _fitting(len(shown), lambda count: NAMES + ", ".join(shown[:count]), bound // 4)

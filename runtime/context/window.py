@@ -1,7 +1,7 @@
-"""The window: the part of a thread that a request holds, with the frame around it: a pure function of log, frame and limits.
+"""The window: the part of a thread that a request contains, with the frame around it: a pure function of log, frame and limits.
 
 If not everything fits, old outputs of tools become pointers, then whole exchanges are left out, oldest first; the report lists both. The
-user's newest message and the prefix always stay. The cost depends on the window, not on the thread.
+user's newest message and the prefix always stay. The time to build it depends on the size of the window, not the thread.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Tool
 
 Strategy = Literal["injected", "clean", "hybrid"]
-"""State in each request: all of it, nothing (each part has a tool), or the plan and a line of status."""
+"""State in each request: ``injected``: all; ``clean``: none, as each part has a tool; ``hybrid``: plan and status line."""
 
 Overflow = Literal["prune", "summarize"]
 
 Kind = Literal["user", "exchange", "error", "summary", "events", "step"]
 
 MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
-"""Shares of a hard limit, in percent: free margin, prefix with tools, state and knowledge, thread. The thread gets unused tokens too."""
+"""Percentages of a hard limit: free margin, prefix with tools, state and knowledge, thread. The thread also gets unused tokens."""
 
 STRICT = 1_500  # tokens of a hard limit, if none is named
 
 
 class Limits(BaseModel):
-    """Limits of a window. Each is a setting (``window_…``), which is described there."""
+    """Limits of a window. The settings ``window_…`` describe them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,7 +54,7 @@ class Limits(BaseModel):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """Size of something in a request; its tokens are an upper bound."""
+    """Size of a part of a request; its tokens are an upper bound."""
 
     tokens: int = 0
     chars: int = 0
@@ -67,20 +67,20 @@ class Size:
         return Size(self.tokens - other.tokens, self.chars - other.chars, self.messages - other.messages)
 
     def within(self, most: Size) -> bool:
-        """True if no part of it is larger than that of ``most``."""
+        """True if it is larger than ``most`` in nothing."""
         return self.tokens <= most.tokens and self.chars <= most.chars and self.messages <= most.messages
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WindowItem:
-    """A unit that is kept or left out as a whole: a message, an answer with its calls and outputs, a summary, events."""
+    """Unit that is kept or left out as a whole: a message, an answer with its calls and outputs, a summary, events."""
 
     what: Kind
     line: int
     large: Size
-    small: Size  # the size where pointers replace outputs: in nothing larger than `large`
+    small: Size  # size with pointers in place of outputs: in nothing larger than `large`
     read: Callable[[bool], tuple[Item, ...]] = dataclasses.field(compare=False)
-    """Returns its items in a request, with pointers or whole."""
+    """Returns its items in a request; the argument is true for pointers in place of outputs."""
 
     def size(self, *, pointers: bool) -> Size:
         return self.small if pointers else self.large
@@ -103,7 +103,7 @@ class Pieces(Protocol):
 
     @property
     def newest_word(self) -> int | None:
-        """The number of the user's newest message; None where a summary includes it."""
+        """The number of the user's newest message; None if a summary includes it."""
         return None
 
     @property
@@ -124,8 +124,8 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestFrame:
-    prefix: tuple[Part, ...]  # instructions before the thread, in order. Always whole
-    tools: tuple[Tool, ...] = ()  # tools, the most important first, should they not all fit
+    prefix: tuple[Part, ...]  # instructions before the thread, in order; always whole
+    tools: tuple[Tool, ...] = ()  # the most important first: the last ones may not fit
     state: tuple[Part, ...] = ()  # session state after the thread, the most important first
     knowledge: Callable[[str], Sequence[Part]] = lambda _asked: ()
     """Returns the knowledge about a question, the best first."""
@@ -141,7 +141,7 @@ class Window:
 
 
 def build(items: Pieces, around: RequestFrame, limits: Limits) -> Window:
-    """Build the window. Raises ModelError ``window-too-large`` where prefix and newest message alone are too large."""
+    """Build the window. Raises ModelError ``window-too-large`` if prefix and newest message alone are too large."""
     return _Builder(items, around, limits).build()
 
 
@@ -171,7 +171,7 @@ class _Builder:
         return Window(self._instructions, tuple(items), tools, _joined(known), report)
 
     def _frame(self) -> tuple[tuple[Tool, ...], list[Part], int]:
-        """Return the tools and the state that fit into their shares, and the tokens that they leave to the thread. Raises ModelError."""
+        """Return the tools and the state that fit into their shares, and the tokens left to the thread. Raises ModelError."""
         strict = self._limits.hard_limit
         most = strict or self._limits.compress_at
         fixed = self._system + self._word.tokens
@@ -213,7 +213,7 @@ class _Builder:
         return taken
 
     def _summary(self, room: int) -> tuple[WindowItem | None, Size]:
-        """Return the summary, if it needs at most half of the thread's budget, and the rest."""
+        """Return the summary, if it takes at most half of the thread's budget, and the rest of the budget."""
         word = self._word
         rest = Size(room, _rest(self._limits.max_chars, word.chars), _rest(self._limits.max_messages, word.messages))
         summary = self._items.summary
@@ -228,7 +228,7 @@ class _Builder:
     def _kept(self, rest: Size) -> list[int]:
         """Return the items that stay, the newest first, without the newest message, which always stays.
 
-        Outputs count as pointers here. A reserve, at most half of the budget, keeps tokens for whole outputs of later items.
+        Outputs count as pointers here. A reserve of at most half of the budget is kept for whole outputs of later items.
         """
         kept: list[int] = []
         skeleton, beyond = Size(), Size()
@@ -238,7 +238,7 @@ class _Builder:
             if number == self._items.newest_word:
                 followed = True
             elif item.what == "error" and not followed:
-                # The last answer's received part is useful only if a message continues it.
+                # A broken-off answer at the end is useful only if a later message continues it.
                 pass
             elif item.what == "events" and not self._limits.events:
                 self._left.append(Left("events", item.line, NOT_WANTED, item.small.tokens))
@@ -268,7 +268,7 @@ class _Builder:
         return whole
 
     def _leave_from(self, number: int) -> None:
-        """Leave out this item and all before it, except the newest message, without reading each."""
+        """Leave out this item and all before it, except the newest message; reads only the first."""
         newest = self._items.newest_word
         has_word = newest is not None and newest < number
         tokens = self._items.tokens_before(number + 1) - (self._word.tokens if has_word else 0)
@@ -328,8 +328,8 @@ _ENDLESS = 2**62
 def _first_recent(items: Pieces, recent: int | None) -> int:
     """Return the first item whose outputs may stay whole.
 
-    It moves by ``recent`` tokens at a time. Between moves a request begins like the one before, so a server's cache stays useful. The last
-    item is always recent, however large it is.
+    It moves only by whole steps of ``recent`` tokens. Between moves a request begins like the one before, which a server may have cached.
+    The last item is always recent, however large it is.
     """
     if recent is None:
         return 0
@@ -363,7 +363,7 @@ def _each_tokens(parts: Sequence[Part]) -> list[int]:
 
 
 def _cut(before: Sequence[Part], part: Part, room: int) -> Part | None:
-    """Cut the part to the lines that fit after those before; None where not even its first line fits."""
+    """Cut the part to the lines that fit after the parts before it; None if not even its first line fits."""
     lines = part.text.splitlines()
 
     def upto(most: int) -> Part:

@@ -47,7 +47,7 @@ def brief(totals: Totals) -> str:
 
 
 def resume_command(run: str, error: Mapping[str, Json] | None) -> str:
-    """Return the command that resumes a run, or its session, with a larger budget; ``error`` gives the budget and the amount."""
+    """Return the command that resumes a run, or its session, with the larger budget that the fix of ``error`` names."""
     evidence: Mapping[str, Json] = (error or {}).get("evidence") or {}
     if evidence.get("of") == "step":
         # The budget of a step is in its file.

@@ -1,4 +1,4 @@
-"""The base of all displays, the plain one, and the choice of one: tree, plain lines, or nothing."""
+"""Base class of displays, the plain display, and the choice between tree, plain lines and nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEADLINE = 10.0  # seconds between two lines about a waiting step
 
 
 class Display:
-    """An event listener to enter inside the event loop: a timer of that loop draws it. This one shows nothing."""
+    """Event listener and context manager inside the event loop, whose timer calls ``tick``. This one shows nothing."""
 
     interval: float | None = None
     """Seconds between two calls of ``tick``; None for never."""
@@ -48,13 +48,13 @@ class Display:
         """Receive an event; return at once and never raise."""
 
     def begin(self) -> None:
-        """Show that something begins."""
+        """Draw for the first time."""
 
     def tick(self) -> None:
         """Update after some time has passed."""
 
     def end(self) -> None:
-        """Leave the terminal as a person expects it. May be called twice."""
+        """Restore the terminal. May be called twice."""
 
 
 class Plain(Display):

@@ -1,7 +1,7 @@
-r"""Escapes text for a terminal: it cannot move a cursor, colour, hide or reverse anything.
+r"""Escapes text for a terminal: escaped text cannot move a cursor, colour, hide or reverse anything.
 
-Control characters become ``\x1b`` and the like, characters that change the writing direction ``\u202e`` and the like. All
-text for people passes ``shown``, in ``runtime.display.stream``. A random mark exempts our own colours.
+Control characters become ``\x1b`` and the like, characters that change the writing direction ``\u202e`` and the like.
+``runtime.display.stream`` passes all text for people through ``shown``. A random mark exempts our own colours.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def is_safe(text: str) -> bool:
 
 
 def as_json(value: Json, *, indent: int | None = None) -> str:
-    """Format ``value`` as JSON, with these characters as JSON escapes, which keeps its meaning."""
+    """Format ``value`` as JSON, with unsafe characters as JSON escapes, which mean the same."""
     return in_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 

@@ -45,7 +45,7 @@ def _style(text: str) -> str | None:
 
 def result_text(output: Json) -> str:
     """Format the run's output as YAML, for people and programs; a text of several lines keeps them."""
-    import yaml  # only results need it, and a help has none
+    import yaml  # slow to load, and only results need it
 
     class Lines(yaml.SafeDumper):
         pass

@@ -1,4 +1,4 @@
-"""Plan of a session as a to-do list, from the log's plain data: a reader of logs needs no code of the planner."""
+"""Plan of a session as a to-do list, from plain data of the log: a reader of logs needs no code of the planner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DRAWN = {"pending": "☐", "in_progress": "▶", "completed": "☑", "blocked": 
 
 
 def as_todo(plan: Json, marks: Mapping[str, str] = MARKS) -> list[str]:
-    """Return the plan as lines: the goal, each phase, each task, and the blockers; data of another shape as it is, on one line."""
+    """Return the plan as lines: goal, phases, tasks, next actions, blockers, notes; data of another shape as one line."""
     try:
         return _lines(plan, marks) if plan else []
     except (AttributeError, TypeError):

@@ -1,4 +1,4 @@
-"""Progress of a running workflow, computed from its events: a tree with counts of what is over."""
+"""Progress of a running workflow, computed from its events: a tree of running steps, with counts of finished ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Step:
     container: bool
     since: float  # its start, by the clock of the progress
     attempt: int = 1
-    status: events.StepStatus | None = None  # none while it runs
+    status: events.StepStatus | None = None  # None while it runs
     seconds: float = 0.0
     error: dict[str, Json] | None = None
     waiting: str = ""
-    turn: events.LoopItem | None = None  # for a loop, its present iteration
+    turn: events.LoopItem | None = None  # for a loop, its current iteration
     children: list[Step] = dataclasses.field(default_factory=list["Step"])
     """Children of a running container, the newest last."""
     forgotten: Counter[events.StepStatus] = dataclasses.field(default_factory=Counter[events.StepStatus])

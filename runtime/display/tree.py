@@ -34,7 +34,7 @@ MOST_LEFT = 30  # maximum lines that stay on the screen after the run
 
 
 def live(progress: Progress, width: int, height: int) -> list[Text]:
-    """Draw the running steps, and their finished ones as far as there is room: the innermost are served first."""
+    """Draw the running steps, and the finished ones below them in the rows that are left, the innermost first."""
     now = progress.clock()
     body = _foot(progress, width)
     room = height - len(progress.open) - len(body)
@@ -49,7 +49,7 @@ def live(progress: Progress, width: int, height: int) -> list[Text]:
 
 
 def final(progress: Progress, width: int) -> list[Text]:
-    """Draw what stays on the screen after the run: the newest of its outermost steps, and the interrupted one."""
+    """Draw what stays on the screen after the run: the newest outermost steps, and the interrupted ones."""
     now = progress.clock()
     left = [_running(step, depth, width, now, over=True) for depth, step in enumerate(progress.open[1:])]
     return [*_finished(progress.root, 0, MOST_LEFT - len(left), width), *left][-MOST_LEFT:]
@@ -58,7 +58,7 @@ def final(progress: Progress, width: int) -> list[Text]:
 def _finished(step: Step, depth: int, room: int, width: int) -> list[Text]:
     """Draw the finished steps below ``step`` in at most ``room`` lines: the newest by name, the others as a count."""
     done = [child for child in step.children if child.status is not None]
-    # The position of a loop counts earlier iterations, ``37/200``.
+    # A loop's position, ``37/200``, already counts its earlier iterations.
     hidden = Counter(step.forgotten) if step.turn is None else Counter[events.StepStatus]()
     if room <= 0 or not (done or hidden):
         return []

@@ -45,7 +45,7 @@ class Files(Protocol):
 
 
 class Texts:
-    """Given texts: the files that a run was started with."""
+    """Files from texts in memory: those that a run was started with."""
 
     def __init__(self, texts: Mapping[str, str], folder: str = "") -> None:
         self._texts = {joined(folder, path): text for path, text in texts.items()}
@@ -57,7 +57,7 @@ class Texts:
 
 
 class Project:
-    """Files of a project: nothing outside it is read."""
+    """Files of a project, read from disk. A file outside it is refused."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
@@ -105,14 +105,14 @@ def joined(folder: str, path: str) -> str:
 
 
 def named(user: str, use: str) -> str:
-    """Return the path of the file that the file ``user`` uses as ``use``. Raises Unusable for one that cannot be inside its project."""
+    """Return the path that ``use`` in the file ``user`` means. Raises Unusable for an absolute one, which may leave the project."""
     if PurePath(use).is_absolute() or use.startswith("~"):
         raise Unusable("use-outside", f"`{use}` is an absolute path", "write the path from this file's folder")
     return joined(str(PurePath(user).parent), use)
 
 
 def units(anatomy: Anatomy) -> list[NodeSource]:
-    """Return the groups that use a file, in file order; without those that have a reference in the path (a separate mistake)."""
+    """Return the groups that use a file, in file order. Skips a path with a reference, which is reported as another mistake."""
     groups = (unit for unit in anatomy.every_unit() if unit.model is Group)
     return [unit for unit in groups if (use := unit.text("use")) and OPENING not in use]
 
@@ -166,7 +166,7 @@ class Calls:
 
 
 def mismatch(declared: inputs.Input, value: Json) -> str | None:
-    """Describe the error of a value that a group passes to an input; None if it is valid. Null is valid if it is the default."""
+    """Describe why an input cannot take a value; None if it can. Null is valid if it is the default."""
     if inputs.fits(value, declared.type) or (value is None and declared.default is None and not declared.required):
         return None
     return f"must be {inputs.WORDS[declared.type]}, and is {kind_of(value)}"

@@ -23,7 +23,7 @@ from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import width_of
 
-WIDEST = 160  # columns shown of a source line; of a longer line, the part around the mistake
+WIDEST = 160  # most columns shown of a source line: a longer one is cut around the mistake
 
 BOLD, RED, BLUE = 1, 31, 34
 
@@ -101,7 +101,7 @@ def visible(text: str) -> str:
 
 
 class WorkflowInvalid(UsageError):
-    """A workflow file is invalid. Has every mistake in it and in the files that it uses, in the order of each file."""
+    """An invalid workflow file, with every mistake in it and in the files that it uses, in the order of each file."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], file: str | None = None) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -134,7 +134,7 @@ class Source:
         self._starts = [0, *(found.end() for found in BREAKS.finditer(text))]
 
     def mark(self, start: int, stop: int) -> Mark:
-        """Return the place from one offset to another, cut at the end of its first line."""
+        """Return the place from one offset to another; its ``end`` column is cut at the end of the first line."""
         line = bisect.bisect_right(self._starts, start)
         first = self._starts[line - 1]
         ends = first + len(self.line(line))

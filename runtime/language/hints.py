@@ -1,7 +1,7 @@
-"""Hints on a valid file: risks for the case that a run of it dies, found without a run.
+"""Hints on a valid file: risks of side effects, most of them after a crash, found without a run.
 
 - ``confirm-reads-one-page``, ``verify-reads-one-page``: a side effect is checked on one page of a list that the file itself pages through.
-- ``retry-acts-twice``: a side effect is retried although it is unknown if it happened.
+- ``retry-acts-twice``: a side effect is retried although it may have happened.
 - ``effect-without-goto``: a step reads the page that a side effect leads to; after a crash that page may be gone.
 """
 
@@ -76,7 +76,7 @@ def _one_page(node: Leaf, field: str, each: _PagedList, what: str) -> str:
 
 
 def _paged_lists(file: Loaded) -> Iterator[_PagedList]:
-    """Yield the lists that loops of the file page through: by a click that only reads, at the same element on each page."""
+    """Yield the lists that loops of the file page through: by a ``read`` click on the same element of each page."""
     address: str | None = None
     for node, around in file.index.values():
         if _in_confirm(around):

@@ -65,7 +65,7 @@ def typed(values: Mapping[str, Json]) -> str:
 
 
 def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the value of every declared input. Converts text for another type as in the file, or from JSON.
+    """Return the value of every declared input. Reads text for another type as a YAML scalar; for a list or map, as JSON.
 
     Raises UsageError: ``unknown-input``, ``missing-input``, ``input-type``.
     """

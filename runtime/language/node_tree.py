@@ -27,7 +27,7 @@ BLOCK = typing.get_args(Block)[1]  # marker of a field that contains nodes
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """Accepted content of a place, as far as references and nodes are concerned."""
+    """Content that a field accepts: references, nodes, or parts that may contain them."""
 
     ref: Ref | None = None
     block: bool | None = False
@@ -70,7 +70,7 @@ class NodeSource:
         return self.text("type") or "node"
 
     def slot(self, field: str) -> ReferenceSite | None:
-        """Return the reference that a field of the node consists of."""
+        """Return the reference that is directly in a field, not in a list or map of it."""
         return next((each for each in self.slots if each.field == field and len(each.path) == len(self.path) + 1), None)
 
 
@@ -147,7 +147,7 @@ class Anatomy:
 
     @staticmethod
     def _meant(key: str, model: type[Part], fields: Mapping[str, str], data: Mapping[str, Json]) -> str | None:
-        """Return the field that a misspelt one means, best a required one; for an unknown node only one that identifies it."""
+        """Return the field that a misspelt one means, preferably a required one; for an unknown node, one of ``TELLING``."""
         kind = registry.type_of(model) if issubclass(model, Node) else None
         known = not issubclass(model, Node) or (kind is not None and model in kind.models)
         free = [field for field in fields if field not in data and (known or field in TELLING)]
@@ -202,7 +202,7 @@ class Anatomy:
         clean = self._part(item, model or Leaf, path, unit)
         read = {block for block, _units in unit.blocks}
         for key in ("nodes", "otherwise"):
-            # The owner of these nodes is unknown, but reading them makes their ids known.
+            # The owner of these nodes is unknown. They are read so that their ids are known.
             if isinstance(value := unit.data.get(key), list) and (*path, key) not in read:
                 clean[key] = self._block(value, (*path, key), unit)
         unit.data = clean

@@ -16,7 +16,7 @@ SECRET_REFERENCE = re.compile(r"\bsecrets\.\w+")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prepared:
-    """A workflow that was checked and can run, with everything that a run of it gets."""
+    """A checked workflow, with the inputs and secrets of a run."""
 
     loaded: workflow.Loaded
     inputs: Mapping[str, Json]

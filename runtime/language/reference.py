@@ -48,7 +48,7 @@ class Field:
     name: str
     kind: str  # accepted values, in words
     required: bool
-    default: Json  # none if there is no default, or if leaving the field out has a separate meaning
+    default: Json  # None if there is no default, or if leaving the field out has a separate meaning
     text: str
     references: bool
     secrets: bool

@@ -129,7 +129,7 @@ class Loaded:
                 within.append(name)
                 continue
             node, around = file.index[name]
-            # A part of a container may have the name of a group elsewhere.
+            # A step path also names branches and blocks, which may be called like a group elsewhere.
             if (around[-1].id not in within[-2:]) if around else within:
                 within.append(name)
                 continue

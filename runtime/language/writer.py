@@ -1,4 +1,4 @@
-"""Writes workflow files: data as text in the file language that is read back as the same data."""
+"""Writes data as the text of a workflow file, which is read back as the same data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCKS = frozenset({"nodes", "branches", "otherwise", "try", "catch", "finally"
 
 
 class Comment(str):
-    """A line for people, in a list."""
+    """A comment between the items of a list."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ def literal(value: Json) -> Json:
 
 
 def text(data: dict[str, Json]) -> str:
-    """Return a file with this data; a ``Comment`` in a list gets a separate line."""
+    """Return the text of a file with this data; a ``Comment`` in a list gets its own lines."""
     lines: list[str] = []
     for key, value in data.items():
         if key == "nodes":

@@ -1,7 +1,7 @@
 """Converts YAML text to plain data, with the place of every key and value.
 
 Scalars follow YAML 1.2: `on`, `no`, `1:30`, `012` and dates stay text. Surprising constructs are refused: duplicate keys,
-keys that are not text, tags, several documents, and anything without bounds.
+keys that are not text, tags, several documents, and anything too large or too deep.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Document:
     def within(self, path: Path, value: str, start: int, end: int) -> Mark | None:
         """Return the place in the file of characters ``start`` to ``end`` of the text ``value`` at ``path``.
 
-        A text may be written differently (quotes, escapes, folded lines), so this finds the same occurrence of the same word.
-        If that fails, it is the place of the whole text.
+        The file may write the text differently (quotes, escapes, folded lines), so this finds the same occurrence of the same word.
+        If that fails, returns the place of the whole text.
         """
         mark = self.values.get(path)
         if mark is None:
@@ -121,7 +121,7 @@ def _decoded(name: str, content: bytes | str) -> str:
 
 
 class _Stop(Exception):
-    """The text after this cannot be understood."""
+    """A mistake that makes the rest of the text unreadable."""
 
     def __init__(self, problem: Diagnostic) -> None:
         self.problem = problem
@@ -140,7 +140,7 @@ class _Builder:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._source = document.source
-        self._anchors: dict[str | None, _Anchored | None] = {}  # none while the anchored value is being read
+        self._anchors: dict[str | None, _Anchored | None] = {}  # None while the anchored value is being read
         self._nodes = 0
         self._events = self._parsed()
 

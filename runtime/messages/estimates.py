@@ -1,6 +1,6 @@
 """Estimates of a request's input tokens before it is sent, so that a budget can refuse it.
 
-``tokens`` is an upper bound for models of OpenAI. ``Calibrated`` learns other tokenizers and the server's own text from answered requests.
+``tokens`` is an upper bound for models of OpenAI. ``Calibrated`` learns other tokenizers, and what a server adds, from answered requests.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from runtime.messages import tokens as text_tokens
 from runtime.messages.messages import Item, Message, Request, Tool, ToolCall
 
-A_MESSAGE = 4  # tokens around each message: its beginning, its role, the beginning and the end of its text
+A_MESSAGE = 4  # tokens around each message: its start, its role, the start and the end of its text
 AN_ANSWER = 3  # tokens that open the answer
 A_SCHEMA = 40  # tokens around a schema: each server explains it to the model in its own words
 A_TOOL = 20  # tokens around each tool: each server describes it to the model in its own form
 
 TELLING = 200
-"""Minimum tokens of a request whose ratio reflects the tokenizer; a smaller one's reflects the server's additions."""
+"""Minimum tokens of a request that shows a tokenizer's ratio; in a smaller one the server's additions outweigh it."""
 
 
 def tokens(request: Request) -> int:
-    """Return the input tokens of ``request``: never fewer than a model of OpenAI reads, if the request contains everything."""
+    """Return the input tokens of ``request``: an upper bound for models of OpenAI, if nothing is added to the request."""
     total = sum(map(of_item, request.items)) + of_tools(request.tools) + AN_ANSWER
     if instructions := "\n\n".join(each for each in (request.instructions, request.brief) if each):
         total += of_text(instructions)
@@ -52,25 +52,25 @@ def of_tools(tools: Sequence[Tool]) -> int:
 def _texts(item: Item) -> tuple[str, ...]:
     if isinstance(item, Message):
         return (item.text,)
-    # A call names its tool, and an output its call; some makers' models read ids as text.
+    # Ids count too: some makers' models read them as text.
     return (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.id, item.text)
 
 
 class Calibrated:
-    """Estimates corrected by the counts of servers, model by model: never below ``tokens``, nor below the count of an earlier request of the size."""
+    """Estimates corrected by the counts of servers, by model: never below ``tokens`` or the count of an earlier request of that size."""
 
     def __init__(self) -> None:
         self._outlines: dict[str, list[tuple[int, int]]] = {}
         self._lines: dict[str, tuple[float, float]] = {}
 
     def corrected(self, model: str, raw: int) -> int:
-        """Return the estimate for ``model`` of ``raw`` tokens by ``tokens``, rounded up."""
+        """Return the estimate for ``model`` of a request for which ``tokens`` returns ``raw``, rounded up."""
         ratio, more = self._lines.get(model, (1.0, 0.0))
-        # A tiny amount above a whole number is a rounding error, and no token.
+        # A tiny amount above a whole number is a rounding error, not a token.
         return max(raw, -int(-(raw * ratio + more - 1e-6) // 1))
 
     def within(self, model: str, most: int) -> int:
-        """Return how many tokens by ``tokens`` are surely no more than ``most`` for ``model``; 0 where none are."""
+        """Return the largest count by ``tokens`` whose estimate for ``model`` is at most ``most``; 0 if none is."""
         ratio, more = self._lines.get(model, (1.0, 0.0))
         raw = max(0, int(min(most, (most - more) / ratio)))
         while raw and self.corrected(model, raw) > most:
@@ -78,7 +78,7 @@ class Calibrated:
         return raw
 
     def take(self, model: str, raw: int, counted: int) -> None:
-        """Record the server's count. The largest request gives the tokenizer's ratio, the excess of smaller ones the server's addition."""
+        """Record the server's count. The largest request shows the tokenizer's ratio; the excess of others is the server's addition."""
         if raw <= 0 or counted < 0:
             return
         seen = self._outlines[model] = _outline([*self._outlines.get(model, ()), (raw, counted)])

@@ -41,12 +41,12 @@ class Tool:
     name: str
     description: str
     parameters: dict[str, Json]
-    """JSON Schema of the arguments, in the strict form: every property required, none besides."""
+    """JSON Schema of the arguments, in the strict form: every property is required, and no other is allowed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """A request. Two requests with one ``key`` ask the same."""
+    """A request. Two requests with the same ``key`` ask the same."""
 
     model: str
     instructions: str
@@ -60,11 +60,11 @@ class Request:
     brief: str = ""
     """Current state of the run, sent after ``instructions``. It is no part of the thread, of ``key`` or of a cassette."""
     state: str = ""
-    """Current state of a session besides the thread, sent after ``items``. It is no part of the thread or of ``key`` either."""
+    """Current state of a session, sent after ``items``. It is no part of the thread or of ``key`` either."""
 
     @property
     def key(self) -> str:
-        """SHA-256 of the exact request, without the parts made anew for each request. The log identifies the request by it."""
+        """SHA-256 of the exact request without ``brief`` and ``state``. The log identifies the request by it."""
         said = {name: value for name, value in dataclasses.asdict(self).items() if name not in _TRANSIENT}
         text = json.dumps(said, ensure_ascii=True, sort_keys=False)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -84,8 +84,8 @@ class Usage:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
     text: str
-    usage: Usage | None  # none where the server reported none
+    usage: Usage | None  # None if the server reported none
     model: str  # the server's name for it
-    id: str = ""  # the response's id; empty where there is none
-    reasoning: tuple[str, ...] = ()  # summaries of the model's reasoning, where it sends them
+    id: str = ""  # the response's id; empty if there is none, or it cannot be continued
+    reasoning: tuple[str, ...] = ()  # summaries of the model's reasoning, if it sends them
     calls: tuple[ToolCall, ...] = ()

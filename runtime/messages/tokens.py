@@ -1,7 +1,7 @@
-"""Upper bound of a text's tokens, without a network and without the two megabytes of a tokenizer.
+"""Upper bound of a text's tokens, without the network and without the two megabytes of a tokenizer.
 
-OpenAI's tokenizer (o200k_base) cuts a text into pieces by a pattern, and joins their bytes by 200,000 merges, the most common first. Here the
-pattern is the same, with only the first 50,000 merges (``merges.bin``, made by ``scripts/model_merges.py``): further ones make fewer tokens.
+OpenAI's tokenizer (o200k_base) cuts a text into pieces by a pattern, and joins their bytes by 200,000 merges, the most common first. This
+module has that pattern and the first 50,000 merges (``merges.bin``, from ``scripts/model_merges.py``): more would make fewer tokens.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ BLANKS = {
     *map(chr, range(0x2000, 0x200B)),
     *" \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000",
 }
-"""White space by Unicode; Python's own notion has four control characters more."""
+"""White space by Unicode; ``str.isspace`` accepts four control characters more."""
 
 LONGEST = 2_000
-"""Maximum bytes of a piece whose parts are joined. A longer one counts as its bytes, as no token has less than one."""
+"""Maximum bytes of a piece whose parts are joined. A longer one counts one token per byte, which is an upper bound."""
 
 STAND_INS = {"Lu": "A", "Lt": "A", "Ll": "a", "Lm": "o", "Lo": "o", "M": "~", "N": "1"}
-"""One character for each class of the pattern: large, small and other letters, marks, digits."""
+"""One character for each class of the pattern: upper-case, lower-case and other letters, marks, digits."""
 
 
 class _Kinds(dict[int, str]):
@@ -38,7 +38,7 @@ class _Kinds(dict[int, str]):
 
 def _kind(character: str) -> str:
     if character in "\r\n/ '" or character in "strevmldSTREVMLD":
-        # The pattern names these themselves.
+        # The pattern has these characters themselves.
         return character
     if character in BLANKS:
         return "\t"
@@ -59,7 +59,7 @@ _PIECE = re.compile(
     r"|[ \t\r\n]+(?![^ \t\r\n])"
     r"|[ \t\r\n]+"
 )
-"""The pattern of o200k_base over these characters: Python's ``re`` has no classes of Unicode, and this way it needs none."""
+"""The pattern of o200k_base over ``STAND_INS``, as Python's ``re`` has no Unicode classes."""
 
 
 def pieces(text: str) -> list[str]:
@@ -97,7 +97,7 @@ def unpacked(data: bytes) -> list[bytes]:
 
 
 def joined(piece: bytes, ranks: Mapping[bytes, int]) -> int:
-    """Join neighbours that are a token together, the lowest rank first; return the number of parts left. Takes the time of a sort."""
+    """Join neighbours that form a token, the lowest rank first; return the number of parts left, in O(n log n)."""
     size = left = len(piece)
     ends = list(range(1, size + 1))  # end of the part that starts here; 0 where none starts
     before = list(range(-1, size))  # start of the part before the one that starts here
@@ -113,7 +113,7 @@ def joined(piece: bytes, ranks: Mapping[bytes, int]) -> int:
         _, start, end = heapq.heappop(waiting)
         middle = ends[start]
         if not 0 < middle < end or ends[middle] != end:
-            continue  # one of the two has been joined with another since
+            continue  # one of the two has been joined with another part since
         ends[start], ends[middle] = end, 0
         before[end] = start
         left -= 1

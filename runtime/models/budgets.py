@@ -1,7 +1,7 @@
-"""Checks before each request that it fits what is left of the budgets of its step and its run, from the ledger alone.
+"""Budget check before each request: the budgets of its step and its run must have enough left. Reads only the ledger.
 
-Each must have its estimated input and whole maximum output left. An answered request counts with its real cost, one with an unknown outcome
-with its estimate. So a budget is exceeded at most by the estimate's error for one request's input.
+Each must have the estimated input and the whole maximum output left. An answered request counts with its real cost, one with an unknown
+outcome with its estimate. So a budget is exceeded at most by the estimate's error for one request's input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Requester:
 
     path: str
     budget: Budget | None
-    """Limit for all its attempts, and for everything that works for it; None where it has no own budget."""
+    """Limit for all its attempts and for everything that works for it; None if it has no own budget."""
     within: Requester | None = None  # the requester it works for, whose budget applies as well
 
 
@@ -34,7 +34,7 @@ class Requester:
 class Amount:
     calls: int = 0
     tokens: int = 0
-    dollars: Decimal | None = Decimal(0)  # none where a price is unknown
+    dollars: Decimal | None = Decimal(0)  # None if a price is unknown
     seconds: float = 0.0
 
     def __add__(self, other: Amount) -> Amount:
@@ -57,7 +57,7 @@ class Account:
     spent: Amount
     path: str | None = None  # the step that has the budget; None for that of the run
     session: str | None = None
-    """The session with the budget, by the name that commands use, also for a delegate's budget; None for that of a run or a step."""
+    """Name of the session with the budget, as commands take it, also for a delegate's budget; None for a run or a step."""
     command: str = "chat"
 
     @property
@@ -194,11 +194,11 @@ def need(request: Request, estimate: int, price: Price) -> Amount:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Allowance:
-    """The allowance that a session gives a run that it follows: the run spends of the session's budget, too."""
+    """Budget of the session that follows a run: the run spends from it, too."""
 
     session: str
     budget: Budget
-    spent: Amount  # the amount spent so far, without the run's costs before the session followed it
+    spent: Amount  # spent by the session so far, minus the run's costs before the session followed it
     command: str = "chat"
 
 

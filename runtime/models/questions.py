@@ -1,4 +1,4 @@
-"""One question to a model. An answer that does not match the wanted output is sent back for correction."""
+"""One question to a model. If the answer does not match the wanted output, the model is asked to correct it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _Result = TypeVar("_Result")
 TRIES = 5  # number of times one request is sent if its error may be temporary
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-"""Seconds before a request is sent again, unless the server names them: the limit doubles each time, the wait is random below it."""
+"""Seconds before a request is sent again, unless the server names them: random, below a limit that doubles each time."""
 
 AT_ONCE = 20_000  # characters of a request or an answer that may be processed on the event loop
 TOLD_EVERY = 200  # characters of an answer between two progress reports
@@ -54,7 +54,7 @@ class RequestScope:
     tell: Callable[[str], None]  # reports the reason of a wait
     brief: Callable[[], str] = lambda: ""  # returns the brief about the run's state; called for each request
     hear: Callable[[str], None] = lambda _piece: None
-    """Called with each piece of an answer's text as it arrives, secrets masked; once where it arrives whole. A resent request starts over."""
+    """Called with each piece of an answer's text as it arrives, secrets masked; once if it arrives whole. A resent request starts over."""
 
 
 class Exchanges:
@@ -89,16 +89,16 @@ class Exchanges:
         return self._models.model(self._requester.role, self._named, self._writer.history.ledger.exchanges)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
-        """Write the next message to the model; ``mode`` is the session's mode for a message of a person."""
+        """Log the next message to the model; ``mode`` is the session's mode for a message of a person."""
         self._writer.said(entries.User(thread=self._thread, mode=mode), text, self._path)
 
     def broken_off(self, error: RunOpsError) -> None:
-        """Write that the last message gets no answer, and why. The received part is kept, so that the thread can continue from it."""
+        """Log that the last message gets no answer, and why. Keeps the received part, so that the thread can continue from it."""
         self._note_failure(Failed(error, partial="".join(self._come)), None)
         self._come = []
 
     async def exchange(self, request: Request) -> Answer:
-        """Send ``request`` as the next of the thread; return its answer once the exchange is synced.
+        """Send ``request``, unless the log or a cassette has its answer; return the answer once the exchange is synced.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
@@ -107,7 +107,7 @@ class Exchanges:
         ledger = self._writer.history.ledger
         key = request.key
         earlier = self._writer.history.threads_that_count(self._path)
-        # Reuse no answer of this thread: asking it the same again asks for another answer.
+        # Reuse no answer of this thread: the same request again in it asks for another answer.
         others = [each for each in earlier if each != self._thread]
         if (known := ledger.answer(others, key)) is not None:
             answer = recorded(known, self._writer)
@@ -125,7 +125,7 @@ class Exchanges:
 
     def _refuse_secrets(self, request: Request) -> None:
         masker = self._writer.masker
-        # The author or we have written these: an ordinary word in them is no secret, though one has the same value.
+        # All but the messages are the author's or our text: an ordinary word in it is no secret, even if it equals one.
         forms: Json = [[each.description, each.parameters] for each in request.tools]
         for place, names in (
             ("instructions", masker.but_words.named(request.instructions)),
@@ -230,7 +230,7 @@ class Exchanges:
         return answer
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
-        """Return the answer that an earlier process requested in the background and did not receive; None where it is no longer available."""
+        """Return the answer that an earlier process requested in the background and did not receive; None if it is no longer available."""
         if response is None:
             return None
         self._writer.noted("submitted", {"key": key, "response": response}, self._thread)
@@ -260,7 +260,7 @@ class Exchanges:
         answer = told_apart(came, self._taken(request), self._writer.masker)
         renamed = answer.calls != came.calls or (answer.calls and not request.tools)
         if renamed or (request.state and self._models.chains):
-            # The server keeps calls that later requests rename or leave out, and temporary state: the response cannot be continued.
+            # The stored response has the original calls and the temporary state, later requests do not: it cannot be continued.
             answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             await tasks.in_thread(self._models.recorder.take, number, self._path, request, answer)
@@ -268,7 +268,7 @@ class Exchanges:
         return answer
 
     def _taken(self, request: Request) -> list[Collection[str]]:
-        """Return the ids in use by calls, those left out of the request included, as a later one may contain them."""
+        """Return the ids of the thread's calls, also of those left out of this request: a later one may have them."""
         before = self._writer.history.thread(self._thread).ids
         return [before, {each.id for each in request.items if isinstance(each, ToolCall) and each.id not in before}]
 
@@ -339,7 +339,7 @@ class Exchanges:
 
 
 def recorded(entry: entries.Assistant, texts: Texts) -> Answer:
-    """Return an answer as the log has it."""
+    """Return the answer that a log entry records."""
     usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
     return Answer(texts.text_of(entry), usage, entry.model, entry.response or "", calls=texts.calls_of(entry))
 
@@ -352,7 +352,7 @@ def texts_of(request: Request) -> list[str]:
 
 
 def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.Masker) -> Answer:
-    """Give each call a unique id that is in none of ``ids``, without a secret, and a valid name: some servers number calls from 1."""
+    """Give each call a valid name, and an id without a secret that is unique and not in ``ids``: some servers number calls from 1."""
     taken: set[str] = set()
     calls: list[ToolCall] = []
     for call in answer.calls:
@@ -365,12 +365,12 @@ def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.M
 
 
 async def aside(size: int, work: Callable[[], _Result]) -> _Result:
-    """Run ``work`` on a text of ``size`` characters. A long one runs in a thread, so that lease, time-out and Ctrl-C need not wait."""
+    """Run ``work`` on a text of ``size`` characters: on a long one in a thread, so that lease, timeouts and Ctrl-C need not wait."""
     return work() if size <= AT_ONCE else await asyncio.to_thread(work)
 
 
 def wait(state: tenacity.RetryCallState) -> float:
-    """Return the seconds before the next try: those that the server names, else random ones below a growing limit."""
+    """Return the seconds before the next try: as the server asks, else random below a growing limit."""
     failed = state.outcome.exception() if state.outcome is not None else None
     if isinstance(failed, Failed) and failed.wait is not None:
         return failed.wait
@@ -380,9 +380,9 @@ def wait(state: tenacity.RetryCallState) -> float:
 def continued(
     said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None
 ) -> tuple[str | None, int]:
-    """Return the id of the response to continue, and how many items of the request it replaces; None and 0 to send the whole request.
+    """Return the id of the stored response to continue, and the number of items that it contains; None and 0 to send the whole request.
 
-    It is the last answer in ``said``, if its request had the same system prompt and exactly the items before it here, and it is not ``lost``.
+    It is the last answer in ``said``, unless it is ``lost``, if its request was the same as this one up to that answer.
     """
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
     if last is None or last.response in (None, lost) or request.state:

@@ -39,9 +39,9 @@ class RunModels:
         origins: Sequence[str] = (),
         allowance: budgets.Allowance | None = None,
     ) -> None:
-        """``server`` is None where only a cassette answers. Raises UsageError ``cassette-missing``, ``cassette-damaged``."""
+        """``server`` is None if only a cassette answers. Raises UsageError ``cassette-missing``, ``cassette-damaged``."""
         if server is not None:
-            # This takes half a second, which must not count as a step's time.
+            # This import takes half a second, which must not count as a step's time.
             importlib.import_module("runtime.models.client.client")
         self.player: cassettes.Player | None = None
         self.recorder: cassettes.Recorder | None = None
@@ -71,7 +71,7 @@ class RunModels:
 
     @property
     def chains(self) -> bool:
-        """True if a conversation continues from the response that the server has stored."""
+        """True if a thread continues from the response that the server has stored."""
         return self.store and self._server is not None and self._server.profile.chaining
 
     def model(self, role: selection.Role, named: str | None, number: int) -> str:
@@ -89,12 +89,12 @@ class RunModels:
         return self._client
 
     def estimate(self, request: Request, raw: int, ledger: Ledger) -> int:
-        """Estimate the tokens of a request's input from its count ``raw``, corrected by the model's usage in this run, before a crash too."""
+        """Estimate a request's input tokens from its count ``raw``, corrected by the model's usage in the whole run, before a crash too."""
         self._learn(ledger)
         return self._estimator.corrected(request.model, raw)
 
     def within(self, model: str, most: int, ledger: Ledger) -> int:
-        """Return the largest count that is estimated, with the same correction, to be no more than ``most`` for the model."""
+        """Return the largest count whose corrected estimate for the model is at most ``most``."""
         self._learn(ledger)
         return self._estimator.within(model, most)
 
@@ -130,7 +130,7 @@ class RunModels:
         return prices.dollars(usage, model, self._settings.prices, self._provider)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
-        """Return the cost as the log holds it; None where unknown. A deployment's name and the model's own may both have a price."""
+        """Return the cost as the log has it, by the first of ``names`` with a price: a deployment or its model; None if unknown."""
         if usage is None:
             return None
         cost = next((each for name in names if (each := self.price(usage, name)) is not None), None)

@@ -22,12 +22,12 @@ Role = Literal["cognition", "agent", "director", "summary"]
 
 KEY = "RUNOPS_MODEL_KEY"
 KEYS = (KEY, "OPENAI_API_KEY")
-"""Names of the key in the environment, else in a ``.env`` file. It is never read from a shared file."""
+"""Names of the key in the environment, else in a ``.env`` file. It is never read from a file that may be shared."""
 
 
 MASKED_KEY = 16  # minimum length of a key to be masked everywhere: a shorter one may be an ordinary word
 
-HEADER = re.compile(r"[!-~]+")  # characters allowed in a key. The client would show any other in its error
+HEADER = re.compile(r"[!-~]+")  # characters allowed in a key. For others, the client's error would show the key
 
 NO_KEY = "none"  # the key sent to a server on this machine, which needs none
 
@@ -65,7 +65,7 @@ def asking(loaded: workflow.Loaded) -> Iterator[ModelUse]:
 
 
 def refuse_frozen(loaded: workflow.Loaded, settings: Settings) -> None:
-    """Raise UsageError ``model-node-frozen`` where a file would ask a model and may not."""
+    """Raise UsageError ``model-node-frozen`` if a node asks a model and the run may ask none."""
     if settings.model_calls != "none":
         return
     found = next(asking(loaded), None)
@@ -98,7 +98,7 @@ def model_for(role: Role, settings: Settings, named: str | None = None) -> str:
 def server(settings: Settings, source: sources.SecretSource) -> Server:
     """Return the server. Raises UsageError ``bad-setting``, SetupError ``model-key-missing`` and ``model-key-refused``."""
     try:
-        # Our settings are validated already; variables of the provider's own clients are not.
+        # Our own settings are validated already, the variables of the provider's clients are not.
         base_url = addresses.checked(settings.model_base_url or profiles.OPENAI_URL)
     except addresses.BadAddress as wrong:
         raise no_address(URL, wrong) from None

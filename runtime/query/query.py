@@ -1,6 +1,6 @@
 """SQL over all runs and sessions of a workspace: their logs are loaded into an in-memory database, then the statement runs.
 
-A log may be written meanwhile: an incomplete last line is ignored. A damaged log is left out and named.
+A log may be written meanwhile: an incomplete last line is ignored. A damaged log is left out and reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MEGABYTES = 512  # memory limit of the tables and the statement, in MB
 SECONDS = 60.0  # default time limit of a query
 BATCH = 2000  # calls inserted at once
-GRACE = 2.0  # seconds for DuckDB to stop an interrupted statement; inside one function call it does not react
+GRACE = 2.0  # seconds for DuckDB to stop an interrupted statement; during one function call it does not react
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ def ask(
 ) -> Answer:
     """Return the rows of one SELECT over the views.
 
-    Raises UsageError ``bad-query`` for an unusable statement (with a near miss where there is one). Raises ``query-limit`` where it needs
-    too much memory, or more than ``seconds`` to read the logs and to compute. Both can also come while batches of the result are read. A
-    single call of an SQL function may not be interruptible: then ``stuck`` is called with the error, in another thread.
+    Raises UsageError: ``bad-query`` for an unusable statement, with the nearest name if there is one; ``query-limit`` if it needs too much
+    memory, or more than ``seconds`` to read the logs and to compute. Reading batches of the result can raise both. A single call of an SQL
+    function may not be interruptible: then ``stuck`` is called with the error, in another thread.
     """
     database = lockdown.connect(MEGABYTES)
     limit = _Clock(database, seconds, lambda: stuck(_too_long(seconds)) if stuck is not None else None)
@@ -77,7 +77,7 @@ def _timed(batches: Iterator[list[dict[str, Json]]], limit: _Clock) -> Iterator[
 
 @contextlib.contextmanager
 def _as_usage(limit: _Clock) -> Generator[None]:
-    """Convert DuckDB's errors in the block to ours, and count its time."""
+    """Convert DuckDB's errors in the block to UsageError, and count the block's time."""
     import duckdb  # costs 150 ms
 
     try:
@@ -139,7 +139,7 @@ def _load(database: duckdb.DuckDBPyConnection, files: file_store.Files, limit: _
 
 
 class _Clock:
-    """Measures the time in which a database works, and interrupts it at the limit. Printing its rows does not count."""
+    """Measures a database's working time, and interrupts it at the limit. Printing rows does not count."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, seconds: float, stuck: Callable[[], None] | None) -> None:
         """``stuck`` is called, in another thread, if the database continues after the interrupt."""
@@ -150,7 +150,7 @@ class _Clock:
         self._left = seconds
 
     def check(self) -> None:
-        """Raise TimeoutError once the time is used up; for work between two statements."""
+        """Raise TimeoutError if the time is used up; for work between two statements."""
         if self.over:
             raise TimeoutError
 
@@ -183,7 +183,7 @@ class _Clock:
 
 
 class _Reader:
-    """Loads one log into the tables. Memory holds only its open calls, one batch, and the costs of each request to a model."""
+    """Loads one log into the tables. Keeps in memory only its open calls, one batch, and the cost of each request to a model."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, files: file_store.Files, run: str, limit: _Clock) -> None:
         self._limit = limit

@@ -38,7 +38,7 @@ def _session(summary: session_index.SessionSummary, past: log_session.Session) -
     names = ("purpose", "about", "parent", "forked", "state", "mode", "messages")
     return {
         **{name: getattr(summary, name) for name in names},
-        # A build is not about a run or file that exists already.
+        # The summary of a build names no run or file: its goal takes that place.
         "about": summary.about or (summary.begins if summary.purpose == "build" else None),
         "session": summary.id,
         "started": views.moment(summary.started),
@@ -80,6 +80,6 @@ def _value(version: entries.Version, files: log_store.StoreReader) -> str | None
     try:
         value = value_of(version, files)
     except LogError:
-        # Use the preview, which is in the log itself.
+        # The blob cannot be read, but its preview is in the log itself.
         return version.blob.preview if version.blob is not None else None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

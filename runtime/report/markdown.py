@@ -1,4 +1,4 @@
-"""Renders reports as Markdown. Page texts, values and names become code, so that nothing in them is a link, a mention, HTML or a heading."""
+"""Renders reports as Markdown. Page texts, values and names become code: nothing in them is a link, a mention, HTML or a heading."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OURS = re.compile(
     r"^( {0,3})(#+[ \t]+(?:You|Note|Model|Session)\b|(?:You|Note|Model|Session)\b.*\n {0,3}(?:=+|-+)[ \t]*$)",
     re.MULTILINE,
 )
-"""A heading like one of a session, in either of Markdown's two forms."""
+"""Heading that looks like one of ours in a session, in either of Markdown's two forms."""
 
 _PAGE = re.compile(rf"{re.escape(page_text.BEGIN)}\n(.*?)(?:\n{re.escape(page_text.END)}|\Z)", re.DOTALL)
-"""Text of a page within a message of ours."""
+"""Text of a page within a message."""
 
 _LIVE = re.compile(r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=@)(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
 """Text that Markdown or a CI server would interpret: a mark, a mention, an address."""
@@ -129,7 +129,7 @@ def _seen(report: RunReport, step: StepReport) -> str:
 
 
 def _cell(text: str) -> str:
-    """Render code in a table. Renderers treat an escaped `|` differently, so it is replaced by a similar character."""
+    """Render code in a table. A similar character replaces `|`, as renderers differ on an escaped one."""
     return code(cut(one_line(text), CELL).replace("|", "│"))
 
 

@@ -21,7 +21,7 @@ from runtime.report.parts import Costs
 from runtime.runs import answers
 from runtime.workspace import run_index
 
-FOLDED = 5  # finished iterations of a loop that a brief report shows one by one; more of them are counted
+FOLDED = 5  # most iterations of a loop with which a brief report shows all; of more, it only counts the successful ones
 BLOCKS = ("try", "catch", "finally")  # scope names of the blocks of a `handle`
 PREVIEW = 60  # characters of a value's preview
 
@@ -40,8 +40,8 @@ def run_report(
 ) -> RunReport:
     """Build the report of a run from ``past``, the fold of ``reading``; ``store`` supplies large values.
 
-    With ``at`` it has only the step at that path and everything below it. A brief report has no values and threads, and omits successful
-    iterations of loops. With ``at`` it has the values of that step, and all iterations. ``placed``: read the workflow, and add the place of
+    With ``at`` it has only the step at that path and everything below it. A brief report omits values, threads and successful iterations of
+    long loops. Brief with ``at``, it has all iterations, and the values of that step. ``placed``: read the workflow, and add the place of
     the failed step. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
     """
     assert past.header is not None
@@ -188,7 +188,7 @@ def _status(
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield possible paths above ``path``, the nearest first. Keys contain any text, so callers must check which of them exist."""
+    """Yield possible paths above ``path``, the nearest first. Keys may contain any text, so callers check which of them exist."""
     for place in range(len(path) - 1, 0, -1):
         if path[place] in "/[":
             yield path[:place]
@@ -237,7 +237,7 @@ def _outcome(result: log_entries.Result | None) -> dict[str, Json]:
 
 
 class _Content(Texts):
-    """Reads values from their blobs, and the threads with models by the call that opened each."""
+    """Values, read from blobs too, and each attempt's thread with a model."""
 
     def __init__(
         self, entries: Iterable[log_entries.AnyEntry], past: history.History, store: log_store.StoreReader
@@ -267,7 +267,7 @@ class _Content(Texts):
                     pass
 
     def thread(self, call: log_entries.Call) -> list[dict[str, Json]]:
-        """Return the messages of the attempt that the call began, as fields of lines; an open request ends them."""
+        """Return the messages of the attempt that the call began, as fields of lines; the last may be an open request."""
         thread = log_entries.model_thread(call.again or call.call)
         end = next((line for line in self._continued.get(thread, ()) if line > call.seq), None)
         lines: list[dict[str, Json]] = []

@@ -1,4 +1,4 @@
-"""Builds the report of a session from its fold."""
+"""Builds the report of a session from its log."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class _Builder:
 
 
 def _shown(read: Callable[[], Json]) -> Json:
-    """Return what ``read`` returns; a missing blob is reported in its place, and everything else is still shown."""
+    """Return what ``read`` returns, or the message of its LogError, so that a missing blob hides nothing else."""
     try:
         return read()
     except LogError as error:

@@ -17,8 +17,8 @@ from runtime.report.models import BuildReport, SessionReport, VersionReport
 from runtime.report.text import Style, brief, fully, spent
 
 BESIDE = 80  # characters of arguments shown next to their tool
-ITSELF = "itself"  # name of the session's own requests among those of its subagents
-BENCH = "bench"  # values of a build's nodes that were run alone: the call that ran them reports them
+ITSELF = "itself"  # label of the session's own costs beside those of its subagents
+BENCH = "bench"  # versions not listed: values of nodes that a build ran alone, as the call that ran them shows them
 WHO = 7  # columns for the kind of a line
 
 

@@ -62,7 +62,7 @@ def fully(name: str, value: Json) -> list[str]:
 
 
 def described(action: str, args: Json) -> str:
-    """Describe a call on one line: the action, the element, and its other arguments, without the rules that it verifies."""
+    """Describe a call on one line: the action, the element, and its other arguments, except ``verify``."""
     given: dict[str, Json] = args if isinstance(args, dict) else {}
     target = given.get("target")
     others = {key: value for key, value in given.items() if key not in ("target", "verify") and value != action}
@@ -83,7 +83,7 @@ def _head(report: RunReport, style: Style) -> list[str]:
 
 
 def _tree(report: RunReport, steps: list[StepReport], depths: dict[str, int], style: Style) -> Iterator[str]:
-    """Yield the steps with their errors; ``depths`` are those of the steps that contain them."""
+    """Yield the steps with their errors; ``depths`` has the depth of each step already shown, by path."""
     for each in steps:
         depth = depths[each.path] = depths.get(each.parent or "", -1) + 1
         indent = "  " * depth
@@ -144,7 +144,7 @@ def _outcome(report: RunReport, style: Style) -> list[str]:
     if report.state == "out-of-budget" and report.trial is None:
         head = f"{style.bold('OUT OF BUDGET')} {harmless(error)}"
     else:
-        # An error outside all steps is not shown above.
+        # The steps above do not show an error outside all steps.
         head = f"{report.state}  {harmless('' if report.path else error)}".rstrip()
     return [head, f"  again  {report.next}"]
 

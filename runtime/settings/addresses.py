@@ -1,4 +1,4 @@
-"""Check of a server address before anything is sent. It never shows the address, which may hold a password."""
+"""Check of a server address before anything is sent. It never shows the address, which may contain a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRINTABLE = re.compile(r"[!-~]+")
 
 
 class BadAddress(ValueError):
-    """An address that cannot be used; the message says why, and shows nothing of it."""
+    """An address that cannot be used; the message gives the reason without any part of the address."""
 
     def __init__(self, wrong: str, fix: str) -> None:
         super().__init__(wrong)
@@ -22,7 +22,7 @@ class BadAddress(ValueError):
 
 
 def checked(address: str) -> str:
-    """Return the address: http or https, a host, perhaps a port and a path. Raises BadAddress."""
+    """Return the address, if it has http or https, a host, and perhaps a port and a path. Raises BadAddress."""
     fix = "write it as `https://HOST/v1` or `http://HOST:PORT/v1`"
     if not PRINTABLE.fullmatch(address) or len(address) > LONGEST:
         raise BadAddress(

@@ -1,7 +1,7 @@
 """Prices of tokens in US dollars: by ``[tool.runops.prices]``, else by genai-prices; nothing is downloaded.
 
-Money is an exact Decimal; in the log it is text without an exponent (``0.0012275``). Unknown servers may give a model any name, so theirs
-are only those of the project's table.
+Money is an exact Decimal; in the log it is text without an exponent (``0.0012275``). Other servers than those of ``PRICED`` may give a model
+any name, so only the project's table has their prices.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ PRICED = frozenset({"openai", "azure", "openrouter"})  # profiles whose prices g
 
 FORM = "{input = 0.25, cached = 0.025, output = 2.0}"
 
-DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # end of the name of one edition of a model
+DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # date at the end of a model's name
 
 
-Amount = Annotated[Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)]  # A price; a higher one is a mistake
+Amount = Annotated[Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)]  # a price; a higher one is a mistake
 
 
 class Price(BaseModel):
@@ -33,7 +33,7 @@ class Price(BaseModel):
 
     input: Amount
     cached: Amount | None = None
-    """Price of input that the server had in its cache; by default that of other input."""
+    """Price of input from the server's cache; default: that of other input."""
     output: Amount
     """Price of output, reasoning included."""
 
@@ -42,7 +42,7 @@ Table = Mapping[str, Price]  # prices by the name of the model: `[tool.runops.pr
 
 
 def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | None:
-    """Return the cost of ``usage`` at ``provider`` (a profile's name); None if unknown. ``own`` comes first, also by the name without a date."""
+    """Return the cost of ``usage`` at ``provider`` (a profile's name); None if unknown. ``own`` overrides, also by the undated name."""
     cached = min(usage.cached, usage.input)
     price = own.get(model) or own.get(DATED.sub("", model))
     if price is not None:
@@ -51,7 +51,7 @@ def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | No
         return sums / A_MILLION
     if provider not in PRICED:
         return None
-    import genai_prices  # half a second, for those who ask a model
+    import genai_prices  # costs half a second, and only model requests need it
 
     counted = genai_prices.Usage(input_tokens=usage.input, cache_read_tokens=cached, output_tokens=usage.output)
     try:
@@ -61,10 +61,10 @@ def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | No
 
 
 def context_window(model: str, provider: str) -> int | None:
-    """Return the tokens that ``model`` at ``provider`` (the name of a profile) has for input and output together; None if unknown."""
+    """Return the tokens of input and output together that ``model`` at ``provider`` (a profile's name) allows; None if unknown."""
     if provider not in PRICED:
         return None
-    from genai_prices import data_snapshot  # half a second, for those who ask a model
+    from genai_prices import data_snapshot  # costs half a second, and only model requests need it
 
     try:
         _provider, found = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)

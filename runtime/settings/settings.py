@@ -28,7 +28,7 @@ Linger = Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)]
 
 
 def find_home(start: Path | None = None) -> Path:
-    """Return the nearest own ``.runops`` above ``start``, else one beside pyproject.toml or ``.git``, else in ``start``. Creates nothing."""
+    """Return the nearest own ``.runops`` from ``start`` up, else beside pyproject.toml or ``.git``, else in ``start``; creates none."""
     start = (start or Path.cwd()).absolute()
     folders = [start, *start.parents]
     for folder in folders:
@@ -45,7 +45,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _program(given: Any) -> Any:
-    """Return the path of a program: a bare name is searched on PATH, as in a shell; everything else is a path."""
+    """Return the path of a program: a bare name is searched on PATH, as in a shell."""
     found = shutil.which(given) if isinstance(given, str) and os.sep not in given else None
     return found or given
 
@@ -165,7 +165,7 @@ class _OfCommand(BaseSettings, Settings):
     home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)
     linger: Linger = Field(default_factory=lambda: 0.0 if os.environ.get("CI") else TWELVE_HOURS)
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = Field(
-        # The provider's own clients read it too. It is checked when a model is asked: a command that asks none may have any.
+        # The variable belongs to the provider's clients: it is checked only when a model is asked, so other commands accept any.
         default_factory=lambda: os.environ.get(URL) or None
     )
 
@@ -183,7 +183,7 @@ class _OfCommand(BaseSettings, Settings):
 
 
 def load(**flags: Any) -> Settings:
-    """Return the settings, with ``flags`` before everything else.
+    """Return the settings; ``flags`` override everything else.
 
     Raises UsageError ``bad-setting`` with the place, ``bad-budget``; SetupError ``env-file-unreadable``.
     """
@@ -192,7 +192,7 @@ def load(**flags: Any) -> Settings:
     try:
         return _OfCommand(**given)
     except ValidationError as error:
-        # An unknown name comes first: it explains one that is missing.
+        # Report an unknown name first: it explains a missing one.
         problem = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
         name = str(problem["loc"][0])
         place, seen = _place_of(name, given)
@@ -212,7 +212,7 @@ def load(**flags: Any) -> Settings:
 
 
 def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
-    """Return the error for an invalid server address at ``place``. It is not shown, because it may hold a password."""
+    """Return the error for an invalid server address at ``place``, without the address, which may contain a password."""
     return UsageError("bad-setting", f"{place} is no address of a server: {wrong}", fix=wrong.fix)
 
 

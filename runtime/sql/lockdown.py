@@ -1,4 +1,4 @@
-"""DuckDB without files, network and extensions: it executes every statement that is not ours."""
+"""DuckDB without files, network and extensions, for statements that we did not write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOCKED = {
     "temp_directory": "",
     "lock_configuration": "true",
 }
-"""No files, network, extensions or spill files, no variables of ours as tables; the configuration is locked."""
+"""No files, network, extensions or spill files, and no Python variables as tables; the configuration is locked."""
 
 THREADS = 2
 NARROW = "narrow it: WHERE, GROUP BY or LIMIT"  # fix for a statement over a limit

@@ -21,7 +21,7 @@ from runtime.sql import lockdown
 
 MEGABYTES = 256  # default memory limit of a statement
 MOST_ROWS = 100_000  # default limit of rows of a result
-HIDDEN = frozenset({"inputs", "secrets", "vars", "run", "loop", "error"})  # names that are no values themselves
+HIDDEN = frozenset({"inputs", "secrets", "vars", "run", "loop", "error"})  # names that are no tables themselves
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Select(ports.Sql):
     async def _no_answer(self, worker: asyncio.subprocess.Process) -> RunOpsError:
         if await worker.wait() > 0:
             return _not_started("it ended at once")
-        # The worker reports every other error, but not that the kernel ended it for its memory.
+        # The worker reports every other error itself; only the kernel ends it without an answer, for its memory.
         message = f"the statement needs more than {self.megabytes} MB of memory"
         return AuthorError("sql-limit", message, fix=lockdown.NARROW)
 
@@ -85,7 +85,7 @@ class Select(ports.Sql):
         return AuthorError("sql-not-a-table", f"`{written}` is {what}, and a table is a list of maps", fix=fix)
 
     def _find(self, name: tuple[str, ...]) -> tuple[Json] | None:
-        """Return the value of a table's name, in a tuple. Case matters only for names that differ in nothing else."""
+        """Return a 1-tuple with a table's value. Case matters only for names that differ in nothing else."""
         if len(name) == 1 and name[0] not in HIDDEN:
             return _looked_up(self.names, name[0])
         if len(name) == 2 and name[0].casefold() != "secrets":

@@ -46,7 +46,7 @@ class Statement:
     tables: list[Table]
     own: frozenset[str]  # names, folded, that the statement defines for its own tables (`WITH`)
     columns: list[tuple[str, ...]]
-    """Every column named, after its table's name if written; an empty table name if several tables must have the column."""
+    """Columns that the statement names, after the table's name if written; with an empty one for columns of ``USING``."""
     params: frozenset[str]  # names of its `$name` parameters
 
 

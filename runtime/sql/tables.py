@@ -1,4 +1,4 @@
-"""Lists of maps as tables: each column has the type of its values."""
+"""Lists of maps as tables. The type of a column is that of its values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_FIELDS = 200  # most fields of a nested map that becomes a STRUCT; a larger
 
 MOST_COLUMNS = 1000
 
-Type = Any  # duckDB's name of a type, `[type]` for a list, `{name: type}` for a map, or None if all values are null
+Type = Any  # DuckDB's name of a type, `[type]` for a list, `{name: type}` for a map, None if all values are null
 
 
 def columns_of(rows: Sequence[dict[str, Json]]) -> dict[str, Type]:
@@ -132,7 +132,7 @@ def _chunk(rows: list[Json], kept: dict[str, Type]) -> str:
 
 
 def _wanted(statement: Statement, name: tuple[str, ...], known: set[str]) -> dict[str, None]:
-    """Return the columns that a statement reads from a table without rows, as far as they are visible."""
+    """Return the columns that a statement names of a table without rows; ``known`` are those of other tables."""
     called = {"", *(each.alias.casefold() for each in statement.tables if each.name == name)}
     found: dict[str, str] = {}
     for column in statement.columns:

@@ -1,7 +1,7 @@
 """Process that executes one statement: excessive time or memory ends only this process.
 
-DuckDB limits most of its memory and can mostly be interrupted, but not while one function makes a huge text. So the kernel
-enforces limits too. It reads two lines of JSON, the statement and the tables that it may name, and writes one: the rows, or the refusal.
+DuckDB limits most of its memory and can mostly be interrupted, but not while one function builds a huge text. So the kernel enforces
+limits too. The process reads two lines of JSON, the statement and the tables that it may name, and writes one: the rows or the error.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:
 
 
 def _bound(megabytes: int, seconds: float) -> None:
-    """Set kernel limits for what DuckDB does not limit: memory beyond the present use, time of all threads, files."""
+    """Set kernel limits for what DuckDB does not limit: memory beyond current use, CPU time of all threads, files."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         most = in_use + 2 * (megabytes << 20)

@@ -1,4 +1,4 @@
-"""A store in memory with the traits of one shared by machines: claims expire, active owners are replaced, lines arrive late or never."""
+"""A store in memory that behaves like one shared by machines: claims expire, active owners are replaced, lines arrive late or never."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.system import files, tasks
 
 @dataclasses.dataclass(slots=True)
 class _Conversation:
-    """One conversation. Its entries are lines, so that anything a file could not hold is refused here too."""
+    """One conversation. Entries are stored as lines, so that what a file could not store is refused here too."""
 
     lines: list[bytes] = dataclasses.field(default_factory=list[bytes])
     epoch: int = 0  # epoch of the last claim
@@ -41,7 +41,7 @@ class Memory(log_store.StoreReader):
         self.conversations: dict[str, _Conversation] = {}
         self.blobs: dict[str, bytes] = {}
         self.keys: dict[str, str] = {}
-        self.lock = threading.RLock()  # owned while anything is read or changed
+        self.lock = threading.RLock()  # locked while anything is read or changed
         self._clock = clock
 
     @property
@@ -107,10 +107,9 @@ class Memory(log_store.StoreReader):
 class MemoryStore(log_store.Store):
     """Conversations and blobs in the memory of this process; they end with it. Private files and files of runs are in a folder.
 
-    Each claim has a higher epoch than the one before. From then on every write of the earlier owner raises Replaced. An owner whose lease
-    has expired still owns the conversation until another one claims it: the lease only says when one may. A ``hostile`` store does the worst
-    that is allowed. Anything that no ``barrier`` covered is invisible, and lost with its owner, large values too. Everything that is awaited
-    takes ``delay`` seconds.
+    Each claim has a higher epoch than the one before. From then on every write of the earlier owner raises Replaced. After its lease has
+    expired, an owner may still write until another one claims the conversation. A ``hostile`` store does the worst that is allowed. What no
+    ``barrier`` covered is invisible, and lost with its owner, large values too. Everything that is awaited takes ``delay`` seconds.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class MemoryStore(log_store.Store):
         hostile: bool = False,
         delay: float = 0.0,
     ) -> None:
-        """``lease`` is in seconds of ``clock``; None: a claim lasts until its owner closes it, or another one takes over."""
+        """``lease`` is in seconds of ``clock``; None: a claim lasts until its owner closes it or another one takes over."""
         self.memory = Memory(folder, lease, clock)
         self.hostile = hostile
         self._delay = delay
@@ -191,7 +190,7 @@ class MemoryStore(log_store.Store):
             return self.memory.keys.setdefault(key, log_store.new_id())
 
     def lose(self, conversation: str) -> None:
-        """Act like the end of the owner's process: the conversation is free. A hostile store loses everything that no barrier covered."""
+        """Simulate the end of the owner's process: the conversation is free. A hostile store loses everything that no barrier covered."""
         with self.memory.lock:
             self.memory.existing(conversation).owned = False
 

@@ -36,7 +36,7 @@ class Failure:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
     parts: tuple[Item, ...] = ()
-    """Its output, to which the server adds ids and statuses. Texts and arguments are sent unchanged, valid or not."""
+    """Output items, to which the server adds ids and statuses. Texts and arguments are sent unchanged, valid or not."""
     status: Literal["completed", "incomplete", "failed"] = "completed"
     reason: str | None = None  # the reason why it is incomplete: `max_output_tokens` or `content_filter`
     error: tuple[str, str] | None = None  # code and message of a failed response
@@ -70,10 +70,10 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Broken:
-    """A connection that breaks after ``before`` was sent, except for its final parts."""
+    """A connection that breaks after ``before`` was sent without its end."""
 
     how: Literal["stall", "reset", "end", "error"]
-    """``stall``: open and silent; ``reset``: dropped; ``end``: closed as if complete; ``error``: ended by an ``error`` event."""
+    """``stall``: it stays open and silent; ``reset``: it drops; ``end``: it closes as if complete; ``error``: an ``error`` event ends it."""
     before: Answer | None = None  # None: not one byte is sent
     code: str = "server_error"  # code of the `error` event
     message: str = "The server had an error while processing your request."  # message of the `error` event
@@ -87,7 +87,7 @@ Scripted = Answer | Failure | Broken
 class AskedFor:
     number: int  # counted from 1, over all requests to the model
     body: Item  # the body of the request
-    items: tuple[Item, ...]  # the whole input, including that of the responses it continues
+    items: tuple[Item, ...]  # the whole input, that of the responses it continues included
 
     @property
     def instructions(self) -> str:
@@ -123,7 +123,7 @@ class Model:
         self._lock = threading.Lock()
 
     def answer(self, asked: AskedFor) -> Scripted:
-        """Return the answer to a request. Raises ScriptError after the end of the script, and where its function fails."""
+        """Return the answer to a request. Raises ScriptError after the end of the script, and if its function fails."""
         with self._lock:
             if not callable(self._script):
                 found = next(self._script, None)
@@ -138,7 +138,7 @@ class Model:
 
 
 def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Rule:
-    """Return a rule for ``first_of``: ``answer`` if the newest text contains this text, or if the function returns True."""
+    """Return a rule for ``first_of``: ``answer`` if the newest text contains ``held``, or if the function ``held`` returns True."""
 
     def rule(asked: AskedFor) -> Scripted | None:
         return answer if (held in asked.newest if isinstance(held, str) else held(asked)) else None
@@ -147,7 +147,7 @@ def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Rule:
 
 
 def first_of(*rules: Rule, otherwise: Scripted | None = None) -> Script:
-    """Return a script of rules: the first match answers. Without one, ``otherwise`` does, or else the script fails."""
+    """Return a script: the first matching rule answers, else ``otherwise``. Without either, it raises ScriptError."""
 
     def script(asked: AskedFor) -> Scripted:
         found = next((answer for rule in rules if (answer := rule(asked)) is not None), otherwise)
@@ -179,7 +179,7 @@ def refusal(said: str = "I'm sorry, but I can't help with that.") -> Answer:
 
 
 def incomplete(said: Answer | str = "", reason: str = "max_output_tokens") -> Answer:
-    """Cut the answer short after this; ``reason`` may be ``content_filter`` as well."""
+    """Cut the answer short after ``said``; ``reason`` may also be ``content_filter``."""
     return dataclasses.replace(_answer(said), status="incomplete", reason=reason)
 
 
@@ -212,7 +212,7 @@ def server_error(status: int = 500, message: str = "The server had an error whil
 
 
 def not_json(body: bytes = b"<html>Bad gateway</html>", status: int = 200) -> Failure:
-    """Answer without JSON, as something between client and server may."""
+    """Answer without JSON, as a proxy between client and server may."""
     return Failure(status, "", body=body)
 
 
@@ -232,12 +232,12 @@ def reset(before: Answer | str | None = None) -> Broken:
 
 
 def stall(before: Answer | str = "") -> Broken:
-    """Stop the answer after this; the connection stays open."""
+    """Stop the answer after ``before``; the connection stays open."""
     return Broken("stall", _answer(before))
 
 
 def cut(before: Answer | str = "") -> Broken:
-    """End the stream after this as if complete, without the event that ends a response."""
+    """End the stream after ``before`` as if complete, without the event that ends a response."""
     return Broken("end", _answer(before))
 
 
@@ -248,7 +248,7 @@ def error_event(
     message: str = "The server had an error while processing your request.",
     nested: bool = False,
 ) -> Broken:
-    """End the stream after this with an ``error`` event. A request that is not streamed gets a 500 with the same words."""
+    """End the stream after ``before`` with an ``error`` event. A request that is not streamed gets a 500 with the same message."""
     return Broken("error", _answer(before), code, message, nested)
 
 

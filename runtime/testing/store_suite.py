@@ -36,7 +36,7 @@ async def claimed(conversation: log_store.Conversation) -> log_entries.AnyEntry:
 
 @contextlib.asynccontextmanager
 async def begun(store: log_store.Store) -> AsyncGenerator[tuple[str, log_store.Conversation]]:
-    """Own a new conversation for the block."""
+    """Yield the id of a new conversation, and the conversation, owned for the block."""
     owned = await store.create(log_store.new_id())
     async with contextlib.aclosing(owned):
         yield owned.id, owned
@@ -50,7 +50,7 @@ def call(path: str = "pay") -> log_entries.Call:
 
 
 class StoreConformance:
-    """Tests of one kind of store. A subclass supplies an empty store, and an owner elsewhere."""
+    """Tests of one kind of store. A subclass supplies an empty store, and an owner in another process."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> log_store.Store:
@@ -62,7 +62,7 @@ class StoreConformance:
         return store
 
     def held_elsewhere(self, store: log_store.Store, run: str) -> AbstractAsyncContextManager[object]:
-        """Run an owner elsewhere for the block. It has claimed the ``run`` in an entry, and lives until the block ends or it is ended."""
+        """Run another owner for the block: it has claimed ``run`` with an entry, and exists until the block ends or it is ended."""
         raise NotImplementedError
 
     # One owner.
@@ -151,7 +151,7 @@ class StoreConformance:
         assert epochs == sorted(set(epochs))
 
     async def test_one_owner_at_a_time(self, store: log_store.Store) -> None:
-        """Others cannot claim an owned conversation, and are shown the process and the time; they can read it, and claim it once released."""
+        """Others can read an owned conversation, but claim it only once it is released: the error names process and time."""
         other = self.seen_by_another(store)
         async with begun(store) as (run, owned):
             said = await claimed(owned)
@@ -235,7 +235,7 @@ class StoreConformance:
         assert [_numbers(store.reader.read(run).entries) for run in runs] == [[0], [1], [2], [3]]
 
     async def test_the_ends_of_a_log_are_those_of_all_of_it(self, store: log_store.Store) -> None:
-        """The first and the last entry equal those of a reading, at every moment of a log's life, for every reader; None before the first."""
+        """The first and the last entry equal those of a reading, at any time and for every reader; None before the first entry."""
         other = self.seen_by_another(store)
         async with begun(store) as (run, owned):
             assert (store.reader.first(run), store.reader.last(run)) == (None, None)
@@ -249,7 +249,7 @@ class StoreConformance:
         assert (store.reader.first(run), store.reader.last(run)) == (entries[0], written)
 
     async def test_a_list_is_told_page_by_page(self, store: log_store.Store) -> None:
-        """Newest first, each with its state, by its last entry or its owner. Pages start after any of them, for any state, up to the limit."""
+        """Summaries come newest first, each with its state. A page begins after any id, for any state, up to the limit."""
         runs = sorted(log_store.new_id() for _ in range(5))
         states = ("passed", "failed", "died", "passed", "running")
         open_ones: list[log_store.Conversation] = []
@@ -294,7 +294,7 @@ class StoreConformance:
             assert store.reader.read(run, written.seq - 1).entries == [written]
 
     async def test_a_key_has_one_conversation(self, store: log_store.Store) -> None:
-        """A key gives every caller the same id, also many at once; other keys give others; the id is as good as a new one."""
+        """A key gives every caller the same id, also many at once; another key gives another id. A conversation can be created by it."""
         found = {*await asyncio.gather(*(self.seen_by_another(store).keyed("nightly") for _each in range(MANY)))}
         assert found == {await store.keyed("nightly")}
         assert await store.keyed("weekly") not in found
@@ -305,7 +305,7 @@ class StoreConformance:
     # Large values and files.
 
     async def test_blobs_are_named_by_what_is_in_them(self, store: log_store.Store) -> None:
-        """A blob reads back by its hash, in every conversation, and is kept once; an unknown one raises an error by name."""
+        """A blob reads back by its hash, in every conversation, and is stored once; an unknown hash raises ``blob-missing``."""
         run = log_store.new_id()
         data = b"\xff\x00 any bytes " * 50
         async with contextlib.aclosing(await store.create(run)) as owned:
@@ -347,7 +347,7 @@ class StoreConformance:
         assert store.reader.file_names(log_store.new_id()) == []
 
     async def test_private_files_have_a_folder_for_their_owner_only(self, store: log_store.Store) -> None:
-        """Each conversation has its own folder, it exists when asked for, and stays the same; files of a run are elsewhere."""
+        """Each conversation has its own private folder, which exists and stays the same; files of a run are elsewhere."""
         first, second = log_store.new_id(), log_store.new_id()
         folder = store.reader.private(first)
         assert folder.is_dir()
@@ -357,7 +357,7 @@ class StoreConformance:
         assert folder not in store.reader.files(first).parents
 
     async def test_what_stands_in_files_is_told(self, store: log_store.Store) -> None:
-        """Everything that an owner wrote, and that a reader of the disk could see, is in the listed files."""
+        """The listed files are those that contain what an owner wrote to the disk."""
         async with begun(store) as (run, owned):
             owned.append(log_entries.Note(name="restored", data={"mode": "a needle in the log"}))
             blob = owned.put_blob(b"a needle in a blob", "value")
@@ -367,7 +367,7 @@ class StoreConformance:
 
 
 class FencingConformance(StoreConformance):
-    """The same for a store whose owners are not ended by another claim: they notice it at their next write."""
+    """Further tests for stores in which a claim does not end the earlier owner: it learns of it at its next write."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> log_store.Store:
@@ -375,7 +375,7 @@ class FencingConformance(StoreConformance):
         raise NotImplementedError
 
     def let_expire(self, store: log_store.Store) -> None:
-        """Let enough time pass that every claim that is not renewed has expired."""
+        """Let so much time pass that every claim expires."""
         raise NotImplementedError
 
     async def test_a_claim_says_how_long_it_lasts(self, store: log_store.Store) -> None:
@@ -397,7 +397,7 @@ class FencingConformance(StoreConformance):
         await later.aclose()
 
     async def test_a_claim_that_is_renewed_lasts(self, store: log_store.Store) -> None:
-        """An owner that renews after the lease expired, and before another claim, owns the conversation again."""
+        """An owner that renews its expired lease before another claim owns the conversation again."""
         run = log_store.new_id()
         owned = await store.create(run)
         self.let_expire(store)

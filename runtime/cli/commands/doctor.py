@@ -44,7 +44,7 @@ COLOURS: dict[State, tuple[int, ...]] = {
 
 # Free bytes on a disk below which runs fail, and below which they soon may: a browser's profile, logs, files.
 LEAST_ROOM, LITTLE_ROOM = 200_000_000, 1_000_000_000
-# File systems that several machines may share.
+# File systems that several machines may share: their locks may not be reliable.
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"})
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")  # variables that are read and are no settings
@@ -96,7 +96,7 @@ def doctor(
 
 
 def _settings() -> tuple[list[Check], settings.Settings]:
-    """Check the settings, and return them; where they are unusable, those of a machine without settings."""
+    """Check the settings, and return them; if they are unusable, the defaults."""
     try:
         config = settings.load()
     except RunOpsError as error:
@@ -261,7 +261,7 @@ def _locks(file: Path) -> bool:
 
 
 def file_system(folder: Path) -> str:
-    """Return the kernel's name for the folder's file system; ``unknown`` where it gives none."""
+    """Return the kernel's name for the folder's file system; ``unknown`` if it has none."""
     real = folder.resolve()
     found = [each for each in psutil.disk_partitions(all=True) if real.is_relative_to(each.mountpoint)]
     # The later of two mounts at one place counts.

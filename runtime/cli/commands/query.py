@@ -50,7 +50,7 @@ def query(
 
 
 def _give_up(error: UsageError, *, as_json: bool) -> None:
-    """End the process, as nothing else ends the statement that runs in it."""
+    """End the process, as nothing else ends its running statement."""
     console.say(console.failure(error))
     if as_json:
         console.result(console.error_json(error, error.exit))

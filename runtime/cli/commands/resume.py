@@ -120,7 +120,7 @@ def _continue(
     quiet: bool,
     **what: Json,
 ) -> None:
-    """Resume a run whose question is answered, or report that with ``only`` it is not resumed yet."""
+    """Resume a run whose question is answered; with ``only``, report only that the answer is saved."""
     foreground_run.report_takeover(replaced)
     if not only:
         console.say("the answer is saved")

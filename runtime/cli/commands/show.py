@@ -17,7 +17,7 @@ from runtime.report import markdown, of_run, of_session, session_text, text
 from runtime.workspace import host, run_index, session_index
 
 WINDOWS = "runops.windows"
-"""The entry-point group for reporters. The value of an entry is the import path of a function (host, conversation) -> report."""
+"""Entry-point group of the functions that report a conversation's window: (host, conversation) -> report."""
 
 
 def show(
@@ -69,9 +69,9 @@ def show(
 
 
 def _window(here: host.Host, conversation: str) -> context_report.Report:
-    """Report the next request of a session, or of a chat about a run, by the package that knows it; nothing is written or sent.
+    """Report the next request of a session, or of a chat about a run, by a function of ``WINDOWS``; writes and sends nothing.
 
-    Raises SetupError ``window-not-offered`` if no installed package has a reporter, and the reporter's errors.
+    Raises SetupError ``window-not-offered`` if no installed package offers one, and its errors.
     """
     message, fix = "no installed package reports the context of conversations", "install RunOps again"
     for entry in metadata.entry_points(group=WINDOWS):

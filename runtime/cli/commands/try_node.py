@@ -82,7 +82,7 @@ def try_node(
 
 
 def without_alarm(event: events.Event) -> events.Event:
-    """Turn the event of a withheld action into a message, because nothing is wrong."""
+    """Convert the event of a withheld action to a message, because nothing is wrong."""
     if isinstance(event, events.StepFinished) and event.error is not None and event.error["code"] == "held":
         return events.Said(f"{event.path}: {event.error['message']}")
     return event

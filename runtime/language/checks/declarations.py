@@ -43,7 +43,7 @@ class Declared:
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
         self.units: dict[str, NodeSource] = {}
-        self.inputs = names_in(anatomy.clean.get("inputs", {}))  # none if the file's declaration cannot be read
+        self.inputs = names_in(anatomy.clean.get("inputs", {}))  # None if the file's declaration cannot be read
         self.secrets = names_in(anatomy.clean.get("secrets", []))
         self.setters: dict[str, list[NodeSource]] = {}  # nodes that set each variable, in the order of the file
         self._loops: list[NodeSource] = []

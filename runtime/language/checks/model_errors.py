@@ -42,7 +42,7 @@ WANTED = {
 def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     grouped: dict[tuple[Path, bool], list[Error]] = {}
     for each in error.errors(include_url=False):
-        # Alternatives fail together at one place: they are one mistake.
+        # The alternatives of a union fail at one place: report them as one mistake.
         grouped.setdefault((located(each["loc"], anatomy.clean), each["type"] in WANTED), []).append(each)
     return [
         _Mismatch(anatomy.written(path), errors, anatomy, document).diagnostic()
@@ -62,7 +62,7 @@ def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
 
 
 def located(loc: tuple[str | int, ...], data: Json) -> Path:
-    """Return the path in the file for a location of pydantic, which also names alternatives and validators."""
+    """Convert pydantic's location to a path in the file: drop the names of alternatives and validators."""
     path: list[str | int] = []
     here = data
     for number, step in enumerate(loc):

@@ -34,7 +34,7 @@ MOST_NEAR = 100  # most mistakes with a search for a similar name, which is slow
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """Reason for a node not to run: its own condition, or one around it. Compared by identity."""
+    """Reason why a node may not run: its own condition, or one around it. Compared by identity."""
 
     why: str
     implied_by: tuple[frozenset[Fact], ...] = ()  # sets of facts; each set implies that the node ran
@@ -56,7 +56,7 @@ class Breaking:
 class Here:
     facts: frozenset[Fact] = NOTHING  # facts that hold because this place was reached
     met: frozenset[Need] = frozenset()  # conditions of this place: it is reached only if they are met
-    needs: tuple[Need, ...] = ()  # all conditions of nodes here, in order
+    needs: tuple[Need, ...] = ()  # all conditions around this place, outermost first
     loops: tuple[NodeSource, ...] = ()  # loops around it, outermost first
     open: tuple[NodeSource, ...] = ()
     """Nodes around it, outermost first, and the node itself: none of them has a value yet."""
@@ -344,7 +344,7 @@ class _Walk:
         unmet = site.unmet(needs)
         if not unmet or site.use.sure_of(chain, site.here.facts):
             return
-        # A node that certainly ran met all its conditions, and so did its siblings.
+        # A node that certainly ran met all its conditions: the same conditions are met for this one.
         ran = {str(fact[1]) for fact in site.here.facts | site.use.facts if fact[0] == "defined"}
         met = {need for name in ran for need in site.scope.get(name, ())}
         if unmet := [need for need in unmet if need not in met]:
@@ -421,7 +421,7 @@ def _is_late(unit: NodeSource, slot: ReferenceSite) -> bool:
 
 
 def _without(needs: tuple[Need, ...], breaking: Breaking) -> tuple[Need, ...]:
-    """Return the conditions without those that the end of a block has met."""
+    """Return the conditions that are still open once the block of ``breaking`` has completed."""
     return tuple(need for need in needs if need not in breaking.needs)
 
 

@@ -1,6 +1,6 @@
 """SQL of ``transform`` nodes: one SELECT, over tables that may be in scope.
 
-DuckDB's own parser reads it, which takes a moment to load. So ``runops validate`` asks for this check, and a run does not.
+DuckDB's parser is slow to load: only ``runops validate`` runs this check, a run does not.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _of(
 
 
 def _names(file: Loaded, node: Node, around: Sequence[Node]) -> Iterator[str]:
-    """Names that may have a value there: nodes before it, but for those inside loops that are over, and the items of loops around it."""
+    """Yield the names that may be tables: items of loops around ``node``, and earlier nodes outside finished loops and ``confirm``."""
     for each in around:
         if isinstance(each, Iterate) and each.as_ is not None:
             yield from (each.as_, f"{each.as_}_loop")

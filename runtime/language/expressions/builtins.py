@@ -33,7 +33,7 @@ KEPT = (
 PASSING = frozenset({"count", "d", "default", "first", "last", "length", "max", "min"})
 """Filters that create no new data, so their results need no size check."""
 
-INSTEAD = {  # for filters of Jinja that are missing here
+INSTEAD = {  # fixes for filters of Jinja that are missing here
     "attr": "write `x.key` or `x['key']`",
     "forceescape": "use `escape`",
     "pprint": "use `json`",
@@ -48,7 +48,7 @@ CONCATENATE = "~"  # filter that implements the operator `~`; no file can write 
 
 
 def _bounded(name: str, function: Filter) -> Filter:
-    """Wrap the filter: errors in words, and a result that is plain, bounded data."""
+    """Wrap a filter: convert its errors to Unusable, and its result to plain data of bounded size."""
     position = 1 if hasattr(function, "jinja_pass_arg") else 0
     on_text = name in ON_TEXT
     passing = name in PASSING

@@ -32,7 +32,7 @@ def check_items(count: int) -> int:
 
 
 def check_weight(value: object, left: int = HEAVIEST, depth: int = 0) -> int:
-    """Return the weight left after a value. Raises Unusable if none is; shared parts count each time they would be written."""
+    """Return ``left`` minus a value's weight; a shared part counts each time. Raises Unusable below 0 and for deep nesting."""
     left -= len(value) + 1 if isinstance(value, str) else 1
     items: Iterable[object] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, Mapping):

@@ -23,7 +23,7 @@ class Use:
     chain: Chain
     offsets: tuple[int, ...]
     tolerant: bool  # true if a missing value is no error: directly under `default`, `is defined` or `is undefined`
-    facts: frozenset[Fact]  # facts that the expression itself establishes before it is read
+    facts: frozenset[Fact]  # facts that the expression itself has checked before it reads the name
 
     @property
     def root(self) -> str:
@@ -119,7 +119,7 @@ def _holds(tree: nodes.Node) -> frozenset[Fact]:
 
 
 def _names(tree: nodes.Node, *, tolerated: bool = False) -> frozenset[Fact]:
-    """Return facts about the names that a condition reads in any case; ``tolerated`` includes those that may be missing."""
+    """Return facts about the names that a condition always reads; ``tolerated`` includes those that may be missing."""
     read = (use for use in _uses(tree, 0, NOTHING) if not use.facts and (tolerated or not use.tolerant))
     return NOTHING.union(*(_prefixes(use.chain) for use in read))
 

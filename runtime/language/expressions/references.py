@@ -154,7 +154,7 @@ def compile(text: str) -> Compiled:
 
 
 def holds_reference(text: str) -> bool:
-    """Return True for an expression, and for a statement mark, which is refused."""
+    """Return True if the text has an expression, or a statement mark (which is refused)."""
     return OPENING in text or STATEMENT in text
 
 
@@ -214,7 +214,7 @@ def _look_up(values: Mapping[str, Json], chain: Chain) -> Any:
 
 
 def _first_missing(values: Mapping[str, Json], chain: Chain) -> tuple[str, str | None] | None:
-    """Return the missing part with its fix; None if the whole chain has a value."""
+    """Return a message about the first missing part, and its fix; None if the whole chain has a value."""
     root = str(chain[0])
     if root not in values:
         fix = f"its step did not run: guard it (`{root} is defined`, `{root} | default(…)`)"

@@ -224,7 +224,7 @@ class Recorder:
             raise files.not_read("what was recorded for the cassette", path, error) from None
 
     def _refuse_secrets(self, kept: Json) -> None:
-        # Check the texts as written and as said: a text shown as lines has lost its line breaks.
+        # Check the file's text and the original texts: in the file, a text shown as lines has no line breaks.
         said = [
             json.dumps(kept, ensure_ascii=False, indent=2),
             json.dumps(kept, ensure_ascii=False),

@@ -32,7 +32,7 @@ HEX = r"(?=[0-9]*[a-fA-F])(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40}|[0-9a-fA-F]{32})"
 
 OF_REFS = r"""\[ref=|\(ref=|\bno element |"ref"\s*:\s*\""""
 """Text before an element's ref in observations, refusals and tool calls. Elsewhere the same letters are data."""
-REF = r"(?:f\d+)?[ex]\d+"  # A ref counts loaded documents and seen elements, and frames come in any order
+REF = r"(?:f\d+)?[ex]\d+"  # refs count documents and elements as they load, and frames load in any order
 
 OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|ref \d+|origin \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
 """A placeholder. One with ``_`` before its word is original text that looked like a placeholder, with one ``_`` added."""
@@ -56,7 +56,7 @@ class Normal:
     calls: Mapping[str, str]  # the name of each call by its id: `call 1`, `call 2`, as they appear
 
     def apply(self, text: str) -> str:
-        """Return an answer's text with the request's placeholders for texts that the request contains too."""
+        """Return an answer's text, with the request's placeholders in place of texts that are in the request."""
         return _Placeholders({}, {text: each for each, text in self.texts.items()}, closed=True).text(text)
 
     def named(self, calls: Sequence[ToolCall]) -> list[tuple[str, ToolCall]]:
@@ -117,7 +117,7 @@ def same(one: Json, other: Json) -> bool:
 
 
 def _with_origins(origins: Sequence[str]) -> re.Pattern[str]:
-    """Extend ``MEANINGLESS`` by these origins as whole words: with no other port, and no longer name."""
+    """Extend ``MEANINGLESS`` by these origins as whole words: not within a longer host, and not before a port."""
     if not origins:
         return MEANINGLESS
     every = "|".join(map(re.escape, origins))
@@ -141,7 +141,7 @@ class _Placeholders:
     def text(self, text: str) -> str:
         parts: list[str] = []
         end = 0
-        # A secret ends the match before it, so that no half of it remains.
+        # Text around a secret is matched separately, so that no part of the secret remains.
         for start, after in self._masker.spans(text):
             parts += (
                 self._meaningless.sub(self._placeholder, text[end:start]),

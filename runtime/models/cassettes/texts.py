@@ -15,7 +15,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "json_indented": {"indent": 2},
     "json_tight": {"separators": (",", ":")},
 }
-"""JSON styles that can be told apart, each by the key of its values in a cassette."""
+"""JSON styles that are kept, by the key of their values in a cassette."""
 
 
 def shown(text: str) -> Json:
@@ -42,7 +42,7 @@ def hidden(form: Any) -> str:
 
 
 def all_of(value: Any) -> Iterator[str]:
-    """Yield every text in a part of a cassette, also the originals of display forms, and texts within a JSON text."""
+    """Yield every text in a part of a cassette, with the originals of display forms and the texts within JSON texts."""
     if isinstance(value, str):
         yield value
         yield from all_of(_value(value))

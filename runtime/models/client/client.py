@@ -1,6 +1,6 @@
-"""Wrapper of the ``openai`` client, and its only user: takes a ``Request``, returns an ``Answer`` or raises ``Failed``.
+"""Wrapper of the ``openai`` client: takes a ``Request``, returns an ``Answer`` or raises ``Failed``.
 
-One call here is one try. The client's own retries are off: they would send a request again without a record, and it would be paid twice.
+One call here is one try. The client's own retries are off: they would pay for a request twice without a record of it.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ CANCEL_SECONDS = 5.0  # time for cancelling a background response
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientOptions:
-    store: bool = False  # ask the server to keep the response. Always sent, because the defaults of servers differ
+    store: bool = False  # true to let the server keep the response. Always sent: servers have different defaults
     previous: str | None = None
     known: int = 0  # number of the request's items that the stored response contains; only the others are sent
 
 
 def trusted() -> ssl.SSLContext:
-    """Return the trusted certificates. They are read once, as that takes longer than many a request to a server nearby."""
+    """Return the trusted certificates. They are read only once, as that can take longer than a request to a server nearby."""
     return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 @functools.cache
 def _trusted(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    # The client reads these variables itself.
+    # The arguments are only the key of the cache: httpx reads these variables itself.
     return httpx2.create_ssl_context()
 
 
@@ -56,7 +56,7 @@ class Client:
     """Requests to one server. ``close`` it at the end."""
 
     def __init__(self, base_url: str, key: str, profile: profiles.Profile) -> None:
-        """Prepare without sending anything. ``profile`` names the server's capabilities. Raises ``BadAddress`` for an unusable address."""
+        """Send nothing yet. ``profile`` has the server's capabilities. Raises ``BadAddress`` for an unusable address."""
         self.base_url = addresses.checked(base_url)
         self._key = key
         self._masker = Masker({"key": key} if len(key) >= SHORTEST else {})
@@ -102,9 +102,9 @@ class Client:
                 await self._client.responses.cancel(response)
 
     async def models(self, seconds: float) -> dict[str, str | None]:
-        """Return the listed models, sorted by name, each with its shutdown date, if any. Raises Failed, also where there are none."""
+        """Return the models that the server lists, by name, each with its shutdown date, if any. Raises Failed, also for an empty list."""
         async with self._failing(seconds, _Heard()):
-            # The client's own list raises an AttributeError where the answer is no object.
+            # The client's own parser raises an AttributeError for an answer that is no object.
             raw = await self._client.models.with_raw_response.list()
             text = raw.http_response.text
             return dict(sorted((_listed(text) or _nonsense(text)).items()))
@@ -136,7 +136,7 @@ class Client:
         return body
 
     async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:
-        """Stream the answer. Raises Failed where the stream ends before the response: the client itself would not report that."""
+        """Stream the answer. Raises Failed if the stream ends before the response does, which the client itself does not report."""
         async with await self._client.responses.create(**body, stream=True) as stream:
             events = aiter(stream)
             last = await _last(events, heard, progress)
@@ -152,7 +152,7 @@ class Client:
 
     @contextlib.asynccontextmanager
     async def _failing(self, seconds: float, heard: _Heard) -> AsyncGenerator[None]:
-        """Turn every error within into Failed; nothing takes longer than ``seconds``."""
+        """Convert every error of the block to Failed, and end the block after ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 yield
@@ -165,12 +165,12 @@ class Client:
         except openai.APIConnectionError as error:
             raise self._unreached(error, heard) from None
         except openai.APIError as error:
-            # An `error` event that the client itself noticed, or a body that is none of the API's.
+            # An `error` event that the client noticed itself, or a body that is not of the API's form.
             raise parsing.failed(error.code, self._plain(error.message), heard.text, None) from None
         except openai.OpenAIError as error:
             raise self._unusable(self._plain(str(error))) from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            # The client lets this through: an answer or event that is declared as JSON and is none.
+            # The client does not convert this error: an answer or event that is declared as JSON and is none.
             raise _broken(f"what the server sent is no JSON: {error}", heard) from None
         except UnicodeEncodeError:
             raise self._unusable("the key, or the address, has characters that no header can hold") from None
@@ -178,7 +178,7 @@ class Client:
             raise parsing.odd(error, heard.text) from None
 
     def _failed(self, of: type[RunOpsError], code: str, message: str, fix: str, **more: Any) -> Failed:
-        """Build the failure; ``more`` are further fields of ``Failed``, and ``evidence`` beside the address."""
+        """Build the failure; ``more`` are further fields of ``Failed``, and the ``evidence`` besides the address."""
         evidence: dict[str, Json] = {"server": self.base_url, **more.pop("evidence", {})}
         return Failed(of(code, message, fix=fix, evidence=evidence), **more)
 
@@ -204,7 +204,7 @@ class Client:
         )
 
     def _refused(self, error: openai.APIStatusError, heard: _Heard) -> Failed:
-        """Translate an error status for the person who must act."""
+        """Convert an error status to an error with a fix for a person."""
         status, code, kind = error.status_code, parsing.word(error.code), parsing.word(error.type)
         headers: Mapping[str, str] = error.response.headers
         evidence: dict[str, Json] = {"status": status, **({"code": code} if code else {})}
@@ -247,7 +247,7 @@ class Client:
 
 
 class _Heard(list[str]):
-    """The pieces received of an answer."""
+    """Pieces of an answer's text received so far."""
 
     @property
     def text(self) -> str:
@@ -255,7 +255,7 @@ class _Heard(list[str]):
 
 
 async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | None) -> Any:
-    """Return the event that ends the response, or the ``error`` that ends the stream. Raises Failed where neither comes."""
+    """Return the event that ends the response, or the ``error`` that ends the stream. Raises Failed if neither comes."""
     while True:
         try:
             async with asyncio.timeout(STALL_SECONDS):
@@ -266,7 +266,7 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
             raise _broken(f"the stream paused for {STALL_SECONDS:g} s", heard) from None
         match getattr(event, "type", None):
             case "response.output_text.delta":
-                # Only shown during the wait: the response at the end counts.
+                # These pieces are only shown during the wait: the answer is parsed from the last event.
                 piece = event.delta if isinstance(event.delta, str) else ""
                 heard.append(piece)
                 if progress is not None:
@@ -314,7 +314,7 @@ class _Listed(pydantic.BaseModel):
 
 
 def _listed(text: str) -> dict[str, str | None]:
-    """Parse a list of models; empty where it is no such list."""
+    """Parse a list of models; empty if the text is no such list."""
     try:
         return {each.id: each.shutdown_date for each in _Listed.model_validate_json(text).data}
     except pydantic.ValidationError:

@@ -1,4 +1,4 @@
-"""Failures of one request to a model, and if the same request may succeed later."""
+"""Failure of one request to a model, with the facts that decide about a retry."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from runtime.messages.messages import Usage
 
 @dataclasses.dataclass(eq=False)
 class Failed(Exception):
-    """One request that brought no answer."""
+    """Failure of one request: it got no answer."""
 
     error: RunOpsError  # ModelError or SetupError for the person, unless a retry succeeds
     again: bool = False  # true if the same request may succeed later
-    wait: float | None = None  # seconds that the server asks to wait, where it names them
+    wait: float | None = None  # seconds that the server asks to wait; None if it names none
     partial: str = ""  # the text received so far
-    usage: Usage | None = None  # its cost, where the server reports it
+    usage: Usage | None = None  # its usage, if the server reports it
     sent: bool = True  # true if the server may have worked on the request, and may charge for it
     pending: bool = False  # true if the server may still work on it in the background: a resumed run fetches the answer
-    over: bool = False  # true if the background response itself ended like this: fetching it again gives the same
+    over: bool = False  # true if the background response itself failed: fetching it again gives the same error
 
     @property
     def stopped(self) -> bool:
@@ -34,7 +34,7 @@ class Failed(Exception):
 
 
 def retry_after(headers: Mapping[str, str], now: dt.datetime | None = None) -> float | None:
-    """Return the seconds to wait by ``retry-after-ms`` or ``Retry-After`` (seconds, or a date); None where neither is valid."""
+    """Return the seconds to wait by ``retry-after-ms`` or ``Retry-After`` (seconds, or a date); None if neither is valid."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) * scale

@@ -1,6 +1,6 @@
-"""Defensive parsing of a server's response: one that is not of the API's form raises Failed, never another Python error.
+"""Defensive parsing of a server's response: a malformed one raises Failed, never another Python error.
 
-Its cost is reported all the same, where it can be read.
+The failure has the response's usage, if that can be read.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_stor
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"})
 """Codes of a 429 that waiting does not fix."""
 
-MOST_TOKENS = 2**53  # larger counts are invalid; programs that read a log represent integers below it exactly
+MOST_TOKENS = 2**53  # larger counts are invalid: programs that read JSON numbers as floats keep only smaller ones exact
 LONGEST_NAME = 64  # maximum characters of a tool's name, and of the id of a call, in the API
 
 NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
-NAMELESS = "unnamed"  # name for a call that the model left unnamed. No tool has it, and the model is shown that
+NAMELESS = "unnamed"  # name of a call without one. No tool has this name, so the model gets `tool-unknown`
 
 LONGEST = 200  # maximum characters shown of a code, or of a Python error
 
 
 def answer(response: Any, heard: str = "") -> Answer:
-    """Parse a final response; ``heard`` is the text streamed before it. Raises Failed where it is unusable."""
+    """Parse a final response; ``heard`` is the text streamed before it. Raises Failed if it is unusable."""
     used = usage(response)
     try:
         return _answer(response, used, heard)
@@ -82,12 +82,12 @@ def name(response: Any) -> str:
 
 
 def usage(response: Any) -> Usage | None:
-    """Return the usage that the server reports; None where either sum is missing: unknown is not zero."""
+    """Return the usage that the server reports; None if input or output tokens are missing: unknown is not zero."""
     used: object = getattr(response, "usage", None)
     sent, came = _tokens(used, "input_tokens"), _tokens(used, "output_tokens")
     if sent is None or came is None:
         return None
-    # Servers that are only compatible may leave out the details.
+    # Compatible servers may leave out the details.
     cached = _tokens(getattr(used, "input_tokens_details", None), "cached_tokens")
     reasoning = _tokens(getattr(used, "output_tokens_details", None), "reasoning_tokens")
     return Usage(input=sent, cached=min(cached or 0, sent), output=came, reasoning=min(reasoning or 0, came))
@@ -131,13 +131,13 @@ def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
 
 
 def _call(item: Any) -> ToolCall:
-    """Return the tool call. Raises ValueError or TypeError where it lacks a field that an answer to it needs."""
+    """Return the tool call. Raises an error of ``ODD`` for an invalid field, or a missing one that its output needs."""
     if not isinstance(item.call_id, str) or not item.call_id:
         raise ValueError("a function call without `call_id`")
     named: object = getattr(item, "name", None)
     if not isinstance(named, str | None):
         raise TypeError("the `name` of a function call is no text")
-    # Some servers send the parsed value; some leave it out where the tool takes no arguments.
+    # Some servers send the parsed value; some send null if the tool takes no arguments.
     given: object = item.arguments
     arguments = given if isinstance(given, str) else json.dumps(given if given is not None else {}, ensure_ascii=False)
     return ToolCall(item.call_id, tool_name(named or ""), arguments)
@@ -149,7 +149,7 @@ def tool_name(text: str) -> str:
 
 
 def _output(response: Any) -> list[Any]:
-    # Servers that are only compatible may leave it out.
+    # Compatible servers may leave it out.
     return [*(response.output or ())]
 
 

@@ -25,7 +25,7 @@ async def polled(
 ) -> Answer:
     """Poll a background response until it is finished, at least once. Raises Failed.
 
-    It is cancelled once it is no longer needed, and kept where this process is killed or it may still arrive.
+    Cancels the response if the wait is given up, but not if a later poll may succeed: a resumed run fetches it.
     """
     delay = POLL_SECONDS
     try:
@@ -35,7 +35,7 @@ async def polled(
                 if answer is not None:
                     return answer
             except Failed as failed:
-                # A failed poll loses nothing, while a new request would be paid twice.
+                # The response outlives a failed poll, and a new request would be paid twice: poll again.
                 if failed.over or failed.error.code == "model-unknown":
                     raise
                 if not failed.again or left() <= delay:

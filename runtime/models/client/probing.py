@@ -1,7 +1,7 @@
-"""Detects a server's capabilities by a few tiny requests: a server may accept a field and ignore it.
+"""Detects a server's capabilities by a few tiny requests, because a server may accept a field and ignore it.
 
-A word that only the stored response holds proves chaining; a response that can be cancelled proves background work; an answer that fits
-although another one was asked for proves a strict schema.
+Proof of chaining: the model knows a word that only the stored response contains. Proof of background work: a response can be cancelled.
+Proof of a strict schema: the answer fits the schema although the prompt asks for another answer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BUDGET = Budget(calls=24, tokens=24_000)
 MAX_OUTPUT = 512  # tokens of an answer: a reasoning model needs some hundred before its first word
 TRIES = 3  # number of times a request is sent if its error may be temporary
 LONGEST_WAIT = 20.0  # maximum seconds before a retry, whatever the server asks for
-PLAIN = profiles.Profile("plain", False, False, False, "none")  # A question and its answer, without any capability
+PLAIN = profiles.Profile("plain", False, False, False, "none")  # no capability: only a question and its answer
 
 STREAMED = dataclasses.replace(PLAIN, name="streamed", streaming=True)
 WITH_SCHEMA = dataclasses.replace(PLAIN, name="with-schema", schemas="strict")
@@ -75,7 +75,7 @@ class Found:
     """The detected level of one capability."""
 
     name: Name
-    level: str | None  # one of `LEVELS`; None where it could not be detected
+    level: str | None  # one of `LEVELS`; None if it could not be detected
     why: str
 
     @property
@@ -95,7 +95,7 @@ def promised_rank(profile: profiles.Profile, name: Name) -> int:
 
 
 def fitting(found: Sequence[Found], used: profiles.Profile) -> profiles.Profile:
-    """Return the known profile that uses most of the server's capabilities, and none that it lacks; ``used`` or one without prices first."""
+    """Return the known profile with most of the server's capabilities and none that it lacks; of equals ``used``, or one without prices."""
     fits = [each for each in profiles.PROFILES.values() if all(promised_rank(each, f.name) <= f.rank for f in found)]
 
     def worth(profile: profiles.Profile) -> tuple[int, bool, bool]:
@@ -106,7 +106,7 @@ def fitting(found: Sequence[Found], used: profiles.Profile) -> profiles.Profile:
 
 
 class Prober:
-    """Probes the models of one server. ``spent`` holds the cost; ``close`` it at the end."""
+    """Probes the models of one server. ``close`` it at the end."""
 
     def __init__(
         self, client: Callable[[profiles.Profile], model_client.Client], seconds: float, price: budgets.Price
@@ -123,7 +123,7 @@ class Prober:
             await client.close()
 
     async def listed(self) -> dict[str, str | None]:
-        """Return the models that the server lists, each with its shutdown date, where it names one. Raises Failed."""
+        """Return the models that the server lists, each with its shutdown date, if any. Raises Failed."""
         return await self._client(PLAIN).models(self._seconds)
 
     async def answers(self, name: str) -> str:
@@ -144,7 +144,7 @@ class Prober:
         return [await self._found(each, probe(name)) for each, probe in probes.items()]
 
     async def _found(self, name: Name, probe: Awaitable[tuple[str, str]]) -> Found:
-        """Return the result of a probe. A refused request shows that the server lacks the capability; any other failure shows nothing."""
+        """Return the result of a probe. A refused request proves that the server lacks the capability; any other failure proves nothing."""
         try:
             return Found(name, *await probe)
         except Failed as failed:
@@ -181,7 +181,7 @@ class Prober:
 
     async def _background(self, name: str) -> tuple[str, str]:
         await self._done(await self._submit(_request(name, READY)))
-        # A response answered at once can be fetched as well, but it cannot be cancelled.
+        # A server that answers at once also lets the response be fetched, but it cannot cancel it.
         response = await self._submit(_request(name, "Write the numbers from one to three hundred in words."))
         await self._client(PLAIN).cancel(response)
         try:

@@ -1,4 +1,4 @@
-"""Capabilities of providers. ``runops doctor --model`` proves them; they are never guessed from a model's name."""
+"""Capabilities of providers. ``runops doctor --model`` checks them; they are never guessed from a model's name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Profile:
-    """A provider's capabilities."""
-
     name: str
     chaining: bool  # true if it stores responses, and continues one by `previous_response_id`
     background: bool  # true if it works on a request in the background, and the answer can be fetched later

@@ -1,4 +1,4 @@
-"""Checks of a model's calls before any tool receives them: unknown tools, invalid arguments, secrets; and repeated failures."""
+"""Checks of a model's calls before a tool receives them: unknown tools, invalid arguments, secrets; and repeated failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nodes.errors import ModelError
 from nodes.values import Json, normalise
 from runtime.messages.messages import Tool, ToolCall
 
-MOST_PROBLEMS = 5  # maximum problems of one call's arguments that the model is shown
+MOST_PROBLEMS = 5  # most problems shown to the model of one call's arguments
 
 OVER = "tool-not-done"
 
@@ -21,7 +21,7 @@ OURS = frozenset({"tool-unknown", "tool-arguments", "secret-refused", OVER})  # 
 
 
 def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> ModelError | None:
-    """Return the error of a call that must not be done; None where a tool may receive it."""
+    """Return the error of a call that must not be executed; None if a tool may receive it."""
     tool = _tool(asked, offered)
     if tool is None:
         names = ", ".join(each.name for each in offered)
@@ -52,7 +52,7 @@ def render_error(error: Mapping[str, Json]) -> str:
 
 
 def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
-    """Parse a call's arguments; text where they are no JSON. Missing nullable ones become null, as some models leave them out."""
+    """Parse a call's arguments; they stay text if they are no JSON. Missing nullable ones become null, as some models leave them out."""
     given = read(asked.arguments or "{}")
     tool = _tool(asked, offered)
     if not isinstance(given, dict) or tool is None:

@@ -1,6 +1,6 @@
-"""One turn of a model with tools: a request, then every call of its answer done in order, written and reported to the model.
+"""One turn of a model with tools: a request, then each call of its answer executed in order, logged and reported to the model.
 
-Each request is made from the log. So an interrupted thread continues with the same request, and no call with a result is done again.
+Each request is built from the log. So an interrupted thread continues with the same request, and no call with a result is executed again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from runtime.messages.messages import Answer, Request, Tool, ToolCall, is_models
 from runtime.models import requests
 from runtime.models.turns import call_checks
 
-_HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)  # entries that decide the next speaker
+_HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)  # the last of these decides the next speaker
 _FAILED = "failed"  # reason to skip the actions of an answer after one that failed
 
 INTERRUPTED = "This was interrupted: it may have happened, and it is not done again. Look first, then continue from what you find."
-"""Shown to the model for an action known only to have begun."""
+"""Shown to the model for an action that began and whose outcome is unknown."""
 
 NOT_DONE = "This waited for a person, and was not done."
 """Shown to the model for an action that was given up while a person was asked."""
@@ -33,7 +33,7 @@ NOT_DONE = "This waited for a person, and was not done."
 class TurnOptions:
     path: str  # path of the step, or of a delegate of a session; empty for the session itself
     thread: str
-    node: str  # node type of the calls that a turn writes itself
+    node: str  # node type in the log of the calls that the turn itself logs
     fingerprint: str = ""
 
 
@@ -41,7 +41,7 @@ class Frame(Protocol):
     """Builds requests from the thread and the parts around it."""
 
     async def request(self, model: str) -> Request:
-        """Return the thread's next request, to ``model``. Raises ModelError ``window-too-large``, and errors of a request for a summary."""
+        """Return the thread's next request, to ``model``. Raises ModelError ``window-too-large``, and the errors of a summary's request."""
         ...
 
 
@@ -55,7 +55,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    text: str  # the text that the model is shown. The caller masks secrets
+    text: str  # text for the model; the caller masks secrets in it
     value: Json = None
     error: dict[str, Json] | None = None  # the error, as `RunOpsError.as_json`; None after a success
     written: bool = False  # true if the call and its result are in the log already
@@ -64,30 +64,30 @@ class Outcome:
 class Tools(Protocol):
     @property
     def offered(self) -> Sequence[Tool]:
-        """The tools in every request. They are the same throughout a thread."""
+        """Tools in every request, the same throughout a thread."""
         ...
 
     @property
     def final(self) -> Collection[str]:
-        """Names of the tools that end the work where they succeed."""
+        """Names of the tools that end the work if they succeed."""
         ...
 
     @property
     def side_by_side(self) -> Collection[str]:
-        """Names of the tools whose consecutive calls in an answer run at the same time: none waits for another, or fails with it."""
+        """Names of the tools whose leading calls in an answer run at the same time: none waits for another, or fails with it."""
         return ()
 
     @property
     def reads(self) -> Collection[str]:
-        """Names of the tools that change nothing. They run even after a failed call, and their own failure stops no later call."""
+        """Names of the tools that change nothing. They run even after a failed call, and their failure stops no later call."""
         return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
-        """Execute a call with valid ``arguments``. An error of the model is an outcome; an exception ends the step."""
+        """Execute a call with valid ``arguments``. An error for the model is an outcome; an exception ends the step."""
         ...
 
     def render_done(self, asked: ToolCall, result: entries.Result) -> str:
-        """Render, for the model, a call that was done before a crash and not reported yet."""
+        """Return the text for the model about a call that was executed before a crash and not reported yet."""
         ...
 
 
@@ -111,11 +111,11 @@ class Turn:
 
 
 FindOut = Callable[[entries.Call], Outcome | None]
-"""Returns the known outcome of a call that a crash left open: its value, or the text that reports it as interrupted."""
+"""Returns the known outcome of a call that a crash left open: ``recovered`` with a value, else ``interrupted``."""
 
 
 Refused = Callable[[ToolCall, Place, str], None]
-"""Called with a call that no tool received, and the text that the model is shown."""
+"""Called with a call that no tool received, its place, and the text for the model."""
 
 
 class Turns:
@@ -133,16 +133,16 @@ class Turns:
         find_out: FindOut = lambda _call: None,
         refused: Refused = lambda _asked, _place, _told: None,
     ) -> None:
-        """If it ``talks``, an answer without tool calls ends the exchange until the next message, and is not returned twice."""
+        """If it ``talks``, an answer without tool calls ends the turn until the next message, and is not returned again after a crash."""
         self._exchanges, self._frame, self._tools, self._writer, self._options = thread, frame, tools, writer, options
         self._say = ""
         self._mode: entries.Mode | None = None
         self._failures = call_checks.Failures()
         self._calls = 0  # number of calls in all answers before the current one
-        self._last: threads.Exchange | None = None  # the last answer, unless the caller has received it
+        self._last: threads.Exchange | None = None  # the last answer, until the caller has received it
         self._doing: set[str] = set()  # the ids of the calls that were begun in this process
         self._talks, self._find_out, self._refused = talks, find_out, refused
-        self.count = 0  # number of turns: answers that `turn` has returned, those before a crash included
+        self.count = 0  # number of finished turns, those before a crash included
         self.since_word = 0  # number of turns since the last message of a person
         self._load()
 
@@ -152,20 +152,20 @@ class Turns:
 
     @property
     def waiting(self) -> bool:
-        """True if the model is next: a message has no answer, or an answer asked for tools. After a failed request the person is next."""
+        """True if the model is next: a message has no answer, or the last answer has calls. After a failed request the person is next."""
         said = self._writer.history.thread(self._options.thread).said
         last = next((each for each in reversed(said) if isinstance(each, _HAVE_A_TURN)), None)
         asks = isinstance(last, threads.Exchange) and bool(last.answer.calls)
         return bool(self._say) or asks or isinstance(last, entries.User)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
-        """Add a message to the next request. A ``mode`` marks one of a person, after which earlier failures no longer count."""
+        """Add a message to the next request. A ``mode`` marks a person's message, after which earlier failures no longer count."""
         self._say = f"{self._say}\n\n{text}" if self._say else text
         self._mode = mode or self._mode
         self._heard(mode)
 
     async def turn(self) -> Turn:
-        """Return the next answer, with all its calls done; after a crash the last one, unless a message followed it.
+        """Return the next answer, with all its calls executed; after a crash the last one, unless a message follows it.
 
         Raises the errors of ``Frame.request`` and ``Exchanges.exchange``, errors of tools that end the step, and ModelError ``agent-stuck``.
         """
@@ -181,7 +181,7 @@ class Turns:
         return Turn(answer, done)
 
     def break_off(self) -> None:
-        """Report begun calls of the last answer as interrupted, the rest as not done, so that the thread can continue."""
+        """Report the begun calls of the last answer as interrupted and the others as not done, so that the thread can continue."""
         exchange, self._last = self._last, None
         if exchange is None:
             return
@@ -214,7 +214,7 @@ class Turns:
             self._skip_last()
 
     def _skip_last(self) -> None:
-        """Skip the last answer, as it was returned before, unless one of its calls has no outcome."""
+        """Count the last answer as returned; if the thread ``talks``, only if all its calls have an output."""
         exchange = self._last
         if exchange is None or (self._talks and any(each.output is None for each in exchange.done.values())):
             return
@@ -235,7 +235,7 @@ class Turns:
             self.since_word = 0
 
     async def _ask(self) -> threads.Exchange:
-        """Return the next exchange as the log has it: so tools and later requests see the same, in this process or after a crash."""
+        """Return the next exchange as logged, so that tools and later requests see the same in this process and after a crash."""
         if self._say:
             self._exchanges.say(self._say, self._mode)
             self._say, self._mode = "", None
@@ -252,7 +252,7 @@ class Turns:
         hidden = {each.id for each in exchange.answer.calls or () if each.masked}
         done: list[Done] = []
         given_up: Done | None = None
-        why = ""  # reason to skip the remaining calls: the model asked for them counting on the earlier ones
+        why = ""  # reason to skip the remaining calls: the model relied on the success of the earlier ones
         begun = await self._side_by_side(answer, exchange, hidden)
         for number, asked in enumerate(answer.calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
@@ -267,7 +267,7 @@ class Turns:
                 refusal = call_checks.over(why) if stopped else self._refusal(asked, hidden)
                 one = self._report(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
-            # Each is counted, as after a crash; skipped calls count for nothing.
+            # Count every call, as `_skip_last` does after a crash; skipped calls are no failures.
             if self._failures.too_many(one.asked, one.error):
                 given_up = given_up or one
             if asked.name in self._tools.side_by_side:
@@ -304,12 +304,12 @@ class Turns:
                     for number, asked in together
                 }
         except BaseExceptionGroup as ended:
-            # The task group has ended the others by now, so none is still running.
+            # The task group has cancelled and awaited the others, so none is still running.
             raise ended.exceptions[0] from None
         return {name: task.result() for name, task in doing.items()}
 
     async def _do(self, asked: ToolCall, place: Place, state: threads.Done, refusal: RunOpsError | None) -> str:
-        """Execute a call and write it; return the text for the model."""
+        """Execute a call and log it; return the text for the model."""
         begun = time.monotonic()
         self._doing.add(asked.id)
         if refusal is not None:
@@ -348,7 +348,7 @@ class Turns:
         self._writer.result(self._writer.call(call), status, value=value, error=error, seconds=seconds)
 
     def _not_done(self, asked: ToolCall, place: Place, state: threads.Done, *, begun: bool) -> str:
-        """Write a call that was interrupted, or never begun; return the text for the model."""
+        """Log a call that was interrupted or never begun; return the text for the model."""
         if begun:
             self._write(asked, place, state, "interrupted")
             return INTERRUPTED
@@ -357,7 +357,7 @@ class Turns:
         return call_checks.render_error(error)
 
     def _rendered(self, asked: ToolCall, state: threads.Done) -> str | None:
-        """Return the text for the model about a call that was begun before a crash; None where it is done now."""
+        """Return the text for the model about a call begun before a crash; None if it is to be executed now."""
         if state.call is None:
             return None
         if state.result is None:

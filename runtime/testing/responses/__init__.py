@@ -1,4 +1,4 @@
-"""A fake of OpenAI's Responses API on loopback, for the real client: it keeps state, enforces the protocol, and breaks on demand.
+"""A fake of OpenAI's Responses API on loopback, for the real client: it keeps state, enforces the protocol, and fails on demand.
 
 See ``docs/testing.md``; ``runtime.testing.scripted_model`` scripts its model.
 """

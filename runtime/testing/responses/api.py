@@ -1,4 +1,4 @@
-"""The fake API without its HTTP: its state, and the answers of its operations."""
+"""The fake API without HTTP: its state, and the answers to its operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure, It
 
 @dataclasses.dataclass(slots=True)
 class Made:
-    """A request with its answer, and the response as it is stored."""
+    """A request with its scripted answer, and its response as stored."""
 
     answer: Answer | Broken | Failure  # the script's answer
     asked: AskedFor
@@ -43,7 +43,7 @@ class Made:
 class Api:
     model: scripted_model.Model
     profile: Profile
-    models: tuple[str, ...] | None  # the names that it has; None for any
+    models: tuple[str, ...] | None  # the known names; None for any
     ending: Mapping[str, str]  # shutdown dates of some models
     tokens: shapes.Tokens
     clock: Callable[[], float]
@@ -142,7 +142,7 @@ class Api:
             return stored
 
     def end(self, name: str) -> None:
-        """Finish a background response, as it was streamed to its end."""
+        """End a background response that was streamed to its end."""
         with self._lock:
             stored = self._stored.get(name)
             if stored is not None and stored.state != "cancelled":
@@ -164,7 +164,7 @@ class Api:
             return {"id": name, "object": "response", "deleted": True}
 
     def forget(self) -> None:
-        """Lose all responses, as a server that restarts may. Continuing or fetching one of them is then no violation by the client."""
+        """Lose all responses, as a server may at a restart. Continuing or fetching one of them is then no violation by the client."""
         with self._lock:
             self._forgotten |= self._stored.keys()
             self._stored.clear()

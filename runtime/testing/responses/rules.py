@@ -1,4 +1,4 @@
-"""The rules of the protocol, as the API enforces them: a request that breaks one is refused with the API's own words."""
+"""Rules of the protocol, as the API enforces them: a request that breaks one is refused with the API's message."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FIELDS = frozenset({
     "previous_response_id", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier",
     "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
 })  # fmt: skip
-"""The fields of a request that OpenAI's API knows, except those of conversations and of stored prompts."""
+"""Fields of a request that OpenAI's API knows, except those of conversations and of stored prompts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Profile:
-    """A server's abilities, since compatible servers differ; by default those of OpenAI's."""
+    """A server's abilities; by default those of OpenAI's."""
 
     fields: frozenset[str] = FIELDS
     """The known fields. ``previous_response_id`` is needed for chaining, ``store`` for keeping, ``background`` for background work."""
@@ -31,7 +31,7 @@ class Profile:
     schemas: Literal["strict", "any", "none"] = "strict"
     """``strict``: a strict schema must follow the API's rules; ``any``: every schema is accepted; ``none``: a schema for JSON is a 400."""
     unknown_model: Literal[400, 404] = 404
-    """The status for an unknown model. Servers differ; the code is ``model_not_found`` everywhere."""
+    """Status for an unknown model. Servers differ; the code is ``model_not_found`` everywhere."""
 
     @property
     def keeps(self) -> bool:
@@ -41,10 +41,10 @@ class Profile:
 OPENAI = Profile()  # all abilities; unknown fields are refused
 
 IGNORING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "ignore", "any")
-"""Accepts every field without keeping state: a request that continues another one is answered as if there were none before."""
+"""A server that accepts every field and keeps no state: a request that continues another one is answered as if it were the first."""
 
 REFUSING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "refuse", "none")
-"""A server without state and schemas, which refuses both."""
+"""A server that refuses state and schemas."""
 
 LEAST_OUTPUT = 16  # tokens: the lowest `max_output_tokens`
 
@@ -74,12 +74,12 @@ _ITEMS = {
     "function_call_output": {"call_id": "a string", "output": "one of a string or array of objects"},
     "reasoning": {"id": "a string", "summary": "an array"},
 }
-"""The kinds of input items that the fake knows, with the fields that each must have."""
+"""Kinds of input items that the fake knows, with their required fields."""
 
 
 @dataclasses.dataclass(eq=False)
 class ApiError(Exception):
-    """A request is refused in the API's words."""
+    """A refusal of a request, with the API's message."""
 
     message: str
     code: str | None = None
@@ -90,7 +90,7 @@ class ApiError(Exception):
 
 
 def check_fields(body: Json, profile: Profile) -> Item:
-    """Return the known fields of a request. Raises ApiError for forbidden fields, and for values of a wrong kind."""
+    """Return the known fields of a request. Raises ApiError for a forbidden or missing field, or an invalid value."""
     if not isinstance(body, dict):
         raise ApiError("We could not parse the JSON body of your request.")
     sent: Item = body
@@ -163,7 +163,7 @@ def _check_schema(asked: Item, schema: Json, profile: Profile, begin: str, code:
 
 
 def items_of(given: Json) -> list[Item]:
-    """Return a request's input as items: text alone is a message of the user. Raises ApiError for invalid items."""
+    """Return a request's input as items; a text alone becomes a user's message. Raises ApiError for invalid items."""
     if given is None:
         return []
     if isinstance(given, str):
@@ -192,9 +192,9 @@ def _check_item(item: Item, place: str) -> None:
 
 
 def check_thread(items: Sequence[Item], kept: Collection[str]) -> None:
-    """Raise ApiError unless every call has one output, every output a call, and every reasoning item its successor.
+    """Raise ApiError unless each call has one output, each output a call, and each reasoning item its successor.
 
-    ``kept`` holds the ids of all stored items: reasoning without its content is known only if stored.
+    ``kept`` has the ids of all stored items: reasoning without its encrypted content is accepted only if it is stored.
     """
     _check_calls(items)
     for item, after in itertools.zip_longest(items, items[1:]):

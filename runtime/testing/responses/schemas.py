@@ -1,4 +1,4 @@
-"""The API's rules for a strict JSON Schema. Any other schema is a 400 that names the place."""
+"""The API's rules for a strict JSON Schema. The API answers any other schema with a 400 that names the place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv
 
 
 class SchemaError(ValueError):
-    """The schema is refused; the message is the API's, from ``In context=`` on where it has a place."""
+    """A refused schema, with the API's message; one with a place begins with ``In context=``."""
 
 
 def check(schema: Json) -> None:

@@ -1,4 +1,4 @@
-"""A fake Responses server that runs beside a test: its connections, streams and failures, and a record of all requests."""
+"""HTTP server of the fake Responses API: connections, streams and failures, and a record of all requests."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ class Received:
     path: str  # with its query
     headers: dict[str, str]  # by name in lower case
     raw: bytes  # the whole request, byte for byte
-    body: Json = None  # none where there is none, or it is no JSON
+    body: Json = None  # None if there is none, or it is no JSON
     items: tuple[dict[str, Json], ...] = ()
-    """The whole input of a request to the model, including that of the responses it continues."""
+    """Whole input of a request to the model, that of the responses it continues included."""
     status: int | None = None  # status of the answer; None: there was none
     sent: bytes = b""  # the body of the answer, as far as it was sent
-    complete: bool = False  # true if all of the answer was sent
-    decided: bool = False  # true once its answer is chosen: the script's next answer is for the next request
+    complete: bool = False  # true if the whole answer was sent
+    decided: bool = False  # true once its answer is chosen: the next request gets the script's next answer
     gone: threading.Event = dataclasses.field(default_factory=threading.Event)
     """Set once the client has closed the connection before the answer was complete."""
 
     @property
     def asks(self) -> bool:
-        """True for a request to the model, and not about an earlier one."""
+        """True for a request to the model, false for one about an earlier response."""
         return self.method == "POST" and urlsplit(self.path).path.rstrip("/").endswith("/responses")
 
 
 class Server(ThreadingHTTPServer):
-    """A fake Responses server with a thread for each connection. It runs until ``close``; ``serve`` makes one for a ``with`` block."""
+    """A fake Responses server with a thread for each connection. It runs until ``close``; ``serve`` runs one for a ``with`` block."""
 
     daemon_threads = False
     request_queue_size = 128
@@ -78,7 +78,7 @@ class Server(ThreadingHTTPServer):
         clock: Callable[[], float] = time.monotonic,
         port: int = 0,
     ) -> None:
-        """``models`` None: any; ``ending`` maps some to shutdown dates; ``clock`` times background responses; ``port`` 0: a free one."""
+        """``models`` None: any; ``ending``: shutdown dates by model; ``clock`` times background responses; ``port`` 0: a free one."""
         self.key = key
         self.api = Api(model, profile, models, ending or {}, tokens, clock)
         self.problems = self.api.problems
@@ -99,14 +99,14 @@ class Server(ThreadingHTTPServer):
             return [each for each in self.requests if each.asks]
 
     def wait(self, count: int, timeout: float = 30.0) -> list[Received]:
-        """Return the requests to the model once so many of them have their answers chosen. Raises TimeoutError after ``timeout`` seconds."""
+        """Return the requests to the model once ``count`` have an answer chosen. Raises TimeoutError after ``timeout`` seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: sum(each.decided for each in self.asked) >= count, timeout):
                 raise TimeoutError(f"{len(self.asked)} of {count} requests came within {timeout:g} s")
             return self.asked
 
     def forget(self) -> None:
-        """Lose all responses, as a server that restarts may: continuing or fetching one gives "not found"."""
+        """Lose all responses, as a server may at a restart: continuing or fetching one gives "not found"."""
         self.api.forget()
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing: ``Server.requests`` has it all."""
+        """Print nothing, as ``Server.requests`` has everything."""
 
     def do_GET(self) -> None:
         length = int(self.headers.get("content-length") or 0)
@@ -189,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
                 parsed = False
         self.server.came(self.received)
         if len(body) < length:
-            # The sender died in the middle of the request: no answer is needed, and no violation counts.
+            # The client died in the middle of the request: it needs no answer, and this is no violation.
             self._lost()
             return
         try:
@@ -273,12 +273,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(body)
 
     def _head(self, status: int, *headers: tuple[str, str]) -> None:
-        # No date and no library's name: equal requests get equal answers.
+        # Send no date and no name of the library, so that equal requests get equal answers.
         self.send_response_only(status, http.HTTPStatus(status).phrase)
         self.send_header("x-request-id", f"req_{self.received.number:04d}")
         for name, value in headers:
             self.send_header(name, value)
-        # Recorded first, so that a client with the answer finds it here.
+        # Record the status before sending, so that a client with the answer finds it here.
         self.received.status = status
         self.end_headers()
 
@@ -287,7 +287,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _stream(self, made: Made, *, after: int = -1) -> None:
-        """Answer with the events of a response after the one with this number."""
+        """Answer with the events of a response after number ``after``."""
         assert isinstance(made.answer, scripted_model.Answer)
         if not self._wait(made.answer.gate):
             return
@@ -319,7 +319,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._break_body(made, broken)
         if broken.how == "reset":
-            # Closing with no linger time resets the connection. The library would end it in peace first.
+            # Closing with a linger time of 0 resets the connection. The library would close it normally.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             os.close(self.connection.detach())
         elif broken.how == "stall":
@@ -341,14 +341,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._end_stream()
 
     def _break_body(self, made: Made, broken: Broken) -> None:
-        """Send the first half of the response as JSON; if it is to look complete, no length is sent."""
+        """Send the first half of the response as JSON, without its length if it is to look complete."""
         body = json.dumps(made.ended).encode()
         length = ("Connection", "close") if broken.how == "end" else ("Content-Length", str(len(body)))
         self._head(200, ("Content-Type", "application/json"), length)
         self._send(body[: len(body) // 2])
 
     def _wait(self, gate: threading.Event | None) -> bool:
-        """Wait until the gate is set, if there is one. False: the client has gone, or the server is closing."""
+        """Wait until the gate, if any, is set. Returns False if the client has gone or the server is closing."""
         if gate is None:
             return True
         with selectors.DefaultSelector() as selector:
@@ -364,7 +364,6 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _lost(self) -> None:
-        """Note that the client has gone."""
         self.received.complete = False
         self.received.gone.set()
         self.close_connection = True

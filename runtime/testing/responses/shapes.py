@@ -1,4 +1,4 @@
-"""Responses, their items, usage and event streams, with every field of a client's types. Ids and times follow from numbers, so a recording repeats."""
+"""Responses, items, usage and event streams, with every field of the client's types; ids and times follow from numbers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from runtime.messages.messages import Usage
 from runtime.testing.responses.rules import form_of
 from runtime.testing.scripted_model import Answer, Item, text_of
 
-BEGINNING = 1_700_000_000  # approximate Unix time of the first response: each is a second after the one before
+BEGINNING = 1_700_000_000  # Unix time before the first response: each response is a second after the one before
 Tokens = Callable[[str], int]  # returns the number of tokens of a text
 
 
 def four_bytes(text: str) -> int:
-    """Count a token for each four bytes of the text in UTF-8, and one for the remainder."""
+    """Count one token for every four bytes of the text in UTF-8, and one for the remainder."""
     return -(-len(text.encode()) // 4)
 
 
 def asked_text(body: dict[str, Json], items: Sequence[Item]) -> str:
-    """Return all text of a request that counts as input: instructions, items, tools and schema, a line each, the last two as JSON."""
+    """Return all text of a request that counts as input, in lines: instructions, items, and as JSON the tools and the schema."""
     form = form_of(body)
     parts = [body.get("instructions") or "", *(text_of(item) for item in items)]
     parts += [json.dumps(tool) for tool in body.get("tools") or ()]
@@ -66,7 +66,7 @@ def beginning(number: int, body: dict[str, Json], *, keeps: bool) -> dict[str, A
 def ended(begun: dict[str, Any], answer: Answer, read: str, tokens: Tokens, *, sealed: bool) -> dict[str, Any]:
     """Return the response with the whole output of its answer.
 
-    ``read`` is the text of the request, counted by ``tokens``; ``sealed``: reasoning comes with its content, encrypted.
+    ``read`` is the text of the request, counted by ``tokens``; ``sealed``: reasoning has its content, encrypted.
     """
     number = int(begun["id"].removeprefix("resp_"))
     output = [_item(part, f"{number:04d}_{place}", answer.status, sealed) for place, part in enumerate(answer.parts)]
@@ -127,7 +127,7 @@ _BEFORE: dict[str, Event] = {
 
 
 def stream_of(begun: dict[str, Any], ended: dict[str, Any], *, finished: bool = True) -> Iterator[Event]:
-    """Yield the stream of a response. One that breaks (not ``finished``) lacks its end and the end of its last item."""
+    """Yield the events of a response. Unless ``finished``, its end and that of its last item are missing."""
     for number, event in enumerate(_events(begun, ended, finished=finished)):
         yield {"type": event["type"], "sequence_number": number, **event}
 
