@@ -87,9 +87,7 @@ async def test_repeated_looks_keep_nothing_alive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("watcher_is", ["well", "stopped"])
-async def test_another_process_can_end_everything(
-    watcher_is: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_another_process_can_end_it_all(watcher_is: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process with the run's browser note can end everything, even if the watcher does not answer."""
     async with watched(tmp_path) as found:
         if watcher_is == "stopped":

@@ -121,10 +121,8 @@ def test_a_nearly_full_window_is_warned_about_once(overflow: window.Overflow, th
         if report is FULL:
             screen.fills(report, overflow)
         screen.asked("m", report)
-    warning, fix = screen.err.getvalue().splitlines()[:2]
-    assert (
-        warning == f"--  the window is nearly full: 750 of 1,500 tokens (50 %); where there are more, the oldest {then}"
-    )
+    line, fix = screen.err.getvalue().splitlines()[:2]
+    assert line == f"--  the window is nearly full: 750 of 1,500 tokens (50 %); where there are more, the oldest {then}"
     assert "--compress-at" in fix
     assert screen.err.getvalue().count("nearly full") == len(screen.warnings) == 2
     assert screen.out.getvalue() == ""
