@@ -25,7 +25,7 @@ from tests.rig import Killed, Rig
 
 GOLDEN = Path(__file__).parent / "golden" / "briefs"
 MARK = "Xqmarker"
-"""In everything that comes from a page."""
+"""Part of everything that comes from a page."""
 
 ASK = """\
 - id: %s
