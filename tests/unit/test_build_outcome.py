@@ -1,4 +1,4 @@
-"""How a build that is over is told."""
+"""The report of a finished build."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from runtime.log import session
         (lambda _text: None, "done  was proved: full", "it is not there any more"),
     ],
 )
-def test_a_proof_is_told_only_of_what_the_file_still_says(
+def test_a_proof_is_reported_only_for_an_unchanged_file(
     tmp_path: Path, becomes: Callable[[str], str | None], head: str, row: str | None
 ) -> None:
-    """A build that is done is told as proved as long as its file is what it left there; an edit or a fix of it since is told."""
+    """A build counts as proved while its file is unchanged; a later edit or removal is reported."""
     file = tmp_path / "x.yaml"
     left = becomes(output_files.workflow("S", "version: 1\nname: 1001\n", ["proved: full"]))
     if left is not None:
