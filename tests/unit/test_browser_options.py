@@ -156,7 +156,7 @@ def test_the_shown_part_of_an_address(url: str, shown: str) -> None:
 
 
 def test_switches_of_the_workflow_are_merged_with_ours(tmp_path: Any) -> None:
-    """Where Chromium uses only the last switch of a name, ours are included in it."""
+    """The last switch of a name, the only one that Chromium uses, includes ours."""
     command = launch.switches(
         tmp_path, headed=False, sandbox=True, further=["--disable-features=Mine", "--blink-settings=a=1", "--lang=de"]
     )

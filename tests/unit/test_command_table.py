@@ -143,7 +143,7 @@ def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "text"),
     [
         (["run"], "missing argument 'PATH'"),
         (["run", "squares.yaml", "-i", "turns"], "NAME=VALUE"),
@@ -157,7 +157,7 @@ def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.C
 )
 def test_wrong_usage_is_a_sentence_and_the_next_command(
     arguments: list[str],
-    message: str,
+    text: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -166,6 +166,6 @@ def test_wrong_usage_is_a_sentence_and_the_next_command(
     monkeypatch.chdir(tmp_path)
     assert app.run(arguments) == 2
     printed = capsys.readouterr()
-    assert message in printed.err
+    assert text in printed.err
     assert "runops" in printed.err
     assert printed.out == ""
