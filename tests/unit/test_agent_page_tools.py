@@ -1,4 +1,4 @@
-"""The tools of an agent, its endings, and how uncertain actions are resolved: on a fake page, with a scripted model behind the real client."""
+"""The tools of an agent, its endings, and how uncertain actions are resolved: on a fake page, with a scripted model and the real client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fakes import FakePage
 async def test_calls_are_executed_and_the_finish_value_is_the_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call is an action of the engine with the effect class it would have in a file. The output of `finish` is the step's value."""
+    """Each call is an engine action with the effect class it has in a file. The output of `finish` is the step's value."""
     model = Obedient(LOOK, fill("Note", "soon"), click("Gift"), click("Pay"), output={"number": "1007"})
     with bench(tmp_path, monkeypatch, model, flow(VALUE)) as on:
         ended = await on.rig.start()
@@ -333,7 +333,7 @@ async def test_a_denied_goal_is_an_error_and_a_retry_begins_afresh(
 async def test_a_finish_that_confirm_denies_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clicks: int
 ) -> None:
-    """If `confirm` denies `finish`, the model is told and continues until the site has the action; otherwise the step fails."""
+    """If `confirm` denies `finish`, the model sees that and may continue. The step passes once the site has the action, and fails otherwise."""
     given = [LOOK, click("Pay"), ("finish", done()), click("Pay")][: 2 * clicks]
     with bench(tmp_path, monkeypatch, Obedient(*given), flow(CONFIRM)) as on:
 

@@ -189,9 +189,9 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_a_file_is_used_only_from_inside_the_project(project: Path, path: str, code: str | None, says: str) -> None:
-    """The path leads from the folder of the file that says it; absolute paths, and ways and links out of the project, are refused.
+    """A path is relative to its file. Absolute paths, and paths and links out of the project, are refused.
 
-    A mistake in a used file is shown with its line, so that none but YAML files are looked at, whatever a link is called.
+    Mistakes are shown with their line, so only YAML files are read, whatever the name of a link.
     """
     (project / ".env").write_text("PASSWORD=hunter22\n")
     (project / "parts" / "env.yaml").symlink_to(project / ".env")

@@ -16,7 +16,7 @@ from tests import models
 from tests.kills import asked
 
 CASSETTE = Path("cassettes/test.json")
-"""Of a rig's workflow, below the folder in which its run is."""
+"""The cassette of a rig's workflow, relative to the folder of its run."""
 
 MOMENTS = 8
 

@@ -25,12 +25,12 @@ SHOWN = 'button "Pay" [ref={ref}]\nlink "Help"'
 
 @dataclasses.dataclass
 class Talk:
-    """A conversation: the model looks, clicks two elements, and reports."""
+    """A conversation: the model looks, clicks two elements, and says so."""
 
     ref: str
-    """What the page's button is called in this run."""
+    """The ref of the page's button in this run."""
     names: list[str] = dataclasses.field(default_factory=lambda: [f"call_{uuid.uuid4().hex}" for _each in range(3)])
-    """What the server calls the calls."""
+    """The server's ids of the calls."""
 
     def exchanges(self) -> list[tuple[Request, Answer]]:
         """Each request with its answer."""

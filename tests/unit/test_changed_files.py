@@ -327,7 +327,7 @@ async def test_a_replayed_iteration_confirms_its_action(tmp_path: Path) -> None:
 
 
 async def test_a_changed_when_is_evaluated_again(tmp_path: Path) -> None:
-    """A changed `when` counts anew for a skipped and for a failed step."""
+    """A changed `when` is evaluated again for a skipped and for a failed step."""
     one, two = "{id: one, type: transform, expr: 1, when: %s}", "{id: two, type: transform, expr: '{{ 1 // 0 }}'%s}"
     rig = Rig(tmp_path, flow(one % "'{{ 1 == 2 }}'", two % ""))
     await failed(rig)

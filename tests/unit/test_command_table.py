@@ -156,11 +156,7 @@ def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.C
     ],
 )
 def test_wrong_usage_is_a_sentence_and_the_next_command(
-    arguments: list[str],
-    text: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A usage error exits with 2, names the mistake, and says what to type."""
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,7 @@ PAID = 3
 """The page of the list with the payment."""
 
 
-class Leafed(FakePage):
+class Paged(FakePage):
     """A list of three pages with a button for the next one."""
 
     number = 1
@@ -61,10 +61,10 @@ def asking(most: int = 9) -> str:
     return pay(f', confirm: {{settle: 0, nodes: [{LIST.replace("MAX", str(most))}], done: "{done}"}}')
 
 
-def leafed(home: Path, **more: int) -> Rig:
+def paged(home: Path, **more: int) -> Rig:
     """A run on the list."""
     rig = Rig(home, flow(OPEN, asking(**more), "{id: end, type: transform, expr: '{{ 1 }}'}"))
-    rig.site.page = Leafed
+    rig.site.page = Paged
     return rig
 
 
@@ -84,7 +84,7 @@ async def died(rig: Rig, *, paid: bool) -> None:
 
 async def test_a_payment_on_the_third_page_is_found(tmp_path: Path) -> None:
     """`confirm` reads all pages under its own paths and thread, and the payment is not repeated."""
-    rig = leafed(tmp_path)
+    rig = paged(tmp_path)
     await died(rig, paid=True)
     assert (await rig.resume()).status == "passed"
     assert rig.site.actions == ['role=button name="Pay"']
@@ -102,11 +102,11 @@ async def test_a_payment_on_the_third_page_is_found(tmp_path: Path) -> None:
 
 async def test_a_second_check_reads_the_whole_list_again(tmp_path: Path) -> None:
     """Not done needs two independent checks, so a payment that appears between them is found."""
-    rig = leafed(tmp_path)
+    rig = paged(tmp_path)
     await died(rig, paid=False)
     checks: list[int] = []
 
-    class Late(Leafed):
+    class Late(Paged):
         async def goto(self, url: str, *, anew: bool = False) -> str:
             if url.endswith("/list"):
                 checks.append(1)
@@ -125,16 +125,14 @@ LATE = 3
 @pytest.mark.parametrize(("most", "broken"), [(2, ""), (9, "2")])
 async def test_an_incomplete_list_gives_no_verdict(tmp_path: Path, most: int, broken: str) -> None:
     """With more pages than `max`, or an unreadable page, a person is asked and nothing is repeated, whatever `each_error` says."""
-    rig = leafed(tmp_path, most=most)
+    rig = paged(tmp_path, most=most)
     rig.site.texts["broken"] = broken
     await died(rig, paid=True)
     ended = await rig.resume()
     assert (ended.status, rig.site.actions) == ("paused", ['role=button name="Pay"'])
 
 
-async def test_a_confirm_node_that_resolves_to_an_action_is_not_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_that_resolves_to_an_action_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node in `confirm` that becomes an action once its references are resolved is not done, and a person is asked."""
 
     def turns_out(node: Goto) -> str:

@@ -25,10 +25,10 @@ from tests.orders import ACTIONS, SHOWS, Order, as_was
 from tests.rig import Killed
 
 EVERY = breadth.of(4, 1)
-"""How many writes lie from one that fails to the next that is tried."""
+"""The distance between the writes that are made to fail."""
 
 Life = Callable[[Order], Awaitable[str]]
-"""What an order does on a disk; how it ended."""
+"""Runs an order on a disk and returns its end."""
 
 
 async def left_to(disk: faults.Disk, life: Life, before: Order | None = None) -> tuple[str, Order | None]:

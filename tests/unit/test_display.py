@@ -40,7 +40,7 @@ EVENTS = st.one_of(
 
 
 class Clock:
-    """A clock that stands still until it is told to continue."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -19,7 +19,7 @@ CLASSES = {
     for name, each in inspect.getmembers(errors, inspect.isclass)
     if issubclass(each, errors.RunOpsError) and each is not errors.RunOpsError
 }
-"""Who must act, by the class of an error."""
+"""The party that must act, by the class of an error."""
 
 OWN = {"page_error": "site", "Unusable": "file", "Refused": "author", "_refused": "model", "not_written": "operator"}
 """The same for internal exceptions and helpers that become such an error."""
@@ -42,7 +42,7 @@ SECTIONS = {
     "Another owner": "replaced",
     "RunOps itself": "internal",
 }
-"""Who must act, by heading of the page; ``file`` is the author, before anything runs."""
+"""The party that must act, by heading of the page; ``file`` is the author, before anything runs."""
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:

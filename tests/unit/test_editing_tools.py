@@ -52,7 +52,7 @@ async def create(build: BuildContext, yaml: str, after: str | None = None, *, dr
 
 
 async def test_the_first_nodes_create_the_head_from_the_goal(tmp_path: Path) -> None:
-    """The head has name and description from the goal, typed inputs, and secrets by name. Only the base URL has a default, and only its origin is allowed."""
+    """The head has name, description, typed inputs and names of secrets from the goal. Only the base URL has a default and an allowed origin."""
     build = shop_of(tmp_path)
     assert "draft-missing" in await answer_of(build, "update_node", id="x", yaml="id: x")
     answer = await create(build, LOOK)
@@ -172,7 +172,7 @@ async def test_the_head_is_edited_as_the_node_workflow(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["workflow", "all", "recent"])
 async def test_ids_that_the_tools_reserve_are_refused(tmp_path: Path, name: str) -> None:
-    """A reserved id is refused with a fix. In a file that has one, `workflow` is the head, and the node is edited by its own id."""
+    """A reserved id is refused with a fix. In a file that has one, `workflow` is the head, and `id` null edits the node."""
     build = shop_of(tmp_path)
     node = f"- {{id: {name}, type: transform, expr: 1}}\n"
     answer = await create(build, LOOK + node)
@@ -377,7 +377,7 @@ nodes:
 
 
 async def test_url_globs_without_a_query_and_clicks_that_only_open(tmp_path: Path) -> None:
-    """A glob that cannot match a query gets its fix. A click may be `effect: read`; in a loop, one before a read needs no rule."""
+    """A glob that cannot match a query gets a fix. A click may be `effect: read`; in a loop, one before a read needs no rule."""
     build = build_contexts.opened(tmp_path, text=PAGED)
     assert build.state.draft is not None
     found = {(each.node, each.code): each.fix for each in lint.hints(build.state.draft, build.goal)}

@@ -16,7 +16,7 @@ from runtime.display import escapes, facts, stream
 from tests import modules
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What no text may hold that is written for people: a terminal would obey it."""
+"""Characters that no text for people may contain, since a terminal would obey them."""
 
 HOSTILE = st.text(
     alphabet=st.one_of(st.characters(), st.sampled_from("\x1b[2J\x07\x9b\r\n\t\u202e\u2066\u200f\u2028\ud800\\")),

@@ -41,7 +41,7 @@ DENSE = {
     ),
     *("hexadecimal ids", "UUIDs", "addresses", "white space", "CSS", "base64", "ULIDs", "random ASCII"),
 }
-"""What requests are mostly made of."""
+"""The usual content of requests."""
 
 
 def request(text: str, *, instructions: str = "", schema: dict[str, Any] | None = None) -> Request:

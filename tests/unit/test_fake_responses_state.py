@@ -100,7 +100,7 @@ def test_a_server_that_refuses_what_it_does_not_know(field: str, value: object) 
 
 
 def test_the_order_of_events() -> None:
-    """A stream opens, spells out each item in pieces that make the whole, and closes with the response as a plain request gets it."""
+    """A stream opens, sends each item in deltas that join to the whole, and ends with the response of a plain request."""
     said = (
         scripted_model.thought("Let me see.")
         + scripted_model.text("Here it is: 42.")

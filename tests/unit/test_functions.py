@@ -213,7 +213,7 @@ async def test_a_failure_shows_its_exception_and_place() -> None:
 
 
 async def test_a_function_that_does_not_end_fails_the_step() -> None:
-    """After the node's timeout the call fails, and its daemon thread is left behind."""
+    """After the node's timeout the call fails, and its daemon thread remains."""
     with pytest.raises(AuthorError, match=r"longer than 0\.2 s"):
         await services_functions.Functions(ALLOWED, 0.2, masking.Masker({})).call("shop_rules:waits", {})
     left = [each for each in threading.enumerate() if each.name == "shop_rules:waits"]
