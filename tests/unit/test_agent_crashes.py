@@ -35,7 +35,7 @@ class Careless:
         self._end = FINISH if output else done()
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """The next answer."""
+        """Returns the next answer."""
         if "goal was reached" in " ".join(scripted_model.text_of(item) for item in asked.items):
             return scripted_model.call("finish", self._end)
         results = asked.outputs
@@ -58,7 +58,7 @@ class Dying(FakePage):
     looks = 0
 
     def dies_at(self, moment: Moment) -> None:
-        """The end, where that is the moment for it; once."""
+        """Dies once, if this is the moment."""
         if Dying.moment == moment:
             Dying.moment = None
             raise Killed

@@ -145,13 +145,13 @@ async def test_an_answer_without_a_call_is_forgiven_after_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only consecutive answers without a call end the agent."""
-    said = [
+    script = [
         scripted_model.text("Well."),
         scripted_model.call("look", LOOK[1]),
         scripted_model.text("Hm."),
         scripted_model.call("finish", done()),
     ]
-    with responses.serve(said, strict=True) as server:
+    with responses.serve(script, strict=True) as server:
         assert (await Bench(tmp_path, monkeypatch, server, flow()).rig.start()).status == "passed"
 
 
@@ -261,11 +261,11 @@ class Closing:
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """The next answer."""
-        said = " ".join(scripted_model.text_of(item) for item in asked.items)
+        thread = " ".join(scripted_model.text_of(item) for item in asked.items)
         outputs = list(asked.outputs.values())
-        if "goal was reached" not in said:
+        if "goal was reached" not in thread:
             return Obedient(LOOK, click("Pay"), output={"number": "1007"})(asked)
-        since = said.partition("goal was reached")[2]
+        since = thread.partition("goal was reached")[2]
         self.told = outputs
         if "turn" not in since:
             return scripted_model.call("look", LOOK[1])
@@ -292,8 +292,8 @@ async def test_after_a_confirmed_goal_only_side_effects_are_refused(
     """On the way to the value a field may still be filled, but no side effect happens."""
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        said = " ".join(scripted_model.text_of(item) for item in asked.items)
-        if "goal was reached" not in said:
+        thread = " ".join(scripted_model.text_of(item) for item in asked.items)
+        if "goal was reached" not in thread:
             return Obedient(LOOK, click("Pay"))(asked)
         return Obedient(LOOK, fill("Note", "1007"), output={"number": "1007"})(asked)
 

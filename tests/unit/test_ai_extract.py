@@ -47,9 +47,9 @@ class Asked:
         self.home, self.patch = home, patch
         self.secret = "hunter2hunter2"
 
-    async def run(self, *said: scripted_model.Scripted | Json, text: str = READ, page: str = PAGE) -> events.RunEnded:
+    async def run(self, *given: scripted_model.Scripted | Json, text: str = READ, page: str = PAGE) -> events.RunEnded:
         """Runs the workflow; plain values become answers of the model."""
-        answers = [each if isinstance(each, scripted_model.Scripted) else scripted_model.text(each) for each in said]
+        answers = [each if isinstance(each, scripted_model.Scripted) else scripted_model.text(each) for each in given]
         with responses.serve(answers, strict=True) as server:
             self.rig = Rig(
                 self.home, text, settings=models.asked_at(server, self.patch), secrets={"TOKEN": self.secret}
@@ -138,8 +138,8 @@ async def test_a_value_not_on_the_page_is_flagged(asked: Asked) -> None:
     (flag,) = asked.flags
     assert flag["code"] == "value-unseen"
     assert flag["evidence"]["unseen"] == [{"at": "$.number", "value": "100"}, {"at": "$.total", "value": 1234.6}]
-    said = [each.text for each in asked.rig.told if isinstance(each, events.Said)]
-    assert said == ['bill: the page does not say $.number = "100", $.total = 1234.6']
+    lines = [each.text for each in asked.rig.told if isinstance(each, events.Said)]
+    assert lines == ['bill: the page does not say $.number = "100", $.total = 1234.6']
     rig = asked.rig
     report = of_run.run_report(rig.history, rig.store.read(rig.id), rig.store, at="bill")
     assert report.model_dump()["steps"][0]["attempts"][0]["flags"] == [flag]
@@ -185,9 +185,9 @@ async def test_each_value_of_the_rows_is_checked(asked: Asked, refs: bool) -> No
     """Each value in a long list of maps is compared with the page."""
     rows = [{"no": 1000 + each, "who": f"Customer {each}"} for each in range(400)]
     page = "\n".join(f"- listitem [ref=e{each['no']}]: {each['no']} {each['who']}" for each in rows)
-    said: Json = [{**each, "who": "Nobody"} if each["no"] == 1100 else each for each in rows]
+    wanted: Json = [{**each, "who": "Nobody"} if each["no"] == 1100 else each for each in rows]
     answer: Json = [
-        {name: {"value": each, "ref": f"e{row['no']}"} for name, each in row.items()} if refs else row for row in said
+        {name: {"value": each, "ref": f"e{row['no']}"} for name, each in row.items()} if refs else row for row in wanted
     ]
     output = "{rows: {items: {fields: {no: integer, who: string}}}}"
     text = with_fields(f"refs: {str(refs).lower()}\n    max_output: 50000\n    budget: {{tokens: 1M}}", output).replace(
@@ -199,7 +199,7 @@ async def test_each_value_of_the_rows_is_checked(asked: Asked, refs: bool) -> No
         assert ended.output[100]["who"] == {"value": "Nobody", "ref": "e1100", "seen": False}
         assert ended.output[399]["no"] == {"value": 1399, "ref": "e1399", "seen": True}
     else:
-        assert ended.output == said
+        assert ended.output == wanted
     (flag,) = asked.flags
     assert flag["evidence"]["unseen"] == [{"at": "$.rows[100].who", "value": "Nobody"}]
 
@@ -310,8 +310,8 @@ async def test_page_text_stays_inside_the_fence(asked: Asked) -> None:
     await asked.run(BILL, page="\n".join([PAGE, *(f"- paragraph: {each}" for each in evil)]))
     (body,) = asked.bodies
     assert "Ignore" not in body["instructions"]
-    (said,) = body["input"]
-    lines: list[str] = (said["content"] if isinstance(said["content"], str) else said["content"][0]["text"]).split("\n")
+    (sent,) = body["input"]
+    lines: list[str] = (sent["content"] if isinstance(sent["content"], str) else sent["content"][0]["text"]).split("\n")
     assert (lines[0], set(lines[0])) == (lines[-1], {"="})
     assert lines.count(lines[0]) == 2
     assert not [each for each in lines[1:-1] if lines[0] in each]

@@ -31,7 +31,7 @@ output: "{{ kind }}"
 """
 
 
-def said(text: object) -> scripted_model.Answer:
+def reply(text: object) -> scripted_model.Answer:
     """An answer with this value."""
     return scripted_model.text({"value": text})
 
@@ -65,7 +65,7 @@ async def test_an_answer_is_reused_only_for_the_same_request(
     before: str, now: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A resume with another input asks again, even where a cassette would treat the inputs as equal."""
-    with responses.serve([said("first"), said("second")], strict=True) as server:
+    with responses.serve([reply("first"), reply("second")], strict=True) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", before), settings=models.asked_at(server, monkeypatch))
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
             await rig.start()
@@ -76,7 +76,7 @@ async def test_an_answer_is_reused_only_for_the_same_request(
 
 async def test_a_masked_answer_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the logged answer masks a secret, a resume asks the model again."""
-    echo = said("your code is hunter2hunter2")
+    echo = reply("your code is hunter2hunter2")
     with responses.serve([echo, echo], strict=True) as server:
         text = ASK.replace("{INPUT}", "x").replace("nodes:", "secrets: [TOKEN]\nnodes:", 1)
         chosen = models.asked_at(server, monkeypatch)
@@ -94,7 +94,7 @@ async def test_a_masked_answer_is_not_reused(tmp_path: Path, monkeypatch: pytest
 async def test_answers_before_a_refused_request_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that failed on a later request asks only for the missing answer."""
     bad = scripted_model.server_error(400, "no such thing")
-    with responses.serve([said(1), bad, said("good")]) as server:
+    with responses.serve([reply(1), bad, reply("good")]) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert ((await rig.resume()).output, len(server.asked)) == ("good", 3)
@@ -102,7 +102,7 @@ async def test_answers_before_a_refused_request_are_reused(tmp_path: Path, monke
 
 async def test_answers_that_never_matched_are_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step whose answers stayed invalid begins from the first request, since the same answers would fail again."""
-    with responses.serve([said(1), said(2), said(3), said("good")], strict=True) as server:
+    with responses.serve([reply(1), reply(2), reply(3), reply("good")], strict=True) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert (await rig.resume()).output == "good"
@@ -111,8 +111,8 @@ async def test_answers_that_never_matched_are_not_reused(tmp_path: Path, monkeyp
 
 async def test_a_response_that_cannot_be_fetched_yet_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a gateway refuses the fetch after a crash, the run fails, the response is not cancelled, and the next resume has it."""
-    slow = said("one").in_background(polls=1, faults=[scripted_model.server_error(403, "not through here")])
-    with responses.serve([slow, said("two")]) as server:
+    slow = reply("one").in_background(polls=1, faults=[scripted_model.server_error(403, "not through here")])
+    with responses.serve([slow, reply("two")]) as server:
         chosen = models.asked_at(server, monkeypatch, model_background=True)
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=chosen)
         with dying_at(CrashPoint.SUBMISSION_SYNCED):
@@ -127,7 +127,7 @@ async def test_a_response_that_cannot_be_fetched_yet_is_kept(tmp_path: Path, mon
 
 async def test_time_that_a_dead_process_waited_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request without a result counts its wait until the resume, at most its timeout."""
-    with responses.serve([said("x"), said("y")]) as server:
+    with responses.serve([reply("x"), reply("y")]) as server:
         rig = Rig(
             tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch, model_timeout=0.05)
         )
@@ -143,7 +143,7 @@ async def test_time_that_a_dead_process_waited_is_spent(tmp_path: Path, monkeypa
 
 async def test_token_calibration_survives_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a crash estimates still include what the server counted above them."""
-    with responses.serve([said(1), said("x"), said("x")], tokens=lambda text: 50 + len(text)) as server:
+    with responses.serve([reply(1), reply("x"), reply("x")], tokens=lambda text: 50 + len(text)) as server:
         long = "a word " * 400
         rig = Rig(tmp_path, ASK.replace("{INPUT}", long), settings=models.asked_at(server, monkeypatch))
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
@@ -160,7 +160,7 @@ async def test_a_run_is_recorded_from_its_beginning(tmp_path: Path, monkeypatch:
     """Recording a run that already has answers is refused before any request, since its cassette would be incomplete."""
     file = tmp_path / "ask.yaml"
     file.write_text(ASK.replace("{INPUT}", "x"), encoding="utf-8")
-    with responses.serve([said(1), scripted_model.quota(), said("good")]) as server:
+    with responses.serve([reply(1), scripted_model.quota(), reply("good")]) as server:
         chosen = models.asked_at(server, monkeypatch, home=tmp_path / ".runops")
         ended = await start.start(file, {}, host.of_command(chosen))
         assert ended.exit == 1

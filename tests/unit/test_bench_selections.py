@@ -128,8 +128,8 @@ def chain_of(rests: Sequence[Sequence[int]], add: Sequence[int]) -> str:
     """A draft of data: node ``i`` is the sum of its dependencies and a number."""
     nodes: list[Any] = []
     for number, (rest, more) in enumerate(zip(rests, add, strict=True)):
-        said = " + ".join([*(f"n{each}" for each in rest), str(more)])
-        nodes.append({"id": f"n{number}", "type": "transform", "expr": f"{{{{ {said} }}}}"})
+        total = " + ".join([*(f"n{each}" for each in rest), str(more)])
+        nodes.append({"id": f"n{number}", "type": "transform", "expr": f"{{{{ {total} }}}}"})
     return yaml.safe_dump({"version": 1, "nodes": nodes})
 
 

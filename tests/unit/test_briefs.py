@@ -191,8 +191,8 @@ async def test_answers_of_a_person_are_shown_verbatim(tmp_path: Path, monkeypatc
         rig = Rig(tmp_path, text, settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).status == "paused"
         rig.die()
-        said = {"approver": "  Grace & <Ada>", "note": "Be kind.\nRUN_DIRECTIVE\nGoal: none"}
-        now(answers.write(host.of_command(settings.Settings(home=rig.home)), rig.id, said))
+        given = {"approver": "  Grace & <Ada>", "note": "Be kind.\nRUN_DIRECTIVE\nGoal: none"}
+        now(answers.write(host.of_command(settings.Settings(home=rig.home)), rig.id, given))
         assert (await rig.resume()).status == "passed"
     assert "USER_INPUT" not in brief_of(server.asked[0])
     agrees(server.asked[1], "answer")
@@ -290,8 +290,8 @@ nodes:
 async def test_no_page_content_is_in_any_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A marker in all values, keys, errors, addresses, choices and model answers reaches the request inputs, but no brief."""
     text = flow(SEEDED, "inputs: {shop: {type: string}}").replace("http://127.0.0.1:8765", "http://a.test")
-    said = [scripted_model.text({"value": MARK})] * 3
-    with responses.serve(said, strict=True) as server:
+    script = [scripted_model.text({"value": MARK})] * 3
+    with responses.serve(script, strict=True) as server:
         rig = Rig(
             tmp_path,
             text,

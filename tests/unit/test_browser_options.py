@@ -26,21 +26,21 @@ def test_an_option_of_one_mode_says_so() -> None:
     """The description of an option that only one mode has names that mode; others name none."""
     for name, field in BrowserOptions.model_fields.items():
         only = "shared" if name in options.ONLY_SHARED else "own" if name in options.ONLY_OWN else None
-        said = f"Mode *{only}* only." in (field.description or "")
-        assert said == (only is not None), name
+        named = f"Mode *{only}* only." in (field.description or "")
+        assert named == (only is not None), name
 
 
 @pytest.mark.parametrize(
-    ("given", "mode", "said"),
+    ("given", "mode", "message"),
     [
         ({"touch": True}, "own", "mode `own` has no `touch`: take mode `shared`"),
         ({"touch": True, "offline": True}, None, "mode `own` has no `offline`, `touch`: take mode `shared`"),
         ({"switches": ["--lang=de"]}, "shared", "mode `shared` has no `switches`: take mode `own`"),
     ],
 )
-def test_an_option_of_another_mode_is_refused(given: dict[str, Any], mode: Mode | None, said: str) -> None:
+def test_an_option_of_another_mode_is_refused(given: dict[str, Any], mode: Mode | None, message: str) -> None:
     """The error names the options and the other mode."""
-    with pytest.raises(pydantic.ValidationError, match=said):
+    with pytest.raises(pydantic.ValidationError, match=message):
         BrowserOptions.model_validate({**given, "mode": mode})
 
 

@@ -94,7 +94,7 @@ async def test_another_process_can_end_it_all(watcher_is: str, tmp_path: Path, m
             monkeypatch.setattr(survivors, "END_SECONDS", 0.2)
             os.kill(found.watcher, signal.SIGSTOP)
         assert await asyncio.to_thread(survivors.end, found.remembered()) is True
-        # Its helpers were killed with it, and a busy machine takes a moment for that.
+        # Its helpers are killed with it, which takes a moment on a busy machine.
         await browsers.until(found.gone)
         assert await asyncio.to_thread(survivors.end, found.remembered()) is True
 
@@ -143,13 +143,13 @@ async def test_two_engines_may_stay_connected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b'{"token": "wrong"}\n', b"GET / HTTP/1.1\r\n\r\n", b'{"end": true}\n', b"[]\n", b"x" * 9000]
+    "sent", [b'{"token": "wrong"}\n', b"GET / HTTP/1.1\r\n\r\n", b'{"end": true}\n', b"[]\n", b"x" * 9000]
 )
-async def test_only_the_token_gives_control(said: bytes, tmp_path: Path) -> None:
+async def test_only_the_token_gives_control(sent: bytes, tmp_path: Path) -> None:
     """A client that does not begin with the token is disconnected, and nothing is ended."""
     async with watched(tmp_path) as found:
         reader, writer = await asyncio.open_connection("127.0.0.1", found.port)
-        writer.write(said)
+        writer.write(sent)
         with contextlib.suppress(ConnectionError):
             assert await asyncio.wait_for(reader.read(), 10) == b""
         writer.close()

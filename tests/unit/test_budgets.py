@@ -243,7 +243,7 @@ def test_a_request_fits_to_the_last_token() -> None:
 )
 def test_calls_and_money_are_limited(budget: str, fits: bool) -> None:
     """Requests are counted, and money covers earlier requests and the most that the next one may cost."""
-    # 100 × 2 + 10 × 10 and 10 × 2 + 10 × 10 dollars per million before; 10 × 2 + 100 × 10 at most for the next, and 800 of the ledger.
+    # In millionths of a dollar: 800 in the ledger, 10 × 2 + 40 × 10 before, and at most 10 × 2 + 100 × 10 next are 2,240.
     second = row(usage=(10, 40 if budget.startswith("money") else 10))
     made = ledger(row(usage=(100, 10), dollars=Decimal("0.0008")), second, row("b", usage=None, source="cassette"))
     if fits:
@@ -330,7 +330,7 @@ def test_runs_spend_the_budget_of_their_session() -> None:
     for fits, over in (("calls=6", "calls=5"), ("tokens=710", "tokens=709"), ("time=6", "time=5")):
         assert afford(made, fits, "calls=9", path="") > 0
         assert reached(made, over, "calls=9", path="").evidence["of"] == "session"
-    # 0.001 each, 0.00012 for what it asked, 0.00102 for what it may.
+    # 0.001 for each run, 0.00012 for its own request, at most 0.00102 for the next.
     assert afford(made, "money=0.00314usd", "calls=9", path="") == math.inf
     assert reached(made, "money=0.00313usd", "calls=9", path="").evidence["part"] == "money"
 
@@ -386,8 +386,8 @@ STEPS = st.lists(
         st.sampled_from(["a", "b"]),
         st.integers(1, 3000),  # estimate
         st.integers(16, 2000),  # limit of the output
-        st.floats(0, 1 / 0.95),  # of the estimate: what the input really has
-        st.floats(0, 1),  # of the limit: what the output really has
+        st.floats(0, 1 / 0.95),  # actual input, as a share of the estimate
+        st.floats(0, 1),  # actual output, as a share of the limit
         st.sampled_from(["ok", "open", "error", "free"]),
         st.floats(0, 20),
     ),

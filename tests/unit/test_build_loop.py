@@ -80,7 +80,7 @@ def test_invalid_calls_are_answered_and_the_build_continues(tmp_path: Path) -> N
     odd = Answer("", Usage(10, 0, 5, 0), "m", calls=(ToolCall("a", "update_plan", "{"), ToolCall("b", *_empty("find"))))
     unknown = asks(("press_any_key", {}), PLAN)
     one = Life(tmp_path, in_turn([odd, unknown, asks(PLAN), said("x"), said("x")])).live()
-    codes = [told.rpartition("(")[2].partition(")")[0] for told in one.told[:4]]
+    codes = [result.rpartition("(")[2].partition(")")[0] for result in one.told[:4]]
     assert codes == ["tool-arguments", "tool-arguments", "tool-unknown", "tool-not-done"]
     assert one.told[4].startswith("kept as version 1")
 
@@ -93,7 +93,7 @@ def test_ten_calls_of_one_answer_are_done_in_order(tmp_path: Path) -> None:
     """Each call has one result, and the model sees the results in call order."""
     sets = [("set_variable", {"name": f"v{number}", "value": str(number), "reason": "r"}) for number in range(10)]
     one = Life(tmp_path, in_turn([asks(*sets), said("x"), said("x")])).live()
-    assert [told.split()[0] for told in one.told] == [f"v{number}" for number in range(10)]
+    assert [result.split()[0] for result in one.told] == [f"v{number}" for number in range(10)]
     assert [each.call.action for each in one.writer.history.actions.values()] == ["set_variable"] * 10
 
 

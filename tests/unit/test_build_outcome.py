@@ -30,7 +30,7 @@ def test_a_proof_is_reported_only_for_an_unchanged_file(
     if left is not None:
         file.write_text(left)
     ended = loop.Ended(done=True, value={"file": str(file), "proved": "full"}, answer="")
-    came = outcome.of_build("S", session.Session(), ended, None, 0)
-    assert came.text.splitlines()[0] == head
-    assert (row is None and "  now " not in came.text) or f"  now    {row}" in came.text
-    assert (came.record.changed is None) is (row is None)
+    report = outcome.of_build("S", session.Session(), ended, None, 0)
+    assert report.text.splitlines()[0] == head
+    assert (row is None and "  now " not in report.text) or f"  now    {row}" in report.text
+    assert (report.record.changed is None) is (row is None)

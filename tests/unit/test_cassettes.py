@@ -71,7 +71,7 @@ class Taped:
 
 @pytest.fixture
 def taped(tmp_path: Path) -> Taped:
-    """A workflow folder and the private folder of a run."""
+    """Recorded exchanges with a workflow folder and the private folder of a run."""
     (tmp_path / "flows").mkdir()
     (tmp_path / "private").mkdir()
     exchanges = [

@@ -39,11 +39,11 @@ class Talk:
             ToolCall(self.names[1], "click", json.dumps({"ref": self.ref})),
             ToolCall(self.names[2], "click", '{"ref": "e99"}'),
         )
-        said: list[Item] = [Message("user", "Pay.")]
-        looked = [*said, look, ToolOutput(look.id, SHOWN.format(ref=self.ref))]
+        asked: list[Item] = [Message("user", "Pay.")]
+        looked = [*asked, look, ToolOutput(look.id, SHOWN.format(ref=self.ref))]
         clicked = [*looked, click, other, ToolOutput(click.id, "done"), ToolOutput(other.id, "no such element")]
         return [
-            (self.request(said), Answer("", None, "m", calls=(look,))),
+            (self.request(asked), Answer("", None, "m", calls=(look,))),
             (self.request(looked), Answer("I pay.", None, "m", calls=(click, other))),
             (self.request(clicked), Answer("Paid.", None, "m")),
         ]

@@ -15,7 +15,7 @@ from runtime.recovery import compatibility
 from tests import breadth, changed_flows
 
 FEW = range(1, 31)
-"""Seeds among whose cases there are some of each kind."""
+"""Seeds whose cases include accepted and refused ones."""
 
 
 def outcome_of(seed: int) -> changed_flows.Outcome | None:

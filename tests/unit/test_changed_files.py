@@ -49,7 +49,7 @@ def goto(name: str, url: str) -> str:
 
 
 def fill(name: str, target: str) -> str:
-    """A node that types its name."""
+    """A node that fills a field with its own name."""
     return f"{{id: {name}, type: browser_action, action: fill, target: {{css: {target}}}, value: {name}}}"
 
 
@@ -130,8 +130,8 @@ async def test_an_action_cannot_be_changed_or_moved(tmp_path: Path, now: list[st
     else:
         if not happened:
             why = why.replace("`pay`: it is done", "`pay`: it may have happened")
-        said = await refused(rig, flow(*now, GO))
-        assert why in said or (not happened and "`pay`: it may have happened" in said)
+        message = await refused(rig, flow(*now, GO))
+        assert why in message or (not happened and "`pay`: it may have happened" in message)
     assert rig.site.actions == ["css=pay"]
 
 
@@ -237,8 +237,8 @@ async def test_a_query_runs_again_only_on_its_own_page(tmp_path: Path) -> None:
     read = "{id: seen, type: browser_query, query: text, target: {css: %s}}"
     rig = Rig(tmp_path, flow(OPEN, read % "a", goto("next", "next"), made("note", "1"), FAIL))
     await failed(rig)
-    said = await refused(rig, flow(OPEN, read % "b", goto("next", "next"), made("note", "1"), GO))
-    assert "`seen`" in said
+    message = await refused(rig, flow(OPEN, read % "b", goto("next", "next"), made("note", "1"), GO))
+    assert "`seen`" in message
 
 
 async def test_a_checkpoint_cannot_be_undone(tmp_path: Path) -> None:
@@ -251,8 +251,8 @@ async def test_a_checkpoint_cannot_be_undone(tmp_path: Path) -> None:
 
     rig.site.on_click = load
     await failed(rig)
-    said = await refused(rig, flow(OPEN, submit % "b", GO))
-    assert "`submit`: it changed the page, which cannot be undone: the last checkpoint holds it" in said
+    message = await refused(rig, flow(OPEN, submit % "b", GO))
+    assert "`submit`: it changed the page, which cannot be undone: the last checkpoint holds it" in message
 
 
 @pytest.mark.parametrize(("action", "accepted"), [(False, True), (True, False)])
@@ -270,9 +270,9 @@ async def test_a_container_without_actions_may_be_redone(tmp_path: Path, action:
     if accepted:
         assert (await rig.resume_changed(now)).output == ["2", 2]
     else:
-        said = await refused(rig, now)
-        assert "`way`: it was changed, and `each[#a]/send` after it is done" in said
-        assert "`each`: it was changed, and `each[#a]/send` after it is done" in said
+        message = await refused(rig, now)
+        assert "`way`: it was changed, and `each[#a]/send` after it is done" in message
+        assert "`each`: it was changed, and `each[#a]/send` after it is done" in message
 
 
 async def test_a_step_added_to_a_loop_runs_in_the_remaining_iterations(tmp_path: Path) -> None:
@@ -393,8 +393,8 @@ async def test_an_input_with_another_type_is_changed(tmp_path: Path) -> None:
         tmp_path, flow(made("one", "{{ inputs.a }}"), FAIL, more="inputs: {a: {type: string}}"), inputs={"a": "12"}
     )
     await failed(rig)
-    said = await refused(rig, flow(made("one", "{{ inputs.a }}"), GO, more="inputs: {a: {type: integer}}"))
-    assert "`one`: it is done, and the input `a` has another value" in said
+    message = await refused(rig, flow(made("one", "{{ inputs.a }}"), GO, more="inputs: {a: {type: integer}}"))
+    assert "`one`: it is done, and the input `a` has another value" in message
 
 
 async def test_used_files_may_change_too(tmp_path: Path) -> None:

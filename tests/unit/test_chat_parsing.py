@@ -71,8 +71,8 @@ def test_extra_arguments_are_refused() -> None:
 
 def test_each_command_of_the_help_exists() -> None:
     """The help lists each command once, and each listed command is accepted."""
-    nobody: Any = None
-    assert {*slash_commands.SlashCommands(nobody, nobody)._known, "quit"} == set(slash_commands.SHAPES)
+    unused: Any = None
+    assert {*slash_commands.SlashCommands(unused, unused)._known, "quit"} == set(slash_commands.SHAPES)
     for name, line in zip(slash_commands.SHAPES, slash_commands.listed(), strict=True):
         assert line.startswith(f"/{name}")
         assert slash_commands.parse(f"/{name}") == (name, ())

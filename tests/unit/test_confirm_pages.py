@@ -135,10 +135,10 @@ async def test_an_incomplete_list_gives_no_verdict(tmp_path: Path, most: int, br
 async def test_a_node_that_resolves_to_an_action_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node in `confirm` that becomes an action once its references are resolved is not done, and a person is asked."""
 
-    def turns_out(node: Goto) -> str:
+    def resolved(node: Goto) -> str:
         return "effect" if node.url.endswith("/act") else "idempotent"
 
-    monkeypatch.setattr(Goto, "effect_class", property(turns_out))
+    monkeypatch.setattr(Goto, "effect_class", property(resolved))
     visited: list[str] = []
 
     class Watched(FakePage):

@@ -122,8 +122,8 @@ async def test_without_its_checkpoint_a_run_restarts_from_its_beginning(
     hurt(file)
     assert await order.pay() == "passed"
     assert (as_was(order), order.site.actions) == ("passed", ACTIONS)
-    words = [str(getattr(each, "text", "")) for each in order.told]
-    assert [each for each in words if f"the last checkpoint's file {reason}" in each and str(file) in each]
+    messages = [str(getattr(each, "text", "")) for each in order.told]
+    assert [each for each in messages if f"the last checkpoint's file {reason}" in each and str(file) in each]
 
 
 async def test_a_checkpoint_without_a_hash_is_read(tmp_path: Path) -> None:

@@ -330,12 +330,12 @@ def test_a_session_killed_among_its_delegates_resumes(scripts: Scripts, clean: b
         new = again.now[lines:]
         for call in left:
             result = next(each for each in new if isinstance(each, log_entries.Result) and each.call == call)
-            said = [
+            answers = [
                 each
                 for each in logged
                 if each.thread == log_entries.delegate_thread(call) and isinstance(each, log_entries.Assistant)
             ]
-            finished = bool(said) and not said[-1].calls
+            finished = bool(answers) and not answers[-1].calls
             assert result.status == ("recovered" if finished else "interrupted")
             assert not any(
                 isinstance(each, log_entries.Note) and each.thread == log_entries.delegate_thread(call) for each in new

@@ -59,17 +59,17 @@ def every(language: str, *more: Path) -> list[Any]:
     ]
 
 
-def whole(piece: str) -> str:
+def whole(fragment: str) -> str:
     """A complete workflow file around a fragment: with a version, required nodes, and the values it reads."""
-    data = yaml.safe_load(piece)
+    data = yaml.safe_load(fragment)
     if isinstance(data, dict) and not {"id", "type"} & set(data):
         file = {"version": 1, **AROUND, "nodes": [{"id": "nothing", "type": "transform", "expr": 1}], **data}
         return yaml.safe_dump(file, sort_keys=False, allow_unicode=True)
-    own = set(re.findall(r"\b(?:id|as): (\w+)", piece))
-    read = {name for name in STANDINS if re.search(rf"\b{name}\b", piece)} - own
+    own = set(re.findall(r"\b(?:id|as): (\w+)", fragment))
+    read = {name for name in STANDINS if re.search(rf"\b{name}\b", fragment)} - own
     before = [{"id": name, "type": "transform", "expr": STANDINS[name]} for name in sorted(read)]
     file = {"version": 1, **AROUND, "nodes": before}
-    lines = piece if isinstance(data, list) else "- " + piece.replace("\n", "\n  ")
+    lines = fragment if isinstance(data, list) else "- " + fragment.replace("\n", "\n  ")
     head = yaml.safe_dump(file, sort_keys=False, allow_unicode=True).replace("nodes: []\n", "nodes:\n")
     return head + lines
 

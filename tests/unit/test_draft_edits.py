@@ -164,9 +164,9 @@ def test_moving_a_node_and_back_restores_the_data(data: st.DataObject) -> None:
     draft = drawn(data)
     node = data.draw(st.sampled_from(ids(draft)))
     path = draft.loaded.places[node]
-    inside = [each for each, there in draft.loaded.places.items() if there[: len(path)] == path]
+    inside = [each for each, place in draft.loaded.places.items() if place[: len(path)] == path]
     after = data.draw(st.sampled_from([each for each in places(draft) if (each or "").rstrip("/") not in inside]))
-    siblings = [each for each, there in draft.loaded.places.items() if there[:-1] == path[:-1]]
+    siblings = [each for each, place in draft.loaded.places.items() if place[:-1] == path[:-1]]
     if len(siblings) == 1 and _block(draft, after) != path[:-1]:
         with pytest.raises(ModelError, match="would be empty"):
             draft.with_moved([node], after)
@@ -179,10 +179,10 @@ def test_moving_a_node_and_back_restores_the_data(data: st.DataObject) -> None:
     back = made.with_moved([node], home)
     assert back.loaded.document.data == draft.loaded.document.data
     if "[" not in draft.text:
-        assert said(made) == said(back) == said(draft)
+        assert words_of(made) == words_of(back) == words_of(draft)
 
 
-def said(draft: drafts.Draft) -> list[list[str]]:
+def words_of(draft: drafts.Draft) -> list[list[str]]:
     """The words of each line, sorted, without empty lines."""
     return sorted(filter(None, map(str.split, draft.text.removeprefix("\ufeff").splitlines())))
 

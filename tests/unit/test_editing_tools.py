@@ -28,7 +28,7 @@ DOCUMENTS = {str(each.relative_to(ROOT)): each.read_text() for each in sorted((R
 LOOK = "- {id: look, type: browser_action, action: goto, url: '{{ inputs.base_url }}/admin/'}\n"
 
 
-def shop_of(folder: Path, text: str | None = None) -> BuildContext:
+def build_of(folder: Path, text: str | None = None) -> BuildContext:
     """A build at a site with a path, an input and a secret."""
     return build_contexts.opened(
         folder,
@@ -53,7 +53,7 @@ async def create(build: BuildContext, yaml: str, after: str | None = None, *, dr
 
 async def test_the_first_nodes_create_the_head_from_the_goal(tmp_path: Path) -> None:
     """The head has name, description, typed inputs and names of secrets from the goal. Only the base URL has a default and an allowed origin."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     assert "draft-missing" in await answer_of(build, "update_node", id="x", yaml="id: x")
     answer = await create(build, LOOK)
     assert answer.startswith("version 1\n  1 look  browser_action goto")
@@ -81,7 +81,7 @@ async def test_the_first_nodes_create_the_head_from_the_goal(tmp_path: Path) -> 
 )
 async def test_the_first_nodes_may_come_with_inputs_and_output(tmp_path: Path, given: str) -> None:
     """`inputs` and `output` may come beside `nodes`; inputs of the goal stay. The error for a missing input explains this."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     refused = await create(build, "- {id: sum, type: transform, expr: '{{ inputs.most }}'}")
     assert "`yaml` may be a map, `inputs: …` and `nodes: …`" in refused
     assert "`yaml` may be a map" in await answer_of(
@@ -93,7 +93,7 @@ async def test_the_first_nodes_may_come_with_inputs_and_output(tmp_path: Path, g
     file = build.state.draft.loaded.workflow
     assert list(file.inputs) == ["base_url", "user", "many", "most"]
     assert (file.inputs["most"].default, file.output) == (100, {"seen": "{{ sum }}"})
-    # There is a head now, and it is changed by itself.
+    # A draft has a head already, which only `update_node` changes.
     assert "this is a whole file" in await create(build, given)
     assert "`update_node` of `workflow` with `inputs: …`" in await create(
         build, "- {id: other, type: transform, expr: '{{ inputs.least }}'}"
@@ -113,7 +113,7 @@ def test_any_goal_begins_a_valid_draft() -> None:
 
 async def test_invalid_and_dry_edits_are_not_stored(tmp_path: Path) -> None:
     """All mistakes are reported together with their node and field; a dry run says whether the edit is valid."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     answer = await create(build, f"{LOOK}- {{id: more, type: transform, expr: '{{{{ lok }}}}', exprr: 1}}")
     assert "2 mistakes" in answer
     assert "`more.expr`: `lok` is not defined" in answer
@@ -140,7 +140,7 @@ async def test_invalid_and_dry_edits_are_not_stored(tmp_path: Path) -> None:
 )
 async def test_a_draft_cannot_grant_itself_more_than_the_goal(tmp_path: Path, head: str, code: str) -> None:
     """Sites, secrets and browser switches outside the goal are refused, as are removed inputs. The draft stays as it was."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     await create(build, LOOK)
     answer = await answer_of(build, "update_node", id="workflow", yaml=head)
     assert code in answer
@@ -149,7 +149,7 @@ async def test_a_draft_cannot_grant_itself_more_than_the_goal(tmp_path: Path, he
 
 async def test_without_allowed_origins_a_draft_opens_no_other_site(tmp_path: Path) -> None:
     """Without ``allowed_origins`` a node may still open only granted origins, and Python modules stay refused."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     await create(build, LOOK)
     assert "allowed_origins gone" in await answer_of(build, "update_node", id="workflow", yaml="allowed_origins: null")
     answer = await create(build, "- {id: out, type: browser_action, action: goto, url: 'https://evil.test/'}")
@@ -160,7 +160,7 @@ async def test_without_allowed_origins_a_draft_opens_no_other_site(tmp_path: Pat
 
 async def test_the_head_is_edited_as_the_node_workflow(tmp_path: Path) -> None:
     """The answer lists what is new, changed and removed; inputs that the edit does not name stay."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     await create(build, LOOK)
     answer = await answer_of(
         build, "update_node", id="workflow", yaml="output: '{{ look }}'\ninputs: {sort: {type: string, default: green}}"
@@ -173,21 +173,21 @@ async def test_the_head_is_edited_as_the_node_workflow(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["workflow", "all", "recent"])
 async def test_ids_that_the_tools_reserve_are_refused(tmp_path: Path, name: str) -> None:
     """A reserved id is refused with a fix. In a file that has one, `workflow` is the head, and `id` null edits the node."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     node = f"- {{id: {name}, type: transform, expr: 1}}\n"
     answer = await create(build, LOOK + node)
     assert "reserved-name" in answer
     assert f"`{name}.id`: " in answer
     assert "choose another id" in answer
     head = "version: 1\ninputs: {user: {type: string, default: a}, many: {type: integer, default: 1}}\nnodes:\n"
-    build = shop_of(tmp_path / "there", head + node)
+    build = build_of(tmp_path / "there", head + node)
     assert "head: output new" in await answer_of(build, "update_node", id="workflow", yaml="output: 7")
     assert "1 nodes in all" in await answer_of(build, "update_node", id=None, yaml=node.replace("1", "2"))
 
 
 async def test_an_edit_reports_its_changes_briefly(tmp_path: Path) -> None:
     """The answer lists new, changed, moved and removed nodes with their positions. A description counts as a change, a comment does not."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     await create(build, LOOK)
     described = LOOK.replace("action: goto", "action: goto, description: The list.")
     assert "  1 look" in await answer_of(build, "update_node", id="look", yaml=described)
@@ -200,7 +200,7 @@ async def test_an_edit_reports_its_changes_briefly(tmp_path: Path) -> None:
 
 async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path) -> None:
     """The same edit with the same reason returns the same answer and makes no second version."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     first = await answer_of(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin")
     assert await answer_of(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin") == first
     more = {"yaml": "- {id: more, type: transform, expr: 1}", "after": "look", "dry_run": None, "reason": "for more"}
@@ -214,7 +214,7 @@ async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path
 
 async def test_no_secret_is_stored_in_a_draft(tmp_path: Path) -> None:
     """An edit that contains the value of a secret is refused, and the answer does not show it."""
-    build = shop_of(tmp_path)
+    build = build_of(tmp_path)
     answer = await create(build, f"{LOOK}- {{id: pass, type: transform, expr: hunter-22}}")
     assert "secret-refused" in answer
     assert build.state.draft is None

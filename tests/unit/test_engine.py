@@ -225,7 +225,7 @@ async def test_secrets_are_logged_as_references(tmp_path: Path) -> None:
 
 
 async def test_without_masking_the_scan_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With masking switched off, the scan at the end finds the secret in the log and fails the run by name."""
+    """With masking switched off, the final scan finds the secret in the log and fails the run with `secret-leaked`."""
     rig = Rig(
         tmp_path,
         flow(f"  - {READ}, id: echo}}"),

@@ -149,7 +149,7 @@ def test_after_a_failed_write_the_writer_stays_closed(tmp_path: Path, monkeypatc
     assert len(store.read(run).entries) == 1
 
 
-def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
+def test_blobs_are_named_by_their_hash(tmp_path: Path) -> None:
     """A blob is read by its hash; a changed or lost one is refused."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     conversation = store.create(run)
@@ -469,10 +469,10 @@ def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversatio
 
 def test_the_golden_conversation_is_folded_with_its_call_results() -> None:
     """An answer has its calls in order, each with its last call entry, result and output; calls that did not begin have none."""
-    said = history.History(golden_entries()).thread("model:c15").said
-    answer = next(each for each in said if isinstance(each, threads.Exchange))
+    items = history.History(golden_entries()).thread("model:c15").said
+    answer = next(each for each in items if isinstance(each, threads.Exchange))
     assert [
-        each.answer.key[0] if isinstance(each, threads.Exchange) else type(each).__name__.lower() for each in said
+        each.answer.key[0] if isinstance(each, threads.Exchange) else type(each).__name__.lower() for each in items
     ] == [
         "user",
         "0",
@@ -500,13 +500,13 @@ def test_the_golden_log_agrees_with_its_page() -> None:
             assert f"`{field}`" in page or f"`{field}`/" in page or f"/`{field}`" in page, field
 
 
-def test_folding_in_pieces_is_folding_at_once() -> None:
+def test_incremental_folding_equals_folding_at_once() -> None:
     """A history fed entry by entry equals one made from the whole log."""
-    at_once, in_pieces = history.History(golden_entries()), history.History()
+    at_once, incremental = history.History(golden_entries()), history.History()
     for entry in golden_entries():
-        in_pieces.add(entry)
+        incremental.add(entry)
     assert (
-        in_pieces.order
+        incremental.order
         == at_once.order
         == [
             "",
@@ -517,7 +517,7 @@ def test_folding_in_pieces_is_folding_at_once() -> None:
             "buy",
         ]
     )
-    assert in_pieces.status == at_once.status == "failed"
-    assert [attempt.result for attempt in in_pieces.all_attempts()] == [
+    assert incremental.status == at_once.status == "failed"
+    assert [attempt.result for attempt in incremental.all_attempts()] == [
         attempt.result for attempt in at_once.all_attempts()
     ]

@@ -143,12 +143,12 @@ def test_the_fitting_profile_promises_only_what_the_server_has(used: profiles.Pr
 def test_a_home_below_an_unreadable_folder_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the existence of the folder cannot be checked, the folder above is checked."""
     denied = tmp_path / "closed" / "runs"
-    there = Path.exists
+    exists = Path.exists
 
     def refuses(path: Path) -> bool:
         if path == denied:
             raise PermissionError(errno.EACCES, "permission denied")
-        return there(path)
+        return exists(path)
 
     monkeypatch.setattr(Path, "exists", refuses)
     assert doctor.home(denied).state == "ok"

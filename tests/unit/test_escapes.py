@@ -85,7 +85,7 @@ BORDER = {
     "director/cli/input.py": "a prompt that never varies, drawn by the line editor",
     "runtime/cli/console.py": "asks by typer's prompt, what it asks made harmless",
 }
-"""The files that may write to a standard stream past the border, and why."""
+"""The files that may write to a standard stream without escaping, and why."""
 
 
 def test_no_module_bypasses_the_escaping() -> None:

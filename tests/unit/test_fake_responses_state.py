@@ -93,7 +93,7 @@ def test_a_server_that_ignores_unknown_fields() -> None:
     ],
 )
 def test_a_server_that_refuses_what_it_does_not_know(field: str, value: object) -> None:
-    """It answers 400 to state, to the background and to a schema, and names the field."""
+    """The profile answers 400 to stored state, background and schemas, and names the field."""
     with responses.serve([], profile=responses.REFUSING) as server:
         status, _headers, body = ask(server, **{field: value})
         assert (status, body["error"]["param"].split(".")[0]) == (400, field)
@@ -133,7 +133,7 @@ def test_the_order_of_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "last"),
+    ("answer", "last"),
     [
         (scripted_model.incomplete("so fa"), "response.incomplete"),
         (scripted_model.incomplete("", "content_filter"), "response.incomplete"),
@@ -143,9 +143,9 @@ def test_the_order_of_events() -> None:
         (scripted_model.cut("so fa"), "response.output_text.delta"),
     ],
 )
-def test_a_stream_ends_as_scripted(said: scripted_model.Scripted, last: str) -> None:
+def test_a_stream_ends_as_scripted(answer: scripted_model.Scripted, last: str) -> None:
     """The last event is the scripted one, even if it does not end the stream properly."""
-    with responses.serve([said]) as server:
+    with responses.serve([answer]) as server:
         assert stream(server)[-1]["type"] == last
 
 
@@ -167,8 +167,8 @@ def test_a_failed_response() -> None:
 def test_token_counts() -> None:
     """Usage counts instructions, items and schema as input, text and reasoning as output, unless the script sets or omits it."""
     form = {"type": "json_schema", "name": "answer", "schema": {"type": "object"}}
-    said = scripted_model.thought("well") + scripted_model.text("one two")
-    script = [said, said, said.using(input=100, cached=60, output=9, reasoning=3), said.without_usage()]
+    answer = scripted_model.thought("well") + scripted_model.text("one two")
+    script = [answer, answer, answer.using(input=100, cached=60, output=9, reasoning=3), answer.without_usage()]
     with responses.serve(script, tokens=lambda text: len(text.split())) as server:
         usage = ask(server, "a b c")[2]["usage"]
         assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (3, 3, 6)

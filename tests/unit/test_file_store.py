@@ -178,7 +178,7 @@ def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(files, "write", write)
     conversation.put_blob(b"large", "orders")
     conversation.append(note(2))
-    turn, main = conversation._turn, threading.get_ident()
+    lock, main = conversation._turn, threading.get_ident()
 
     class Late:
         """Makes the value fail before the next line is written."""
@@ -188,10 +188,10 @@ def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytes
                 fails.set()
                 while conversation._waiting:
                     time.sleep(0.001)
-            turn.acquire()
+            lock.acquire()
 
         def __exit__(self, *_error: object) -> None:
-            turn.release()
+            lock.release()
 
     monkeypatch.setattr(conversation, "_turn", Late())
     with pytest.raises(LogError, match="could not be written"):

@@ -67,7 +67,7 @@ async def test_an_accepted_build_has_passed_all_its_runs(tmp_path: Path, browser
 @pytest.mark.parametrize("case", INCOMPLETE)
 async def test_an_incomplete_draft_is_refused_before_any_run(tmp_path: Path, browsers: Browsers, case: str) -> None:
     """An incomplete draft is refused with a fix, without a run, and no file is saved."""
-    given, said, words = INCOMPLETE[case]
+    given, arguments, words = INCOMPLETE[case]
     text = given.get("text", TEXT)
     build = opened(tmp_path, **{**given, "text": None})
     if text is not None:
@@ -75,7 +75,7 @@ async def test_an_incomplete_draft_is_refused_before_any_run(tmp_path: Path, bro
         build.state = SessionState(build.writer, callees.Texts({"x.yaml": TEXT}))
         open_build.furnish(build)
         build.state.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given")
-    outcome = await finish(build, **said)
+    outcome = await finish(build, **arguments)
     assert outcome.error is not None
     assert (outcome.error["code"], browsers.opened, build.goal.save.exists()) == ("not-finished", 0, False)
     assert words in outcome.text

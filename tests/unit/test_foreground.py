@@ -51,7 +51,7 @@ def test_a_signal_between_work_and_input_is_not_lost() -> None:
     """A pending signal is raised before input is read or work begins."""
     begun: list[str] = []
 
-    async def thing() -> None:
+    async def work() -> None:
         begun.append("it")
 
     with foreground.Foreground(lambda: "") as front:
@@ -60,7 +60,7 @@ def test_a_signal_between_work_and_input_is_not_lost() -> None:
             begun.append("reading")
         front.handle(signal.SIGTERM, None)
         with pytest.raises(signals.Interrupted):
-            front.run(thing())
+            front.run(work())
     assert begun == []
 
 

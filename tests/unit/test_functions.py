@@ -165,7 +165,7 @@ async def test_the_environment_does_not_widen_the_settings_of_a_call(
 
 
 @pytest.mark.parametrize(
-    ("function", "args", "code", "said"),
+    ("function", "args", "code", "message"),
     [
         ("fails", {"total": 3}, "python-failed", "`shop_rules:fails` failed"),
         ("leaves", {}, "python-failed", "`shop_rules:leaves` failed"),
@@ -180,13 +180,13 @@ async def test_the_environment_does_not_widen_the_settings_of_a_call(
     ],
 )
 async def test_a_failing_function_is_the_authors_error(
-    function: str, args: dict[str, object], code: str, said: str
+    function: str, args: dict[str, object], code: str, message: str
 ) -> None:
     """A function that fails, is missing, is not callable, or belongs to another module is reported with a fix."""
     with pytest.raises(AuthorError) as caught:
         await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call(f"shop_rules:{function}", args)
     assert caught.value.code == code
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert caught.value.fix
     assert "Traceback" not in str(caught.value.as_json())
 
@@ -224,11 +224,11 @@ async def test_a_function_that_does_not_end_fails_the_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "said"), [("no_rules", "there is no Python module"), ("broken_rules", "cannot be imported")]
+    ("module", "message"), [("no_rules", "there is no Python module"), ("broken_rules", "cannot be imported")]
 )
-async def test_a_module_that_is_missing_or_broken_is_named(module: str, said: str) -> None:
+async def test_a_module_that_is_missing_or_broken_is_named(module: str, message: str) -> None:
     """Missing and broken modules have different errors, and a broken one has the cause."""
-    with pytest.raises(AuthorError, match=said) as caught:
+    with pytest.raises(AuthorError, match=message) as caught:
         await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call(f"{module}:price", {})
     assert caught.value.code == "python-not-found"
     assert ("no_such_thing_at_all" in str(caught.value.evidence)) == (module == "broken_rules")
