@@ -155,7 +155,7 @@ class Asking(Toolset):
         return await barrier.done(self._shop.writer, "action", arguments, place, work)
 
 
-def test_an_action_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: Path) -> None:
+def test_an_action_that_waits_for_an_answer_is_done_once(tmp_path: Path) -> None:
     """The waiting call is closed as skipped, and after the answer a second attempt performs the action once."""
     done: list[str] = []
     script = in_turn([asks(("action", {})), said("x"), said("x")])
@@ -239,7 +239,7 @@ SHARES = 40
 
 @pytest.mark.drawn(6)
 @pytest.mark.parametrize("share", range(SHARES))
-def test_a_build_comes_back_whole_from_wherever_it_died(share: int, whole: Life, tmp_path: Path) -> None:
+def test_a_build_resumes_after_any_log_line(share: int, whole: Life, tmp_path: Path) -> None:
     """A build cut after any log line resumes in mode agent with its goal, one plan, one answer and the same end."""
     lines = len(whole.file.read_bytes().splitlines())
     one = whole.cut(1 + share * (lines - 1) // SHARES, tmp_path, CUT, who=Says("old"))

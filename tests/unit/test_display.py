@@ -361,7 +361,7 @@ def test_a_closed_output_is_no_failure() -> None:
     ],
 )
 def test_the_display_suits_the_terminal(terminal: bool, environment: dict[str, str], kind: str, colour: bool) -> None:
-    """A tree needs a terminal with cursor movement; colour also needs `NO_COLOR` to be unset."""
+    """A tree needs a terminal with cursor movement; colour also needs `NO_COLOR` to be unset or empty."""
     talk = Talk(Terminal() if terminal else io.StringIO())
     assert kind_for(talk, environment=environment.get) == kind
     assert coloured(talk, environment=environment.get) == colour

@@ -50,7 +50,7 @@ async def test_an_approval_releases_only_its_action(tmp_path: Path) -> None:
         ('default: "http://127.0.0.1:8765"', 'default: "http://127.0.0.1:9"'),
     ],
 )
-async def test_another_action_is_asked_for_anew(tmp_path: Path, old: str, new: str) -> None:
+async def test_a_changed_action_is_asked_for_again(tmp_path: Path, old: str, new: str) -> None:
     """An edit of the action, of its data or of its place invalidates the earlier answer."""
     text = TEXT.replace('name: "Pay for', 'name: "Pay {{ inputs.base_url }} for')
     build, asked = asking(tmp_path, *["yes"] * 3, *["no"] * 3, text=text)
@@ -178,7 +178,7 @@ async def test_a_pinned_value_makes_another_action(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answers", "own"), [(("yes", "yes", "no"), True), (("no", "no", "yes"), False)])
-async def test_a_click_lets_no_agent_click(tmp_path: Path, answers: Sequence[str], own: bool) -> None:
+async def test_approving_a_click_approves_no_agent(tmp_path: Path, answers: Sequence[str], own: bool) -> None:
     """Only approval of the agent, whose question says so, covers the actions it chooses; that approval covers nothing else."""
     build, asked = asking(tmp_path, *answers)
     withheld = await holds(build)
@@ -201,7 +201,7 @@ async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
     assert len(asked) == 2
 
 
-async def test_answers_are_kept(tmp_path: Path) -> None:
+async def test_answers_survive_a_resume(tmp_path: Path) -> None:
     """A resumed build finds its earlier answers, yes and no, in its log."""
     build, asked = asking(tmp_path, "yes", "no", "no")
     await holds(build)
