@@ -35,7 +35,7 @@ def test_a_missing_home_is_checked_at_its_parent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mkstemp", "fsync"])
 def test_a_folder_that_cannot_be_written_is_wrong(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a file can be neither created nor synced, the check gives the reason and the setting, and leaves nothing."""
+    """If a file cannot be created or cannot be synced, the check gives the reason and the setting, and leaves nothing."""
 
     def fails(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "read-only file system")
