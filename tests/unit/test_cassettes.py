@@ -276,7 +276,7 @@ FORMS = {
     "JSON as a whole": "".join(f"\\u{ord(each):04x}" for each in VALUE),
     "CSV": VALUE.replace('"', '""'),
     "base64": base64.b64encode(VALUE.encode()).decode().rstrip("="),
-    "base64 behind one byte": base64.b64encode(b"x" + VALUE.encode()).decode().rstrip("="),
+    "base64 after one byte": base64.b64encode(b"x" + VALUE.encode()).decode().rstrip("="),
 }
 
 

@@ -98,7 +98,7 @@ FAULTS = {
         [scripted_model.incomplete(PART, "content_filter")], ["model-cut-short"], passes=False, partial=PART
     ),
     "malformed, then fixed": Fault([scripted_model.text(PART), GOOD], []),
-    "misfit, then fixed": Fault([scripted_model.text({"wish": "tea", "urgent": 1}), GOOD], []),
+    "mismatch, then fixed": Fault([scripted_model.text({"wish": "tea", "urgent": 1}), GOOD], []),
     "never fixed": Fault([scripted_model.text(PART)] * 3, [], passes=False),
 }
 

@@ -37,7 +37,7 @@ def anything(_text: str) -> bool:
 
 CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
     (
-        "a name of its own",
+        "a unique name",
         Facts("button"),
         "button",
         "Pay",
@@ -45,7 +45,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay"',
     ),
     (
-        "a list whose label stands around its options by what it is called",
+        "a select whose label contains its options, by its name",
         Facts("select", labels=("Action: Draft Open",)),
         "combobox",
         "Action:",
@@ -53,7 +53,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'label="Action:"',
     ),
     (
-        "a field without a label by the name under which it is sent",
+        "a field without a label, by its form name",
         Facts("input", "number", name="lines-1-quantity", rows=(Row("row", ("Remove",)),)),
         "spinbutton",
         "",
@@ -65,7 +65,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'css=input[name="lines-1-quantity"]',
     ),
     (
-        "a name within another's",
+        "a name contained in another",
         Facts("button"),
         "button",
         "Pay",
@@ -81,7 +81,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'label="Name"',
     ),
     (
-        "alike in rows, by the number of the row",
+        "identical in rows, by the number in the row",
         Facts("button", rows=(ROW,)),
         "button",
         "Pay",
@@ -109,7 +109,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay" frame=card',
     ),
     (
-        "alike in everything, by its place",
+        "identical elements, by position",
         Facts("button"),
         "button",
         "Pay",
@@ -117,7 +117,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay" nth=2',
     ),
     (
-        "by what it says where it has no role of its own",
+        "without a role, by its text",
         Facts("div", text="More"),
         "generic",
         "",

@@ -31,13 +31,13 @@ def browsers(monkeypatch: pytest.MonkeyPatch) -> Browsers:
 
 
 INCOMPLETE: dict[str, tuple[dict[str, Any], dict[str, Json], str]] = {
-    "nothing is said": ({}, {"summary": " "}, "`summary` says nothing"),
+    "no summary": ({}, {"summary": " "}, "`summary` says nothing"),
     "no draft": ({"text": None}, {}, "there is no draft"),
     "no output": ({"text": TEXT.partition("output:")[0]}, {}, "has no `output`"),
-    "an input of nobody's": ({"inputs": {"colour": "red"}}, {}, "`colour`"),
-    "an input that does not fit": ({"inputs": {"number": [1]}}, {}, "input-type"),
+    "an unused input": ({"inputs": {"colour": "red"}}, {}, "`colour`"),
+    "an input of the wrong type": ({"inputs": {"number": [1]}}, {}, "input-type"),
     "a secret that is not set": ({"text": TEXT.replace("allowed_", "secrets: [WORD]\nallowed_")}, {}, "secret-missing"),
-    "a file that is not there": (
+    "a missing file": (
         {"text": TEXT.replace("- {id: told", "- {id: used, type: group, use: x.yaml}\n  - {id: told")},
         {},
         "x.yaml",

@@ -112,14 +112,14 @@ def test_a_resource_is_closed_after_the_last_work() -> None:
             await asyncio.sleep(60)
 
     with (
-        foreground.Foreground(lambda: "", notice=lambda: happened.append("told")) as front,
+        foreground.Foreground(lambda: "", notice=lambda: happened.append("notified")) as front,
         front.holding(resource()) as opened,
     ):
         assert opened == "it"
         front.run(work("first"))
         with pytest.raises(signals.Interrupted):
             front.run(work("second"))
-    assert happened == ["opened", "first", "second", "told", "closed"]
+    assert happened == ["opened", "first", "second", "notified", "closed"]
 
 
 def test_a_signal_while_a_resource_closes_exits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
