@@ -1,7 +1,4 @@
-"""What becomes of an agent whose process died: whether its browser lives on, how far it had come, and what is found out about its actions.
-
-Its model is careless: it clicks whatever its own thread does not say was done. So it is the runtime that keeps it from a second action.
-"""
+"""An agent after a crash: whether its browser survives, how far it came, and how its actions are resolved."""
 
 from __future__ import annotations
 
@@ -22,46 +19,46 @@ from tests.fakes import FakePage
 from tests.now import now
 from tests.rig import Killed
 
-Moment = Literal["asked", "looked", "opened", "finished", "told"]
-"""When the process dies: before a tool was done, before the action, in it, once it is done, once the model was told of it."""
+Moment = Literal["asked", "looked", "opened", "finished", "reported"]
+"""When the process dies: before a tool ran, before, in or after the action, or after the model saw the result."""
 
 Site = Literal["done", "not-done", "fails", "none"]
-"""What the agent's `confirm` says; ``fails``: it cannot tell; ``none``: there is no `confirm`."""
+"""The answer of the agent's `confirm`; ``fails``: it cannot tell; ``none``: there is no `confirm`."""
 
 FINISH = done({"number": "1007"})
 
 
 class Careless:
-    """Looks, clicks, looks, and finishes; where it is told that the site does not have it, it clicks again."""
+    """Looks, clicks, looks and finishes; where it sees that the site denies the click, it clicks again."""
 
     def __init__(self, output: bool) -> None:
         self._end = FINISH if output else done()
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """The next answer."""
+        """Returns the next answer."""
         if "goal was reached" in " ".join(scripted_model.text_of(item) for item in asked.items):
             return scripted_model.call("finish", self._end)
-        told = asked.outputs
+        results = asked.outputs
         calls = [each for each in asked.items if each.get("type") == "function_call"]
-        denied = [n for n, each in enumerate(calls) if "goal-denied" in told[each["call_id"]]]
+        denied = [n for n, each in enumerate(calls) if "goal-denied" in results[each["call_id"]]]
         calls = calls[max(denied) + 1 :] if denied else calls
-        clicked = [n for n, each in enumerate(calls) if each["name"] == "click" and "done" in told[each["call_id"]]]
+        clicked = [n for n, each in enumerate(calls) if each["name"] == "click" and "done" in results[each["call_id"]]]
         if clicked:
             return (
                 scripted_model.call(*LOOK) if clicked == [len(calls) - 1] else scripted_model.call("finish", self._end)
             )
-        latest = told[calls[-1]["call_id"]] if calls else ""
+        latest = results[calls[-1]["call_id"]] if calls else ""
         return scripted_model.call("click", {"ref": "e1"}) if "[ref=e1]" in latest else scripted_model.call(*LOOK)
 
 
 class Dying(FakePage):
-    """A page on which the process can die. The browser it is in lives on, or not."""
+    """A page on which the process can die, with or without its browser."""
 
     moment: Moment | None = None
     looks = 0
 
     def dies_at(self, moment: Moment) -> None:
-        """The end, where that is the moment for it; once."""
+        """Dies once, if this is the moment."""
         if Dying.moment == moment:
             Dying.moment = None
             raise Killed
@@ -69,7 +66,7 @@ class Dying(FakePage):
     async def look(self, target: Any = None) -> Any:
         Dying.looks += 1
         moments: dict[int, Moment] = {1: "asked", 2: "looked", 3: "finished"}
-        self.dies_at(moments.get(Dying.looks, "told"))
+        self.dies_at(moments.get(Dying.looks, "reported"))
         return await super().look(target)
 
     def pointed(self, ref: str) -> Any:
@@ -82,16 +79,16 @@ class Dying(FakePage):
 
 
 async def killed(on: Bench, moment: Moment, *, survives: bool) -> None:
-    """The run begins, and dies at that moment."""
+    """Starts the run, which dies at that moment."""
     on.site.page, Dying.moment, Dying.looks = Dying, moment, 0
     with pytest.raises(Killed):
         await on.rig.start()
-    assert len(on.site.actions) == (moment in ("opened", "finished", "told"))
+    assert len(on.site.actions) == (moment in ("opened", "finished", "reported"))
     on.rig.die(browser_survives=survives)
 
 
 def says(on: Bench, site: Site) -> None:
-    """What the site tells whoever asks."""
+    """Sets the answer of the site."""
     on.site.texts["css=paid"] = "yes" if site == "done" else "no"
     on.rig.missing = {"css=paid"} if site == "fails" else set()
     if on.rig.survivor is not None:
@@ -99,7 +96,7 @@ def says(on: Bench, site: Site) -> None:
 
 
 def takes_clicks(on: Bench) -> None:
-    """From now on the site has what is clicked."""
+    """From now on the site records clicks."""
 
     async def take(_target: str, _page: FakePage) -> None:
         on.site.texts["css=paid"] = "yes"
@@ -107,12 +104,12 @@ def takes_clicks(on: Bench) -> None:
     on.site.on_click = take
 
 
-def expected(moment: Moment, survives: bool, site: Site) -> Literal["goes on", "afresh", "done", "asks"]:
-    """What is promised: the conversation continues, a new one begins, the work counts as done, or a person is asked."""
+def expected(moment: Moment, survives: bool, site: Site) -> Literal["resumes", "afresh", "done", "asks"]:
+    """The promise: the conversation resumes, a new one begins, the work is done, or a person is asked."""
     if site == "fails":
         return "asks"
     if survives and moment != "opened":
-        return "goes on"
+        return "resumes"
     if moment in ("asked", "looked"):
         return "afresh"
     return {"done": "done", "not-done": "afresh", "none": "asks"}[site]  # type: ignore[return-value]
@@ -121,7 +118,7 @@ def expected(moment: Moment, survives: bool, site: Site) -> Literal["goes on", "
 CELLS = [
     (moment, survives, site)
     for moment, survives, site in itertools.product(
-        ("asked", "looked", "opened", "finished", "told"), (True, False), ("done", "not-done", "fails", "none")
+        ("asked", "looked", "opened", "finished", "reported"), (True, False), ("done", "not-done", "fails", "none")
     )
 ]
 
@@ -129,32 +126,32 @@ CELLS = [
 @pytest.mark.drawn(12)
 @pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
 @pytest.mark.parametrize(("moment", "survives", "site"), CELLS)
-async def test_after_a_crash_no_action_is_done_that_nobody_denied(
+async def test_after_a_crash_an_action_is_repeated_only_if_denied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment, survives: bool, site: Site, output: bool
 ) -> None:
-    """The conversation continues, begins afresh, is over, or a person is asked; a second click comes only where the site said that the first did not count."""
+    """The conversation resumes, begins afresh, ends or asks a person. A second click happens only if the site denies the first."""
     text = flow((VALUE if output else "") + ("" if site == "none" else CONFIRM))
     with bench(tmp_path, monkeypatch, Careless(output), text) as on:
         await killed(on, moment, survives=survives)
         says(on, site)
         takes_clicks(on)
-        due = expected(moment, survives, site)
+        outcome = expected(moment, survives, site)
         before = len(on.site.actions)
         ended = await on.rig.resume()
-        if due == "asks":
+        if outcome == "asks":
             assert ended.status == "paused"
             assert ended.question is not None
             assert (ended.question["path"], on.site.actions) == ("work", [PAY])
             return
         assert (ended.status, ended.output) == ("passed", {"number": "1007"} if output else None)
         denied = before if site == "not-done" else 0
-        clicks = {"goes on": 1 + denied, "done": before, "afresh": before + 1}[due]
+        clicks = {"resumes": 1 + denied, "done": before, "afresh": before + 1}[outcome]
         assert on.site.actions == [PAY] * clicks
         first, *later = on.rig.history.attempts["work"]
         assert first.result is not None
-        if due == "goes on":
+        if outcome == "resumes":
             assert [each.call.again for each in later] == [first.call.call]
-        elif due == "afresh":
+        elif outcome == "afresh":
             assert [each.call.again for each in later] == [None]
         else:
             assert on.rig.calls("work") == (["interrupted done", "ok"] if output else on.rig.calls("work")[:1])
@@ -165,9 +162,9 @@ async def test_after_a_crash_no_action_is_done_that_nobody_denied(
 @pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
 @pytest.mark.parametrize("site", ["fails", "none"])
 @pytest.mark.parametrize(
-    ("moment", "survives"), [("opened", True), ("opened", False), ("finished", False), ("told", False)]
+    ("moment", "survives"), [("opened", True), ("opened", False), ("finished", False), ("reported", False)]
 )
-async def test_a_persons_word_about_an_agent_counts(
+async def test_the_verdict_of_a_person_about_an_agent_counts(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     moment: Moment,
@@ -176,7 +173,7 @@ async def test_a_persons_word_about_an_agent_counts(
     verdict: run_index.Verdict,
     output: bool,
 ) -> None:
-    """`done`: nothing more is done, and a value is asked for where there is one. `not-done`: it begins afresh. `skip`: it has no value."""
+    """`done` performs nothing more and asks only for a needed value. `not-done` begins afresh. `skip` gives no value."""
     text = flow((VALUE if output else "") + ("" if site == "none" else CONFIRM))
     with bench(tmp_path, monkeypatch, Careless(output), text) as on:
         await killed(on, moment, survives=survives)
@@ -199,7 +196,7 @@ async def test_a_persons_word_about_an_agent_counts(
 async def test_a_goal_that_the_surviving_page_shows_is_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: bool
 ) -> None:
-    """Died in an action, `success` holds by now and did not before: on the page that survived that says *done*; on a new one it says nothing."""
+    """If `success` newly holds on a surviving page after a crash in an action, the goal is reached; a new page proves nothing."""
     text = flow(VALUE + "    success: [{text: paid, target: {css: status}}]\n")
     with bench(tmp_path, monkeypatch, Careless(True), text) as on:
         await killed(on, "opened", survives=survives)
@@ -213,7 +210,7 @@ async def test_a_goal_that_the_surviving_page_shows_is_reached(
 async def test_an_agent_whose_actions_may_be_repeated_begins_afresh_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment, survives: bool
 ) -> None:
-    """`effect: idempotent` makes all its actions so: nobody is asked what became of them, and they may be done again."""
+    """With `effect: idempotent` no question is asked after a crash, and actions may be repeated."""
     with bench(tmp_path, monkeypatch, Careless(True), flow(VALUE + "    effect: idempotent\n")) as on:
         await killed(on, moment, survives=survives)
         ended = await on.rig.resume()
@@ -223,10 +220,10 @@ async def test_an_agent_whose_actions_may_be_repeated_begins_afresh_unasked(
 
 
 @pytest.mark.parametrize("survives", [True, False])
-async def test_a_conversation_goes_on_only_on_the_page_that_it_was_about(
+async def test_a_conversation_resumes_only_on_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: bool
 ) -> None:
-    """Also where the agent is the first step of all, so that nothing was restored: in a new browser it begins afresh."""
+    """An agent begins afresh in a new browser, even as the first step, where no state was restored."""
     first, _open, rest = flow(VALUE).partition(
         '  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}\n'
     )
@@ -238,10 +235,8 @@ async def test_a_conversation_goes_on_only_on_the_page_that_it_was_about(
         assert later.call.again == (died.call.call if survives else None)
 
 
-async def test_a_second_crash_after_the_action_was_found_done_asks_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The log has the action as done and the browser is still there: only the value is asked for."""
+async def test_a_crash_after_a_verdict_asks_no_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the log has the action as done and the browser survives, only the value is asked for."""
     with bench(tmp_path, monkeypatch, Careless(True), flow(VALUE + CONFIRM)) as on:
         await killed(on, "opened", survives=True)
         says(on, "done")

@@ -1,4 +1,4 @@
-"""What an agent may do and is told, how it ends, and what is found out about its actions: on a fake page, with a model behind the real client."""
+"""The tools of an agent, its endings, and how uncertain actions are resolved: on a fake page, with a scripted model and the real client."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.agents import LOOK, Obedient, click, fill
 from tests.fakes import FakePage
 
 
-async def test_what_it_asks_for_is_done_and_its_value_is_the_steps(
+async def test_calls_are_executed_and_the_finish_value_is_the_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call is an action of the engine's own, with the class that it would have in a file; the value is that of `finish`."""
+    """Each call is an engine action with the effect class it has in a file. The output of `finish` is the step's value."""
     model = Obedient(LOOK, fill("Note", "soon"), click("Gift"), click("Pay"), output={"number": "1007"})
     with bench(tmp_path, monkeypatch, model, flow(VALUE)) as on:
         ended = await on.rig.start()
@@ -35,10 +35,10 @@ async def test_what_it_asks_for_is_done_and_its_value_is_the_steps(
         }
 
 
-async def test_a_value_that_does_not_fit_is_told_and_given_again(
+async def test_an_output_that_does_not_match_is_returned_for_correction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`output-mismatch`: the model is told what does not fit, and the work continues until it does."""
+    """`output-mismatch`: the model sees what does not match, and continues until the value matches."""
     last: list[str] = []
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -53,10 +53,10 @@ async def test_a_value_that_does_not_fit_is_told_and_given_again(
     assert "output-mismatch" in last[0]
 
 
-async def test_a_goal_that_the_page_does_not_show_is_told_and_the_work_goes_on(
+async def test_a_finish_before_success_holds_continues_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model says that it is done before it has done anything; it is told which rule does not hold, and then does its work."""
+    """A model that finishes too early sees which `success` rule fails, and then does its work."""
     model = Obedient(LOOK, ("finish", done()), click("Pay"))
     text = flow("    success: [{text: paid, target: {css: status}}]\n")
     with bench(tmp_path, monkeypatch, model, text) as on:
@@ -70,10 +70,10 @@ async def test_a_goal_that_the_page_does_not_show_is_told_and_the_work_goes_on(
     assert "the work is not done" in model.told[1]
 
 
-async def test_an_element_that_is_called_otherwise_by_now_is_not_clicked(
+async def test_an_element_whose_name_has_changed_is_not_clicked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A script may give a button another meaning, or a frame another document in which the ref is another element's: the model is told, and nothing is done."""
+    """A ref that names another element than the model saw is refused with `ref-gone`, and nothing is done."""
     model = Obedient(LOOK, click("Pay"), done=False)
     with bench(tmp_path, monkeypatch, model, flow()) as on:
         real = FakePage.look
@@ -92,7 +92,7 @@ async def test_an_element_that_is_called_otherwise_by_now_is_not_clicked(
 
 
 def test_a_clock_in_a_name_makes_no_other_element() -> None:
-    """A button that counts down is the same one a second later; one of another order is not."""
+    """A button that counts down stays the same element a second later; a button of another order does not."""
     assert page_text.known_by("button", "Pay (00:59)") == page_text.known_by("button", "Pay (00:58)")
     assert page_text.known_by("button", "Send in 10 s") == page_text.known_by("button", "Send in 9 s")
     assert page_text.known_by("button", "Pay 1007") != page_text.known_by("button", "Pay 1008")
@@ -100,7 +100,7 @@ def test_a_clock_in_a_name_makes_no_other_element() -> None:
 
 
 async def test_an_agent_that_can_only_look_is_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tools that leave the site as it is, the step has class *read*, and an action that it asks for all the same is none of its tools."""
+    """With read-only tools the step has class *read*, and a call of another tool is refused as unknown."""
     model = Obedient(LOOK, click("Pay"), output={"number": "1007"})
     with bench(tmp_path, monkeypatch, model, flow("    tools: [look, read]\n" + VALUE), strict=False) as on:
         ended = await on.rig.start()
@@ -108,55 +108,55 @@ async def test_an_agent_that_can_only_look_is_a_read(tmp_path: Path, monkeypatch
         assert on.rig.history.attempts["work"][-1].call.effect == "read"
 
 
-async def test_turns_that_are_used_up_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`agent-turns`, after as many requests as `max_turns` says; the model was told of the last one."""
+async def test_used_up_turns_end_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `max_turns` requests the step fails with `agent-turns`; tool results announce the last turn."""
     model = Obedient(*[LOOK] * 9)
     with bench(tmp_path, monkeypatch, model, flow("    max_turns: 3\n")) as on:
         ended = await on.rig.start()
         assert (code(ended), ended.costs and ended.costs["requests"]) == ("agent-turns", 3)
         attempt = on.rig.history.attempts["work"][-1]
-        told = [
+        reports = [
             each.text
             for each in on.rig.store.read(on.rig.id).entries
             if isinstance(each, entries.ToolResult) and each.thread == entries.model_thread(attempt.call.call)
         ]
-    assert [(each or "").partition("\n")[0] for each in told] == [
+    assert [(each or "").partition("\n")[0] for each in reports] == [
         "turn 1 of 3",
         "turn 2 of 3",
         "turn 3 of 3, the last one",
     ]
 
 
-async def test_a_model_that_only_talks_is_told_once_and_then_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`agent-silent` after two answers without a call; after the first one it is told to call a tool."""
-    heard: list[str] = []
+async def test_a_model_that_only_talks_is_reminded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first answer without a call gets the request to call a tool; a second one fails with `agent-silent`."""
+    messages: list[str] = []
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        heard.append(asked.newest)
+        messages.append(asked.newest)
         return scripted_model.text("I would rather talk.")
 
     with bench(tmp_path, monkeypatch, model, flow()) as on:
         ended = await on.rig.start()
     assert code(ended) == "agent-silent"
-    assert ["Call a tool" in each for each in heard] == [False, True]
+    assert ["Call a tool" in each for each in messages] == [False, True]
 
 
-async def test_a_silence_between_calls_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only answers in a row without a call are too many."""
-    said = [
+async def test_an_answer_without_a_call_is_forgiven_after_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only consecutive answers without a call end the agent."""
+    script = [
         scripted_model.text("Well."),
         scripted_model.call("look", LOOK[1]),
         scripted_model.text("Hm."),
         scripted_model.call("finish", done()),
     ]
-    with responses.serve(said, strict=True) as server:
+    with responses.serve(script, strict=True) as server:
         assert (await Bench(tmp_path, monkeypatch, server, flow()).rig.start()).status == "passed"
 
 
 async def test_a_model_that_gives_up_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`agent-gave-up`, with the model's own words; rules of `success` are not looked at."""
+    """`agent-gave-up` has the model's own words, and `success` is not checked."""
     model = Obedient(LOOK, done=False)
     with bench(tmp_path, monkeypatch, model, flow("    success: [{text: paid, target: {css: status}}]\n")) as on:
         ended = await on.rig.start()
@@ -165,8 +165,10 @@ async def test_a_model_that_gives_up_says_why(tmp_path: Path, monkeypatch: pytes
     assert "as I was told" in str(ended.error["message"])
 
 
-async def test_the_same_call_failing_three_times_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`agent-stuck` at the third failure, though other calls went right between them."""
+async def test_the_same_call_failing_three_times_ends_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third failure of a call ends the agent with `agent-stuck`, though other calls succeed in between."""
     gone = ("click", {"ref": "e99"})
     model = Obedient(gone, LOOK, gone, LOOK, gone, LOOK)
     with bench(tmp_path, monkeypatch, model, flow()) as on:
@@ -176,7 +178,7 @@ async def test_the_same_call_failing_three_times_ends_it(tmp_path: Path, monkeyp
 
 
 async def test_a_dialog_must_be_answered_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is told what the dialog says; a look is refused while it is open, and `dialog` answers it, as a side effect."""
+    """The model sees the text of the dialog. `look` is refused while it is open, and `dialog` answers it as a side effect."""
     model = Obedient(
         ("dialog", {"accept": True, "text": None}), LOOK, click("Pay"), LOOK, ("dialog", {"accept": True, "text": None})
     )
@@ -193,10 +195,10 @@ async def test_a_dialog_must_be_answered_before_anything_else(tmp_path: Path, mo
     assert "Really pay?" in model.told[2].partition("[page]")[2]
 
 
-async def test_a_page_that_leaves_while_it_is_looked_at_is_told_as_refused(
+async def test_a_page_that_leaves_the_allowed_origins_is_reported_as_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The site leads elsewhere behind a click, and Chromium's own page is there by the time of the look: the model is told that it was refused, and is back on the page where it worked."""
+    """If a click leads to a refused origin, the model sees `origin-refused`, not Chromium's error page, and returns to its page."""
     model = Obedient(LOOK, click("Pay"))
     with bench(tmp_path, monkeypatch, model, flow()) as on:
         real, left = FakePage.look, list[str]()
@@ -215,8 +217,8 @@ async def test_a_page_that_leaves_while_it_is_looked_at_is_told_as_refused(
     assert "chrome-error" not in model.told[1]
 
 
-async def test_it_stays_in_its_tab_until_it_goes_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told of a tab that opened, in our own words; `tab` goes there, and to one that is not open it does not."""
+async def test_an_agent_stays_in_its_tab_until_it_switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model sees the name of a tab that opened. `tab` switches there; for a tab that is not open it is refused."""
     model = Obedient(LOOK, click("Pay"), ("tab", {"name": "tab9"}), ("tab", {"name": "tab2"}), click("Cancel"))
     with bench(tmp_path, monkeypatch, model, flow()) as on:
         where: list[str] = []
@@ -234,11 +236,11 @@ async def test_it_stays_in_its_tab_until_it_goes_to_another(tmp_path: Path, monk
     assert "a tab opened, called tab2" in model.told[1].partition("[page]")[0]
 
 
-# An action of which nobody knows what became.
+# Actions whose outcome is unknown.
 
 
 def lost(on: Bench, *, then: str | None = None) -> None:
-    """The first click reaches the site, and its answer is lost; what the site says is paid once another one has come."""
+    """The first click reaches the site but its answer is lost; after another click the site says `then`."""
     tries: list[str] = []
 
     async def lose(target: str, _page: FakePage) -> None:
@@ -252,18 +254,18 @@ def lost(on: Bench, *, then: str | None = None) -> None:
 
 
 class Closing:
-    """Pays; where it is told that the goal is reached, it tries to pay once more, looks, and finishes."""
+    """Clicks Pay; where it sees that the goal is reached, it tries to pay again, looks, and finishes."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """The next answer."""
-        said = " ".join(scripted_model.text_of(item) for item in asked.items)
+        thread = " ".join(scripted_model.text_of(item) for item in asked.items)
         outputs = list(asked.outputs.values())
-        if "goal was reached" not in said:
+        if "goal was reached" not in thread:
             return Obedient(LOOK, click("Pay"), output={"number": "1007"})(asked)
-        since = said.partition("goal was reached")[2]
+        since = thread.partition("goal was reached")[2]
         self.told = outputs
         if "turn" not in since:
             return scripted_model.call("look", LOOK[1])
@@ -272,10 +274,8 @@ class Closing:
         return scripted_model.call("finish", done({"number": "1007"}))
 
 
-async def test_a_goal_that_the_site_says_is_reached_is_asked_for_its_value_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The action's answer is lost, `confirm` says done: the conversation gives its value, a look works, another action is refused."""
+async def test_a_confirmed_goal_only_asks_for_the_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If `confirm` says done after a lost answer, the conversation only returns its value: `look` works, another action is refused."""
     model = Closing()
     with bench(tmp_path, monkeypatch, model, flow(VALUE + CONFIRM)) as on:
         lost(on)
@@ -286,12 +286,14 @@ async def test_a_goal_that_the_site_says_is_reached_is_asked_for_its_value_only(
         assert on.rig.calls("work") == ["interrupted done", "ok"]
 
 
-async def test_in_closing_what_no_one_counts_is_still_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused are side effects; a field may still be filled on the way to the value."""
+async def test_after_a_confirmed_goal_only_side_effects_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the way to the value a field may still be filled, but no side effect happens."""
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        said = " ".join(scripted_model.text_of(item) for item in asked.items)
-        if "goal was reached" not in said:
+        thread = " ".join(scripted_model.text_of(item) for item in asked.items)
+        if "goal was reached" not in thread:
             return Obedient(LOOK, click("Pay"))(asked)
         return Obedient(LOOK, fill("Note", "1007"), output={"number": "1007"})(asked)
 
@@ -303,10 +305,8 @@ async def test_in_closing_what_no_one_counts_is_still_done(tmp_path: Path, monke
         assert "fill" in on.effects()
 
 
-async def test_a_goal_without_a_value_is_over_once_the_site_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`confirm` says done, and nothing is wanted: the step is recovered, and no model is asked again."""
+async def test_a_confirmed_goal_without_a_value_ends_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If `confirm` says done and no value is needed, the step is recovered without another model request."""
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(CONFIRM)) as on:
         lost(on)
         on.site.texts["css=paid"] = "yes"
@@ -317,10 +317,10 @@ async def test_a_goal_without_a_value_is_over_once_the_site_says_so(
         assert ended.costs["requests"] == 2
 
 
-async def test_a_goal_that_the_site_denies_is_an_error_and_a_retry_begins_afresh(
+async def test_a_denied_goal_is_an_error_and_a_retry_begins_afresh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`confirm` says not done, twice: the attempt has failed with the lost answer, and the next one does the action."""
+    """If `confirm` says not done, the attempt fails with the lost answer, and the next one performs the action."""
     text = flow(CONFIRM + "    retry: {attempts: 2, delay: 0}\n")
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), text) as on:
         lost(on, then="yes")
@@ -330,10 +330,10 @@ async def test_a_goal_that_the_site_denies_is_an_error_and_a_retry_begins_afresh
 
 
 @pytest.mark.parametrize("clicks", [1, 2])
-async def test_a_model_is_not_believed_where_the_site_does_not_have_it(
+async def test_a_finish_that_confirm_denies_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clicks: int
 ) -> None:
-    """It says that it is done, and `confirm` says that nothing came: it is told so and continues, and ends once the site has it; else the step fails."""
+    """If `confirm` denies `finish`, the model sees that and may continue. The step passes once the site has the action, and fails otherwise."""
     given = [LOOK, click("Pay"), ("finish", done()), click("Pay")][: 2 * clicks]
     with bench(tmp_path, monkeypatch, Obedient(*given), flow(CONFIRM)) as on:
 
@@ -350,18 +350,16 @@ async def test_a_model_is_not_believed_where_the_site_does_not_have_it(
 
 
 @pytest.mark.parametrize("looks", [True, False])
-async def test_an_agent_that_did_nothing_is_not_held_to_it(
+async def test_an_agent_without_actions_needs_no_confirm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: bool
 ) -> None:
-    """Where it only looked, `confirm` is not asked: there is nothing that could be missing."""
+    """An agent that at most looked finishes without `confirm`, since no action can be missing."""
     with bench(tmp_path, monkeypatch, Obedient(*([LOOK] if looks else [])), flow(CONFIRM)) as on:
         ended = await on.rig.start()
         assert (ended.status, on.errors(), on.rig.calls("work/confirm/asked")) == ("passed", [], [])
 
 
-async def test_a_goal_that_the_site_denies_fails_where_no_attempt_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_denied_goal_fails_where_no_attempt_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without `retry` the run fails with the lost answer."""
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(CONFIRM)) as on:
         lost(on)
@@ -370,10 +368,10 @@ async def test_a_goal_that_the_site_denies_fails_where_no_attempt_is_left(
 
 
 @pytest.mark.parametrize("confirm", ["", CONFIRM])
-async def test_where_nobody_knows_a_person_is_asked_about_the_agent(
+async def test_an_unknown_outcome_asks_a_person_about_the_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
 ) -> None:
-    """Without a `confirm`, or where it fails, the run pauses at the agent's own path, and the question lists its actions."""
+    """Without a working `confirm` the run pauses at the agent's path, and the question lists its actions."""
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(confirm)) as on:
         lost(on)
         on.rig.missing = {"css=paid"}

@@ -1,4 +1,4 @@
-"""What a model may not say to a tool: secrets, in whatever writing, and what stands for them."""
+"""Secrets that a model must not pass to a tool, in any encoding or by reference."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WRITINGS = {
     "in a sentence": f"it is {SECRET}!",
     "for a URL": urllib.parse.quote(SECRET, safe=""),
     "for a URL twice": urllib.parse.quote(urllib.parse.quote(SECRET, safe=""), safe=""),
-    "every byte for a URL": "".join(f"%{byte:02X}" for byte in SECRET.encode()),
+    "each byte for a URL": "".join(f"%{byte:02X}" for byte in SECRET.encode()),
     "for HTML": html.escape(SECRET),
-    "every letter for HTML": "".join(f"&#{ord(each)};" for each in SECRET),
+    "each letter for HTML": "".join(f"&#{ord(each)};" for each in SECRET),
     "base64": base64.b64encode(SECRET.encode()).decode(),
     "base64 in base64": base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
     "base64 for URLs": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
-    "with characters that nobody sees": "\u200b".join(SECRET),
+    "with invisible characters": "\u200b".join(SECRET),
     "in wide letters": "".join(chr(ord(each) + 0xFEE0) if "!" <= each <= "~" else each for each in SECRET),
     "by name": "{{ secrets.PASSWORD }}",
     "by name in brackets": "{{secrets['PASSWORD']}}",
@@ -39,8 +39,8 @@ WRITINGS = {
 
 @pytest.mark.parametrize("written", WRITINGS.values(), ids=list(WRITINGS))
 @pytest.mark.parametrize("place", ["text", "list", "map", "key"])
-def test_no_writing_of_a_secret_passes(written: str, place: str) -> None:
-    """Wherever in the arguments it stands."""
+def test_no_encoding_of_a_secret_passes(written: str, place: str) -> None:
+    """The check finds the secret anywhere in the arguments."""
     arguments = {
         "text": {"ref": "e1", "text": written},
         "list": {"options": ["a", written]},
@@ -52,7 +52,7 @@ def test_no_writing_of_a_secret_passes(written: str, place: str) -> None:
 
 @given(st.text(max_size=60))
 def test_other_texts_pass(text: str) -> None:
-    """Whatever they look like: a reference to something else is only text."""
+    """Any other text passes, references to other things included."""
     for each in (text, f"{{{{ {text.replace('secrets', '')} }}}}", "{{ inputs.name }}", "our secrets are safe"):
         if "[hidden]" not in each:
             assert secret_checks.refusal({"text": each}, MASKER) is None
@@ -75,16 +75,16 @@ def test_other_texts_pass(text: str) -> None:
         )
     ).map("".join)
 )
-def test_what_a_page_says_ends_where_we_say(text: str) -> None:
-    """Between the lines that are ours there is none that looks like them."""
+def test_page_text_cannot_imitate_its_end(text: str) -> None:
+    """No line of the page looks like the markers around it."""
     lines = page_text.fenced(text).split("\n")
     assert (lines[0], lines[-1]) == ("[page]", "[end of page]")
     seen = [re.sub("[\u00ad\u200b\u2060]", "", line) for line in lines[1:-1]]
     assert [line for line in seen if "[page]" in line or "[end of page]" in line.lower()] == []
 
 
-def test_only_our_own_words_name_new_tabs() -> None:
-    """A page that says the same says it inside its part."""
+def test_only_our_report_names_new_tabs() -> None:
+    """The same line inside the page text names no tab."""
     ours = f"turn 1 of 2\ndone\n{page_text.OPENED}tab2; `tab` goes there"
     theirs = page_text.fenced(f"{page_text.OPENED}tab9; `tab` goes there")
     assert page_text.opened_in(f"{ours}\n{theirs}") == ["tab2"]

@@ -1,4 +1,4 @@
-"""`context` with `ask`: the run pauses with its questions, and continues with the answers."""
+"""`context` with `ask`: the run pauses with its questions, and resumes with the answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def flow(nodes: str = ASK, more: str = "") -> str:
 
 
 def answer(rig: Rig, **given: str) -> None:
-    """What the command does with answers."""
+    """Answers as the command does."""
     chosen = settings.Settings(home=rig.home)
     known, missing = answers.read_all(answers.asked(rig.history, rig.id), given)
     assert not missing
@@ -44,7 +44,7 @@ def answer(rig: Rig, **given: str) -> None:
 
 
 async def test_a_question_pauses_the_run(tmp_path: Path) -> None:
-    """The run pauses with exit 4 and its questions as data, references filled in; a resumed run without answers has them still."""
+    """The run pauses with exit 4, its questions as data and references resolved, and no open call."""
     rig = Rig(tmp_path, flow())
     ended = await rig.start()
     assert ended.question is not None
@@ -59,7 +59,7 @@ async def test_a_question_pauses_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"count": "3"}])
 async def test_answers_become_variables(tmp_path: Path, given: dict[str, str]) -> None:
-    """With `set` the answers are the node's value, and variables; a default stands in; nothing is asked again after a crash."""
+    """Answers and `set` are the node's value and variables; a default fills in, and a crash does not repeat the question."""
     rig = Rig(tmp_path, flow())
     await rig.start()
     rig.die()
@@ -78,8 +78,8 @@ async def test_answers_become_variables(tmp_path: Path, given: dict[str, str]) -
     assert (ended.status, ended.output) == ("passed", {"vars": expected, "who": expected})
 
 
-async def test_an_answer_must_fit(tmp_path: Path) -> None:
-    """Wrong kind, no choice, no such question: refused by name, and the log stays as it was."""
+async def test_an_answer_must_be_valid(tmp_path: Path) -> None:
+    """A wrong type, an unknown choice or an unknown question is refused by name, and the log stays unchanged."""
     rig = Rig(tmp_path, flow())
     await rig.start()
     rig.die()
@@ -99,8 +99,8 @@ async def test_an_answer_must_fit(tmp_path: Path) -> None:
     assert rig.store.conversation_file(rig.id).read_bytes() == before
 
 
-async def test_no_answer_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that holds a secret is refused, and not written."""
+async def test_no_answer_contains_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that contains a secret is refused, and not written."""
     monkeypatch.setenv("TOKEN", "correct-horse")
     rig = Rig(tmp_path, flow(more="secrets: [TOKEN]"), secrets={"TOKEN": "correct-horse"})
     await rig.start()
@@ -113,7 +113,7 @@ async def test_no_answer_holds_a_secret(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("offer", ["choices: ['{{ seen }}', other]", "default: '{{ seen }}'"])
 async def test_no_question_offers_a_secret(tmp_path: Path, offer: str) -> None:
-    """A pause is written down masked, and a mask is never an answer: what a page showed of a secret is not offered. Asking for it is no harm."""
+    """A choice or default with a secret fails the run, since its mask is no answer; a secret in the question is only masked."""
     seen = "\n- {id: seen, type: browser_query, query: text, target: {css: p}}\n"
     asks = f"- {{id: who, type: context, ask: {{it: {{question: 'What is {{{{ seen }}}}?', {offer}}}}}}}\n"
     for nodes, status in ((seen + asks, "failed"), (seen + asks.replace(offer, "type: string"), "paused")):
@@ -128,7 +128,7 @@ async def test_no_question_offers_a_secret(tmp_path: Path, offer: str) -> None:
 
 
 async def test_a_question_is_answered_and_a_decision_decided(tmp_path: Path) -> None:
-    """`decide` does not answer a question, an answer decides nothing, and one answer is enough."""
+    """`decide` does not answer a question, and a question takes only one answer."""
     rig = Rig(tmp_path, flow())
     await rig.start()
     rig.die()
@@ -139,8 +139,8 @@ async def test_a_question_is_answered_and_a_decision_decided(tmp_path: Path) -> 
         answers.asked(rig.history, rig.id)
 
 
-async def test_each_turn_asks_its_own_question(tmp_path: Path) -> None:
-    """In a loop every item has its own answer."""
+async def test_each_iteration_asks_its_own_question(tmp_path: Path) -> None:
+    """In a loop each item has its own answer."""
     nodes = """
 - {id: name, type: transform, expr: Ada}
 - id: who
@@ -168,8 +168,8 @@ async def test_each_turn_asks_its_own_question(tmp_path: Path) -> None:
         ("{id: a, type: context, ask: {x: '{{ y }}'}}", "unknown-reference"),
     ],
 )
-def test_what_may_be_asked(node: str, code: str) -> None:
-    """At least one of `set` and `ask`, no name in both, four kinds of answers, and references that are known."""
+def test_invalid_questions_are_refused(node: str, code: str) -> None:
+    """A node needs `set` or `ask`, a name is in only one, answers have four types, and references must be known."""
     with pytest.raises(WorkflowInvalid) as raised:
         reader.parse(f"version: 1\nnodes: [{node}]\n", "flow.yaml")
     assert [each.code for each in raised.value.diagnostics] == [code]

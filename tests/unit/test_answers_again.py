@@ -1,4 +1,4 @@
-"""What of a model's answers a run that continues may use again, and what it must not: the log is asked by the very request, not by one that is like it."""
+"""Model answers that a resumed run may reuse: only those to an identical request."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ output: "{{ kind }}"
 """
 
 
-def said(text: object) -> scripted_model.Answer:
+def reply(text: object) -> scripted_model.Answer:
     """An answer with this value."""
     return scripted_model.text({"value": text})
 
 
 @contextlib.contextmanager
 def dying_at(point: CrashPoint) -> Generator[None]:
-    """The process dies the first time that it comes there."""
+    """The process dies when it first reaches the point."""
 
     def hook(name: CrashPoint) -> None:
         if name == point:
@@ -61,11 +61,11 @@ def dying_at(point: CrashPoint) -> Generator[None]:
         ("order 1001", "order 1002"),
     ],
 )
-async def test_an_answer_is_for_the_very_question(
+async def test_an_answer_is_reused_only_for_the_same_request(
     before: str, now: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that continues with another input asks anew, also where a cassette would take the two for the same."""
-    with responses.serve([said("first"), said("second")], strict=True) as server:
+    """A resume with another input asks again, even where a cassette would treat the inputs as equal."""
+    with responses.serve([reply("first"), reply("second")], strict=True) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", before), settings=models.asked_at(server, monkeypatch))
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
             await rig.start()
@@ -74,9 +74,9 @@ async def test_an_answer_is_for_the_very_question(
         assert (ended.output, len(server.asked)) == ("second", 2)
 
 
-async def test_a_masked_answer_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a secret stood in what the model said the log has a mask: whoever continues asks again, and continues as if nothing had died."""
-    echo = said("your code is hunter2hunter2")
+async def test_a_masked_answer_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the logged answer masks a secret, a resume asks the model again."""
+    echo = reply("your code is hunter2hunter2")
     with responses.serve([echo, echo], strict=True) as server:
         text = ASK.replace("{INPUT}", "x").replace("nodes:", "secrets: [TOKEN]\nnodes:", 1)
         chosen = models.asked_at(server, monkeypatch)
@@ -91,30 +91,28 @@ async def test_a_masked_answer_is_no_answer(tmp_path: Path, monkeypatch: pytest.
     assert last.result.masked
 
 
-async def test_what_came_before_a_refused_request_still_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that failed because a later request was refused asks for what it lacks, and for nothing that it had."""
+async def test_answers_before_a_refused_request_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that failed on a later request asks only for the missing answer."""
     bad = scripted_model.server_error(400, "no such thing")
-    with responses.serve([said(1), bad, said("good")]) as server:
+    with responses.serve([reply(1), bad, reply("good")]) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert ((await rig.resume()).output, len(server.asked)) == ("good", 3)
 
 
-async def test_answers_that_never_fitted_are_not_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step whose answers could not be fixed begins from the first question: the same answers would end the same way."""
-    with responses.serve([said(1), said(2), said(3), said("good")], strict=True) as server:
+async def test_answers_that_never_matched_are_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step whose answers stayed invalid begins from the first request, since the same answers would fail again."""
+    with responses.serve([reply(1), reply(2), reply(3), reply("good")], strict=True) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert (await rig.resume()).output == "good"
         assert len(server.asked[3].body["input"]) == 1
 
 
-async def test_a_response_that_cannot_be_fetched_for_now_is_neither_cancelled_nor_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Something between here and the server refuses one fetch after a crash: the run fails, the response stays, and the next resume has it."""
-    slow = said("one").in_background(polls=1, faults=[scripted_model.server_error(403, "not through here")])
-    with responses.serve([slow, said("two")]) as server:
+async def test_a_response_that_cannot_be_fetched_yet_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a gateway refuses the fetch after a crash, the run fails, the response is not cancelled, and the next resume has it."""
+    slow = reply("one").in_background(polls=1, faults=[scripted_model.server_error(403, "not through here")])
+    with responses.serve([slow, reply("two")]) as server:
         chosen = models.asked_at(server, monkeypatch, model_background=True)
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), settings=chosen)
         with dying_at(CrashPoint.SUBMISSION_SYNCED):
@@ -128,8 +126,8 @@ async def test_a_response_that_cannot_be_fetched_for_now_is_neither_cancelled_no
 
 
 async def test_time_that_a_dead_process_waited_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request of which nothing came counts as waited for until somebody continues, or as long as it might take."""
-    with responses.serve([said("x"), said("y")]) as server:
+    """A request without a result counts its wait until the resume, at most its timeout."""
+    with responses.serve([reply("x"), reply("y")]) as server:
         rig = Rig(
             tmp_path, ASK.replace("{INPUT}", "x"), settings=models.asked_at(server, monkeypatch, model_timeout=0.05)
         )
@@ -143,11 +141,9 @@ async def test_time_that_a_dead_process_waited_is_spent(tmp_path: Path, monkeypa
     assert (first.status, 0 < first.seconds <= 0.05) == ("open", True)
 
 
-async def test_what_was_learnt_of_a_tokenizer_outlives_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A server that counts more tokens than were reckoned is believed for the rest of the run, also behind a crash."""
-    with responses.serve([said(1), said("x"), said("x")], tokens=lambda text: 50 + len(text)) as server:
+async def test_token_calibration_survives_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash estimates still include what the server counted above them."""
+    with responses.serve([reply(1), reply("x"), reply("x")], tokens=lambda text: 50 + len(text)) as server:
         long = "a word " * 400
         rig = Rig(tmp_path, ASK.replace("{INPUT}", long), settings=models.asked_at(server, monkeypatch))
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
@@ -161,10 +157,10 @@ async def test_what_was_learnt_of_a_tokenizer_outlives_the_process(
 
 
 async def test_a_run_is_recorded_from_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that had answers before it is recorded is refused at once: the rest would be paid for a cassette that cannot be."""
+    """Recording a run that already has answers is refused before any request, since its cassette would be incomplete."""
     file = tmp_path / "ask.yaml"
     file.write_text(ASK.replace("{INPUT}", "x"), encoding="utf-8")
-    with responses.serve([said(1), scripted_model.quota(), said("good")]) as server:
+    with responses.serve([reply(1), scripted_model.quota(), reply("good")]) as server:
         chosen = models.asked_at(server, monkeypatch, home=tmp_path / ".runops")
         ended = await start.start(file, {}, host.of_command(chosen))
         assert ended.exit == 1
@@ -174,8 +170,8 @@ async def test_a_run_is_recorded_from_its_beginning(tmp_path: Path, monkeypatch:
         assert (await start.resume_run(ended.run, host.of_command(chosen))).output == "good"
 
 
-async def test_a_model_that_takes_too_long_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of an attempt ends a request too, and nothing is said of a page that no such step has."""
+async def test_a_slow_model_is_reported_as_model_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeout of the attempt ends the request too, and the fix does not mention a page."""
     with responses.serve([scripted_model.hang()]) as server:
         text = ASK.replace("{INPUT}", "x").replace("timeout: 20", "timeout: 0.3")
         ended = await Rig(tmp_path, text, settings=models.asked_at(server, monkeypatch)).start()

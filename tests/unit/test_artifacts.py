@@ -1,4 +1,4 @@
-"""Files of a run: names, whose they are, what may be read, and where a run tells of them."""
+"""Files of a run: their names, owners, readable paths, and log entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.services import artifacts
 
 
 class Keeper:
-    """A run's log and folder, and steps that keep files in it."""
+    """The log and folder of a run, with steps that store files."""
 
     def __init__(self, project: Path, masker: masking.Masker | None = None) -> None:
         (project / "pyproject.toml").touch()
@@ -31,11 +31,11 @@ class Keeper:
         )
 
     def step(self, path: str) -> artifacts.Artifacts:
-        """What an attempt of the step at ``path`` sees."""
+        """The artifacts of an attempt of the step at ``path``."""
         return artifacts.Artifacts(self.writer, self.folder, path)
 
     async def done(self, path: str, *names: str, status: entries.Status = "ok") -> list[str]:
-        """The step keeps a file under each name, and ends; the names the files got."""
+        """The step stores a file under each name and ends. Returns the names that the files got."""
         one = self.step(path)
         for name in names:
             await one.keep(name, f"{path} {name}".encode())
@@ -46,12 +46,12 @@ class Keeper:
 
 @pytest.fixture
 def keeper(tmp_path: Path) -> Keeper:
-    """A run in a project of its own."""
+    """A run in its own project."""
     return Keeper(tmp_path)
 
 
-async def test_a_file_is_kept_as_it_was_given(keeper: Keeper, tmp_path: Path) -> None:
-    """Bytes and files arrive whole, private, with size, hash and type; a run without files has no folder."""
+async def test_a_file_is_stored_unchanged(keeper: Keeper, tmp_path: Path) -> None:
+    """Bytes and files are stored privately with size, hash and type; a run without files has no folder."""
     assert not keeper.writer.artifacts.exists()
     assert len(keeper.writer.files()) == 1
     large = tmp_path / "large.bin"
@@ -76,13 +76,13 @@ async def test_a_file_is_kept_as_it_was_given(keeper: Keeper, tmp_path: Path) ->
 
 
 async def test_names_belong_to_steps(keeper: Keeper) -> None:
-    """Another step's name gets a number, whatever its case; a step done again gets its own back, also after a failed attempt or a crash."""
+    """A name used by another step gets a number, ignoring case. A repeated step keeps its names, also after a failure or crash."""
     assert await keeper.done("a", "x.csv") == ["x.csv"]
     assert await keeper.done("b", "x.csv") == ["x-2.csv"]
     assert await keeper.done("each[2]/c", "X.csv", "x.csv") == ["X-3.csv", "x-4.csv"]
     assert await keeper.done("b", "x.csv", status="error") == ["x-2.csv"]
     assert await keeper.done("a", "x.csv") == ["x.csv"]
-    # A crash between the file and its result: nobody owns the file.
+    # After a crash between file and result no step owns the file.
     await keeper.step("d").keep("y", b"torn away")
     assert await keeper.done("e", "y") == ["y"]
     assert (keeper.writer.artifacts / "y").read_bytes() == b"e y"
@@ -104,18 +104,18 @@ async def test_names_belong_to_steps(keeper: Keeper) -> None:
     ],
 )
 def test_names_are_made_safe(wanted: str, safe: str) -> None:
-    """No name leads out of the folder, hides, deceives, or is too long; its ending is kept where it is one."""
+    """A name cannot leave the folder, hide, deceive or be too long, and keeps its extension."""
     assert artifacts.safe_name(wanted) == safe
 
 
 async def test_a_secret_is_in_no_name(tmp_path: Path) -> None:
-    """A name that holds a secret is masked before a file is called by it."""
+    """A secret in a name is masked before the file is created."""
     keeper = Keeper(tmp_path, masking.Masker({"KEY": "hunter22"}))
     assert await keeper.done("a", "for hunter22.txt") == ["for [hidden].txt"]
 
 
-async def test_what_a_workflow_may_read(keeper: Keeper, tmp_path: Path) -> None:
-    """Files of its project, by a path relative to the workflow file or absolute, and the run's own; nothing else, links notwithstanding."""
+async def test_readable_files_of_a_workflow(keeper: Keeper, tmp_path: Path) -> None:
+    """A workflow reads files of its project, relative or absolute, and its run's own files; links out of it are refused."""
     beside = keeper.folder / "in.csv"
     above = tmp_path / "data.csv"
     for file in (beside, above):
@@ -136,7 +136,7 @@ async def test_what_a_workflow_may_read(keeper: Keeper, tmp_path: Path) -> None:
 
 
 async def test_a_pipe_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
-    """Playwright would wait for its other end: an upload of it is refused by what it is."""
+    """A named pipe is refused, since Playwright would wait for its other end."""
     os.mkfifo(tmp_path / "flows" / "photo.png")
     with pytest.raises(AuthorError, match=r"photo\.png cannot be read: it is a named pipe") as refused:
         keeper.step("a").find("photo.png")
@@ -145,7 +145,7 @@ async def test_a_pipe_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
 
 
 async def test_a_hidden_file_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
-    """Secrets and repositories of a project stand in files and folders with a leading dot: none is read, by whatever way it is named."""
+    """Files and folders with a leading dot contain secrets and repositories; each path to them is refused."""
     for folder in (tmp_path / ".git", keeper.folder / ".ssh", tmp_path / ".runops-old"):
         folder.mkdir()
         (folder / "config").write_text("token")
@@ -173,8 +173,8 @@ async def test_a_hidden_file_is_never_sent(keeper: Keeper, tmp_path: Path) -> No
         ("n" * 300, "paths are relative to the folder of the workflow file"),
     ],
 )
-def test_a_file_that_is_not_there(keeper: Keeper, path: str, fix: str) -> None:
-    """A path that leads to no file is the author's mistake, with the nearest name where there is one."""
+def test_a_missing_file(keeper: Keeper, path: str, fix: str) -> None:
+    """A missing path is an error of the author, with the nearest name if there is one."""
     (keeper.folder / "in.csv").touch()
     (keeper.folder / "sub").mkdir()
     with pytest.raises(AuthorError) as refused:
@@ -184,7 +184,7 @@ def test_a_file_that_is_not_there(keeper: Keeper, path: str, fix: str) -> None:
 
 
 async def test_a_full_disk_stops_the_run(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that cannot be written is the operator's to fix, and leaves nothing behind."""
+    """A file that cannot be written is an error for the operator, and leaves no partial file."""
 
     def full(*_anything: object) -> None:
         raise OSError(28, "No space left on device")

@@ -1,4 +1,4 @@
-"""The bench: nodes of a draft run where and with what they would find in a run of the whole, and nothing is done twice unasked."""
+"""The bench: draft nodes run on the page and values of a whole run, and no action repeats unasked."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def site() -> FakeSite:
     return FakeSite(texts={'text="status"': "paid"})
 
 
-async def test_a_row_runs_once_in_the_order_of_the_file(tmp_path: Path) -> None:
-    """A container runs its block whole, however its nodes are named beside it, and every value is told and kept."""
+async def test_a_selection_runs_each_node_once_in_file_order(tmp_path: Path) -> None:
+    """A selected container runs its whole block, even if its nodes are also selected. Every value is shown and kept."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     assert await rig.execute("twice, sign_in, submit, 5-6") == dict.fromkeys(
         ("sign_in", "open", "user", "submit", "seen", "long", "twice"), "ok"
@@ -74,15 +74,15 @@ async def test_a_row_runs_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert (known["open"], known["seen"], known["twice"]) == ("http://127.0.0.1:8765/login", "paid", 8)
 
 
-async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
-    """The live page is resumed where it is just that; what was typed is typed again on a kept state; an action that lies between is refused."""
+async def test_a_node_begins_on_the_page_of_its_predecessor(tmp_path: Path) -> None:
+    """A matching live page is reused. A kept state gets its typed text again. An action in between is refused."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     assert (await rig.execute("submit"))["submit"] == "ok"
     assert "redone first, to get there: open, user" in rig.told
     assert "on a new browser" in rig.told
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the current page" in rig.told
-    # Once more: the page is behind the action by now, and what was typed before it is no part of a state.
+    # Again: the live page is after the action, and a kept state has no typed text.
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
     assert "on the state kept after `open`; redone first, to get there: user" in rig.told
     assert [browser.page.filled for browser in rig.bench.opened] == [{'text="user"': "admin"}] * 2
@@ -93,8 +93,8 @@ async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
     assert len(rig.site.actions) == 2
 
 
-async def test_a_click_that_only_reads_leads_to_another_page_all_the_same(tmp_path: Path) -> None:
-    """A click that is said only to read is no repetition of an action, yet the page behind it is not the one before it: neither is taken for the other."""
+async def test_a_click_that_only_reads_leads_to_another_page(tmp_path: Path) -> None:
+    """A click with `effect: read` may be repeated, yet the pages before and after it are kept as different states."""
     rig = Rig(
         tmp_path,
         """
@@ -122,8 +122,8 @@ async def test_a_click_that_only_reads_leads_to_another_page_all_the_same(tmp_pa
     assert rig.bench.marks()["status"] == "done"
 
 
-async def test_how_a_node_is_checked_makes_nothing_stale(tmp_path: Path) -> None:
-    """An edit of the checks leaves values and states as they are; an edit of the action does not."""
+async def test_an_edit_of_checks_makes_nothing_stale(tmp_path: Path) -> None:
+    """An edit of a node's checks leaves values and states fresh; an edit of its action does not."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     await rig.execute("all")
     rig.edit(
@@ -136,8 +136,8 @@ async def test_how_a_node_is_checked_makes_nothing_stale(tmp_path: Path) -> None
     assert '"submit..long"' in rig.told or '"seen,long"' in rig.told
 
 
-async def test_what_rests_on_an_edit_is_refused_with_what_refreshes_it(tmp_path: Path) -> None:
-    """A missing value and a stale one are told with a selection, and that selection then runs."""
+async def test_a_stale_or_missing_input_is_refused_with_the_selection_that_refreshes_it(tmp_path: Path) -> None:
+    """The error for a missing or stale value names a selection, and that selection then runs."""
     rig = Rig(tmp_path, READS, site())
     assert await rig.execute("twice") == {"error": "value-missing"}
     assert 'execute "seen,long,twice"' in rig.told
@@ -151,7 +151,7 @@ async def test_what_rests_on_an_edit_is_refused_with_what_refreshes_it(tmp_path:
 
 
 async def test_sql_reads_the_tables_that_it_names(tmp_path: Path) -> None:
-    """A statement that runs alone finds the values of the nodes that it names, and its own is stale once one of them has changed."""
+    """An SQL node that runs alone reads the values of the nodes it names, and is stale once one changes."""
     rig = Rig(
         tmp_path,
         """
@@ -170,17 +170,17 @@ async def test_sql_reads_the_tables_that_it_names(tmp_path: Path) -> None:
     assert "rest" not in rig.bench.values()
 
 
-async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path: Path) -> None:
-    """With what makes it anew, by either tool that tells values; one that counts is told whole."""
+async def test_a_query_for_an_invalid_value_gets_the_reason(tmp_path: Path) -> None:
+    """Both variable tools give the same answer: a valid value in full, otherwise the reason and the call that recomputes it."""
     rig = Rig(tmp_path, READS + '\n  - {id: never, type: transform, expr: 1, when: "{{ 1 == 2 }}"}', site())
 
     async def ask(name: str) -> str:
         tools_of = session_tools.Toolbox(rig.build.state, subject.BuildSubject(rig.build), rig.build.listener)
-        told = set[str]()
+        answers = set[str]()
         for tool in ("get_workflow_variables", "get_workflow_variable"):
             asked = ToolCall("a", tool, json.dumps({"key": name}))
-            told.add((await tools_of.take(asked, {"key": name}, turn.Place(1, f"1_{tool}", "session", "a"))).text)
-        [one] = told
+            answers.add((await tools_of.take(asked, {"key": name}, turn.Place(1, f"1_{tool}", "session", "a"))).text)
+        [one] = answers
         return one
 
     assert "`long` has no value that counts: it was not executed by itself yet" in await ask("long")
@@ -195,8 +195,8 @@ async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path
     assert "these have a value: " in await ask("nothing")
 
 
-async def test_a_node_that_yields_the_same_again_makes_nothing_stale(tmp_path: Path) -> None:
-    """Values are compared by what they say; another one makes its readers stale."""
+async def test_an_equal_value_makes_nothing_stale(tmp_path: Path) -> None:
+    """A node that yields an equal value again leaves its readers fresh; a different value makes them stale."""
     rig = Rig(tmp_path, READS, site())
     await rig.execute("all")
     await rig.execute("seen")
@@ -206,8 +206,8 @@ async def test_a_node_that_yields_the_same_again_makes_nothing_stale(tmp_path: P
     assert "twice" not in rig.bench.values()
 
 
-async def test_a_pin_stands_in_the_place_of_a_value(tmp_path: Path) -> None:
-    """A variable of the session that is called like a node, an item or a variable is what is read, until it is cleared."""
+async def test_a_pin_replaces_a_value(tmp_path: Path) -> None:
+    """A session variable named like a node, loop item or variable is read in its place until it is cleared."""
     rig = Rig(tmp_path, READS + LOOP, site())
     variables = rig.build.state.variables
     variables.set("long", 21, reason="to try")
@@ -222,10 +222,10 @@ async def test_a_pin_stands_in_the_place_of_a_value(tmp_path: Path) -> None:
 
 
 async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
-    """By key, by number, by its step path, or for the first; what its turn yielded before is its own."""
+    """The item is chosen by key, number or step path, else the first. Values of one iteration are not used in another."""
     rig = Rig(tmp_path, LOOP)
     assert await rig.execute("pay") == {"error": "value-missing"}
-    # The list may be made in the same run.
+    # The same run may compute the list.
     assert await rig.execute("list,name,pay") == dict.fromkeys(("list", "name", "pay"), "ok")
     assert await rig.execute("pay", item="9") == {"error": "value-missing"}
     assert 'execute "name..pay" with the same `item`, or pin' in rig.told
@@ -238,8 +238,8 @@ async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
     assert await rig.execute("pay") == {"error": "value-stale"}
 
 
-async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> None:
-    """What failed before its action has left the page as it was: fixed, the node continues from there. One behind its action has not."""
+async def test_the_first_failure_stops_the_selection_and_keeps_the_page(tmp_path: Path) -> None:
+    """A failure before the action keeps the page, so the fixed node continues there; a failure after the action does not."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     failing = [SiteError("target-covered", "it is covered"), SiteError("verify-failed", "no", phase="after")]
 
@@ -258,8 +258,8 @@ async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> 
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
 
 
-async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
-    """Neither behind a try that was broken off and fixed since, nor behind an earlier try of itself; an edit of what lies before it makes it stale."""
+async def test_a_node_that_just_ran_is_not_stale(tmp_path: Path) -> None:
+    """Earlier failed attempts, its own included, do not make a node stale; an edit of a node before it does."""
     refused = ['text="submit"']
 
     async def before(target: str, _page: FakePage) -> None:
@@ -288,8 +288,8 @@ async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
     assert rig.bench.marks()["seen"] == "done"
 
 
-async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(tmp_path: Path) -> None:
-    """A list that is read again behind actions that went by its earlier value counts, and so does all that runs then; an edit of what comes later in the file concerns nothing before it."""
+async def test_nodes_that_run_out_of_order_count_by_current_values(tmp_path: Path) -> None:
+    """A list read again after actions that used its old value counts, as do later nodes. An edit affects nothing earlier in the file."""
     rig = Rig(
         tmp_path,
         """
@@ -319,17 +319,17 @@ async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(t
     assert await rig.execute("rows", begin="live") == {"rows": "ok"}
     rig.edit("text: End", "text: Home")
     assert rig.bench.marks() == dict.fromkeys(("open", "rows", "count"), "done") | {"end": "stale: edited since"}
-    judge = rig.bench.results.freshness(rig.bench.results.places)
-    turn = judge.record("look", {"each": "[#b]"})
-    assert turn is not None
-    assert judge.why(turn) is None
+    freshness = rig.bench.results.freshness(rig.bench.results.places)
+    iteration = freshness.record("look", {"each": "[#b]"})
+    assert iteration is not None
+    assert freshness.why(iteration) is None
     rig.edit("| length", "| count")
     rig.edit('url: "http://127.0.0.1:8765/"', 'url: "http://127.0.0.1:8765/2"')
     assert rig.bench.marks()["rows"] == "stale: its page depends on `open`, which has changed since"
 
 
-async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> None:
-    """Of a longer one its first and last item or each field, and with which tool the whole is read; inside a loop none has it by name."""
+async def test_a_value_is_shown_in_full_up_to_600_characters(tmp_path: Path) -> None:
+    """A longer value shows its first and last item, or each field, and the tool for the rest. Inside a loop no tool is named."""
     rig = Rig(
         tmp_path,
         """
@@ -358,7 +358,7 @@ async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> Non
 
 
 class Fresh(run.Browsers):
-    """Fresh browsers on a fake site, in the place of Chromium."""
+    """Fresh browsers on a fake site in place of Chromium."""
 
     def __init__(self, site: FakeSite) -> None:
         self.site = site
@@ -375,7 +375,7 @@ class Fresh(run.Browsers):
 async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of every node that ran, also where the run fails then, until what they rest on is edited; pages it gives none. What is set on the bench alone it does not read."""
+    """Each node that ran, even in a failed run, gives its value, never its page, until an edit. The run ignores bench pins."""
     rig = Rig(tmp_path, CONTAINERS.replace(", effect: idempotent", "").replace("never}", "click}") + READS, site())
     monkeypatch.setattr(start, "Chromium", lambda *_given: Fresh(rig.site))
     variables = rig.build.state.variables
@@ -403,10 +403,8 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     assert "twice" not in known
 
 
-async def test_a_fix_begins_where_the_run_that_failed_had_come_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its values are there, and the page of its last checkpoint, so that no action before the step that failed need be done again; of a file that says something else nothing is."""
+async def test_a_fix_begins_where_the_failed_run_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values and the last checkpoint of the failed run are reused without repeating actions. A file with other content gets nothing."""
     nodes = (
         SIGN_IN.replace("- id: sign_in", '- id: sign_in\n    when: "{{ 1 == 1 }}"')
         + """
@@ -443,16 +441,16 @@ async def test_a_fix_begins_where_the_run_that_failed_had_come_to(
     assert other.bench.values() == {}
 
 
-async def test_a_way_that_was_taken_is_told_node_by_node(tmp_path: Path) -> None:
-    """Its nodes are listed behind it with their values, and count as no nodes that were asked for."""
+async def test_a_taken_branch_is_listed_node_by_node(tmp_path: Path) -> None:
+    """The nodes of the branch are listed after their route with values, and are not counted as selected nodes."""
     rig = Rig(tmp_path, CONTAINERS, FakeSite())
     assert await rig.execute("set,way") == {"set": "ok", "way": "ok", "left": "ok"}
     assert "2 of 2 nodes ran" in rig.told
     assert 'left = "Lnorth"' in rig.told
 
 
-async def test_what_was_checked_of_an_action_is_said(tmp_path: Path) -> None:
-    """That its rules held, and that nobody had to ask the site."""
+async def test_the_checks_of_an_action_are_reported(tmp_path: Path) -> None:
+    """The report says that `verify` held and that `confirm` was not needed."""
     rig = Rig(
         tmp_path,
         """
@@ -471,8 +469,8 @@ async def test_what_was_checked_of_an_action_is_said(tmp_path: Path) -> None:
     assert "pay  ok, verify held, confirm was not needed" in rig.told
 
 
-async def test_an_error_behind_an_action_is_said_first(tmp_path: Path) -> None:
-    """Where a page is an error of the site, whatever rules say: behind which node, and of an action that nobody knows whether it was done. It is no success."""
+async def test_a_site_error_after_an_action_is_reported_first(tmp_path: Path) -> None:
+    """An error page of the site is no success, whatever rules say. The report names the node, and whether its action is uncertain."""
     enters = '  - {id: enters, type: browser_action, action: type, target: {label: Find}, value: "Ann\\n"}\n'
     rig = Rig(tmp_path, f"{SIGN_IN}{READS}\n{enters}", site())
     rig.bench.fake.answered = 400
@@ -491,8 +489,8 @@ async def test_an_error_behind_an_action_is_said_first(tmp_path: Path) -> None:
     assert rig.told.startswith("all done: 1 of 1")
 
 
-async def test_a_document_is_shown_once_and_then_what_changes(tmp_path: Path) -> None:
-    """The page behind the last node is told whole where its document was never shown; else what changed of it, at the node that did it, or that nothing did."""
+async def test_a_document_is_shown_once_and_then_its_changes(tmp_path: Path) -> None:
+    """A new document after the last node is shown in full. A known one shows its changes at their node, or that nothing changed."""
     rig = Rig(
         tmp_path,
         """
@@ -531,8 +529,8 @@ async def test_a_document_is_shown_once_and_then_what_changes(tmp_path: Path) ->
     assert pages() == (1, 0)
 
 
-async def test_an_address_that_was_not_meant_is_told_once(tmp_path: Path) -> None:
-    """What the error says is not said again beside it, and of the page only how it begins: the action did what it does."""
+async def test_a_wrong_address_is_shown_once(tmp_path: Path) -> None:
+    """Evidence in the error message is not repeated beside it, and only the beginning of the page is shown."""
     here, lines = (
         "http://127.0.0.1:8765/list?page=2",
         [f'- button "Number {each} of many" [ref=e{each}]' for each in range(80)],
@@ -548,16 +546,16 @@ async def test_an_address_that_was_not_meant_is_told_once(tmp_path: Path) -> Non
 
     rig.site.before_click = elsewhere
     assert (await rig.execute("sign_in"))["submit"] == "failed"
-    told = rig.told.partition("submit  failed")[2]
-    # Once in the error, and once in the head of the page itself.
-    assert told.count(here) == 2
-    assert told.count("**page=2") == 1
-    assert "waited: 2.0" in told
-    assert len(told) < 1_200
+    failure = rig.told.partition("submit  failed")[2]
+    # In the error and in the head of the page.
+    assert failure.count(here) == 2
+    assert failure.count("**page=2") == 1
+    assert "waited: 2.0" in failure
+    assert len(failure) < 1_200
 
 
-async def test_a_browser_that_is_gone_is_let_go_of(tmp_path: Path) -> None:
-    """What comes next finds a new one, in the state that was kept."""
+async def test_a_crashed_browser_is_released(tmp_path: Path) -> None:
+    """After a crash the next call opens a new browser in the kept state."""
     rig = Rig(tmp_path, SIGN_IN, site())
 
     async def crash(_target: str, _page: FakePage) -> None:
@@ -571,8 +569,8 @@ async def test_a_browser_that_is_gone_is_let_go_of(tmp_path: Path) -> None:
     assert "on the state kept after `open`" in rig.told
 
 
-async def test_a_held_action_ends_it_and_is_no_failure(tmp_path: Path) -> None:
-    """The action is ready, not done, and the page is as before it: what was typed is there still."""
+async def test_a_withheld_action_stops_the_selection_and_is_no_failure(tmp_path: Path) -> None:
+    """A withheld action is ready but not done, and the page keeps the text that was typed before it."""
     rig = Rig(tmp_path, SIGN_IN + READS, site(), policy="hold")
     outcome = await rig.execute("all")
     assert outcome["submit"] == "held"
@@ -585,7 +583,7 @@ async def test_a_held_action_ends_it_and_is_no_failure(tmp_path: Path) -> None:
 
 
 async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> None:
-    """Each has a run of its own, and the second one finds the page before it, not the page behind the first."""
+    """Each node has its own run and begins on the page before it in the draft, not on the page of the previous selection."""
     rig = Rig(
         tmp_path,
         """
@@ -603,12 +601,12 @@ async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> N
     assert "`three` is run without `two`" in rig.told
 
 
-async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path) -> None:
-    """After a crash the log has what is needed; the live page is refused in words."""
+async def test_a_resumed_bench_has_values_and_states_but_no_page(tmp_path: Path) -> None:
+    """After a crash the log gives values and states; the live page, and states changed on disk, are refused."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     await rig.execute("all")
-    again = rig.bench = rig.build.bench = type(rig.bench)(rig.build, rig.site)
-    assert again.values()["twice"] == 8
+    resumed = rig.bench = rig.build.bench = type(rig.bench)(rig.build, rig.site)
+    assert resumed.values()["twice"] == 8
     assert await rig.execute("seen", begin="live") == {"error": "no-page"}
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the state kept after `submit`" in rig.told
@@ -622,8 +620,8 @@ async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path)
     assert await rig.execute("seen") == {"error": "state-missing"}
 
 
-async def test_a_value_that_holds_a_secret_is_used_and_neither_shown_nor_kept(tmp_path: Path) -> None:
-    """What reads it in the same session finds it; after a crash it is told that it was not kept."""
+async def test_a_value_with_a_secret_is_used_but_neither_shown_nor_stored(tmp_path: Path) -> None:
+    """Readers in the same session use the value; after a crash they learn that it contained a secret and was not stored."""
     known = {"TOKEN": "wunderbar-77"}
     rig = Rig(tmp_path, READS, FakeSite(texts={'text="status"': "is wunderbar-77"}), known=known)
     assert await rig.execute("all") == {"seen": "ok", "long": "ok", "twice": "ok"}
@@ -636,8 +634,8 @@ async def test_a_value_that_holds_a_secret_is_used_and_neither_shown_nor_kept(tm
     assert not [file for file in rig.build.writer.files() if b"wunderbar" in file.read_bytes()], kept.id
 
 
-async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path) -> None:
-    """What was done, what may have happened, and what was not begun stands in the run; nothing is done again."""
+async def test_a_call_interrupted_by_a_crash_is_reported_step_by_step(tmp_path: Path) -> None:
+    """The report lists steps that are done, uncertain and not begun. Nothing is repeated."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
 
     class Crash(BaseException):
@@ -660,14 +658,14 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     assert any(line.startswith("sign_in/submit: open: it may have happened") for line in lines)
     assert "not begun: seen, long, twice" in lines
     assert toolset.find_out(open_call.call.model_copy(update={"action": "another"})) is None
-    # The page that the action may have changed is that of no node any more.
+    # The page that the action may have changed belongs to no node any more.
     rig.site.on_click = None
     assert await rig.execute("seen") == {"error": "state-missing"}
     assert len(rig.site.actions) == 1
 
 
 async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
-    """A call that a crash ended before its run is told as such."""
+    """A call that a crash ended before its run is reported as having done nothing."""
     rig = Rig(tmp_path, READS, site())
     call = entries.Call(
         thread=entries.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
@@ -679,8 +677,8 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
     assert "nothing was done" in outcome.text
 
 
-async def test_the_whole_is_bounded(tmp_path: Path) -> None:
-    """However many nodes there are, and whatever the page says, a model is told at most so much, and of the last node all the same."""
+async def test_the_report_is_bounded(tmp_path: Path) -> None:
+    """Many nodes and a large page give a report of at most 5,000 characters, which still names the last node."""
     many = "".join(
         f'\n  - {{id: n{each}, type: browser_action, action: goto, url: "http://127.0.0.1:8765/{each}"}}'
         for each in range(15)
@@ -719,8 +717,8 @@ CONTAINERS = """
 """
 
 
-async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_run(tmp_path: Path) -> None:
-    """What nodes set, how they failed and which way was taken is there for those behind, in the same call and in a later one; a leaf of a block runs alone."""
+async def test_containers_ignored_errors_and_variables_are_as_in_a_run(tmp_path: Path) -> None:
+    """Variables, errors and the taken branch reach later nodes, in the same call and in later ones. A nested leaf runs alone."""
     rig = Rig(tmp_path, CONTAINERS, FakeSite())
     plain = FakePage.ready
 
@@ -767,6 +765,6 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
 
 
 def test_the_schema_of_the_tool_is_small() -> None:
-    """It leaves room for the others."""
+    """The schema and description take less than 1,000 characters."""
     tool = bench_tools.EXECUTE
     assert len(json.dumps(tool.parameters) + tool.description) < 1_000

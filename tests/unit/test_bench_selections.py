@@ -1,4 +1,4 @@
-"""Which nodes of a draft are meant, and what of them counts after edits: over drafts that are drawn."""
+"""Selections of draft nodes, and the values that stay valid after edits: over generated drafts."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ PLACES = places_of(TEXT)
         ("g/b, each/h/try/e", ["b", "e"]),
     ],
 )
-def test_a_selection_means_these(text: str, ids: list[str]) -> None:
-    """In the order of the file, each once, what stands in a chosen container not beside it, and of a container that continues after a range only its part."""
+def test_a_selection_resolves_to_nodes(text: str, ids: list[str]) -> None:
+    """Nodes come once, in file order, without children of selected containers. A range that ends inside a container selects only that part."""
     assert list(node_map.select(text, PLACES).ids) == ids
 
 
-def test_a_step_path_names_the_turn() -> None:
-    """By key or number, also where the key holds a comma."""
+def test_a_step_path_selects_the_iteration() -> None:
+    """A path selects the iteration by key or number, even if the key contains a comma."""
     assert node_map.select("each[#a,b]/h/try/e", PLACES).items == {"each": "a,b"}
     assert node_map.select("each[2]/h", PLACES).items == {"each": "2"}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "suggestion"),
     [
         ("", "no selection"),
         (" , ", "names no node"),
@@ -87,20 +87,20 @@ def test_a_step_path_names_the_turn() -> None:
         ("h/e", "each/h/try/e"),
     ],
 )
-def test_what_means_nothing_is_refused_with_what_was_meant(text: str, told: str) -> None:
-    """In words."""
+def test_an_invalid_selection_is_refused_with_a_suggestion(text: str, suggestion: str) -> None:
+    """The error explains the mistake or suggests the nearest valid selection."""
     with pytest.raises(ModelError) as refused:
         node_map.select(text, PLACES)
     assert refused.value.code == "node-unknown"
-    assert told in f"{refused.value.message} {refused.value.fix}"
+    assert suggestion in f"{refused.value.message} {refused.value.fix}"
 
 
 @given(
     st.text("abegx0129.,-–[]#/ ", max_size=20)
     | st.lists(st.sampled_from([*PLACES.all, "1", "3-7", "all", "..", "x", "[", "/"])).map(",".join)
 )
-def test_any_text_means_nodes_or_is_refused(text: str) -> None:
-    """Nothing else comes of it, and no node is meant twice, by itself or within another."""
+def test_any_text_selects_nodes_or_is_refused(text: str) -> None:
+    """A selection contains no node twice, neither directly nor inside a container."""
     try:
         chosen = node_map.select(text, PLACES).ids
     except ModelError:
@@ -110,8 +110,8 @@ def test_any_text_means_nodes_or_is_refused(text: str) -> None:
     assert list(chosen) == sorted(chosen, key=lambda each: PLACES[each].position)
 
 
-def test_what_comes_before_a_node_is_what_changes_the_page() -> None:
-    """Reads and data do not; a group is only a name for its nodes; a loop counts as a whole, and for its own nodes only as their one turn."""
+def test_only_nodes_that_change_the_page_come_before_a_node() -> None:
+    """Reads and data do not count, and groups are transparent. A loop counts as a whole, but for its own nodes as one iteration."""
     text = TEXT + "  - {id: last, type: browser_query, query: url}\n"
     places = places_of(text)
     assert [key for _place, key in places.before("last", {})] == ["b", "each"]
@@ -121,21 +121,21 @@ def test_what_comes_before_a_node_is_what_changes_the_page() -> None:
     assert places.items_in("each[2]/h/try/e") == {"each": "[2]"}
 
 
-# What counts.
+# Validity of values.
 
 
 def chain_of(rests: Sequence[Sequence[int]], add: Sequence[int]) -> str:
-    """A draft of data: node ``i`` is the sum of those that it rests on, and of a number."""
+    """A draft of data: node ``i`` is the sum of its dependencies and a number."""
     nodes: list[Any] = []
     for number, (rest, more) in enumerate(zip(rests, add, strict=True)):
-        said = " + ".join([*(f"n{each}" for each in rest), str(more)])
-        nodes.append({"id": f"n{number}", "type": "transform", "expr": f"{{{{ {said} }}}}"})
+        total = " + ".join([*(f"n{each}" for each in rest), str(more)])
+        nodes.append({"id": f"n{number}", "type": "transform", "expr": f"{{{{ {total} }}}}"})
     return yaml.safe_dump({"version": 1, "nodes": nodes})
 
 
 @st.composite
 def drafts(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
-    """Which node rests on which before it, and what each adds."""
+    """The dependencies of each node on earlier ones, and the number that each adds."""
     size = draw(st.integers(1, 6))
     rests = [
         draw(st.lists(st.integers(0, number - 1), unique=True, max_size=3)) if number else [] for number in range(size)
@@ -144,12 +144,12 @@ def drafts(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
 
 
 def value_of(number: int, rests: Sequence[Sequence[int]], add: Sequence[int]) -> int:
-    """What a node yields."""
+    """The value of a node."""
     return sum(value_of(each, rests, add) for each in rests[number]) + add[number]
 
 
 def ran(number: int, rests: Sequence[Sequence[int]], add: Sequence[int], places: NodeMap) -> Record:
-    """What came of a node that ran on values that counted."""
+    """The record of a node that ran on valid values."""
     node = f"n{number}"
     reads = {f"n{each}": digest(value_of(each, rests, add)) for each in rests[number]}
     value: Json = value_of(number, rests, add)
@@ -158,34 +158,34 @@ def ran(number: int, rests: Sequence[Sequence[int]], add: Sequence[int], places:
 
 @settings(max_examples=50)
 @given(drafts(), st.data())
-def test_a_value_counts_if_and_only_if_it_would_come_out_so_again(
+def test_a_value_is_valid_if_and_only_if_nothing_under_it_was_edited(
     made: tuple[list[list[int]], list[int]], data: st.DataObject
 ) -> None:
-    """After an edit of any nodes a value counts only where neither the node nor anything that it rests on was edited; and a selection that is told makes it so again."""
+    """After edits a value is valid only if neither its node nor a dependency changed. The suggested selection makes it valid again."""
     rests, add = made
     places = places_of(chain_of(rests, add))
     records = {f"n{number}": ran(number, rests, add, places) for number in range(len(rests))}
     edited = data.draw(st.sets(st.integers(0, len(rests) - 1)))
     otherwise = [more + 3 if number in edited else more for number, more in enumerate(add)]
     now = places_of(chain_of(rests, otherwise))
-    judge = FreshnessCheck(now, records, {}, {})
+    freshness = FreshnessCheck(now, records, {}, {})
 
     def touched(number: int) -> bool:
         return number in edited or any(map(touched, rests[number]))
 
     for number in range(len(rests)):
-        known, value = judge.value((f"n{number}",), {})
+        known, value = freshness.value((f"n{number}",), {})
         assert known == (not touched(number))
         assert not known or value == value_of(number, rests, otherwise)
-        lacks = judge.missing(f"n{number}", {})
-        assert bool(lacks) == any(map(touched, rests[number]))
-        if not lacks:
+        missing = freshness.missing(f"n{number}", {})
+        assert bool(missing) == any(map(touched, rests[number]))
+        if not missing:
             continue
-        # What is told is run, in its order: each finds what it reads, and the value counts again.
-        told = judge.refresh(lacks)
-        assert told is not None
+        # Run the suggestion in order: each node finds what it reads, and the value is valid again.
+        suggestion = freshness.refresh(missing)
+        assert suggestion is not None
         fresh = dict(records)
-        for each in node_map.select(told, now).ids:
+        for each in node_map.select(suggestion, now).ids:
             assert not FreshnessCheck(now, fresh, {}, {}).missing(each, {})
             fresh[each] = ran(int(each[1:]), rests, otherwise, now)
         assert FreshnessCheck(now, fresh, {}, {}).value((f"n{number}",), {})[0]
@@ -193,19 +193,19 @@ def test_a_value_counts_if_and_only_if_it_would_come_out_so_again(
 
 @settings(max_examples=50)
 @given(drafts(), st.data())
-def test_a_pin_is_read_in_the_place_of_what_lacks(made: tuple[list[list[int]], list[int]], data: st.DataObject) -> None:
-    """With everything that a node reads pinned, nothing lacks; without records nothing else is known."""
+def test_a_pin_replaces_a_missing_value(made: tuple[list[list[int]], list[int]], data: st.DataObject) -> None:
+    """With all dependencies pinned nothing is missing; without records only the pins are known."""
     rests, add = made
     places = places_of(chain_of(rests, add))
     number = data.draw(st.integers(0, len(rests) - 1))
     pins: dict[str, Json] = {f"n{each}": 5 for each in rests[number]}
-    judge = FreshnessCheck(places, {}, {}, pins)
-    assert judge.missing(f"n{number}", {}) == []
-    assert {each for each in places.all if judge.value((each,), {})[0]} == set(pins)
+    freshness = FreshnessCheck(places, {}, {}, pins)
+    assert freshness.missing(f"n{number}", {}) == []
+    assert {each for each in places.all if freshness.value((each,), {})[0]} == set(pins)
 
 
 def test_a_record_survives_the_log() -> None:
-    """What is written is what is read again."""
+    """A record is read back as it was written."""
     places = places_of(chain_of([[], [0]], [1, 2]))
     for number in (0, 1):
         record = ran(number, [[], [0]], [1, 2], places)

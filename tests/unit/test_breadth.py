@@ -1,4 +1,4 @@
-"""The cases that `make test` tries of a test that has many."""
+"""The cases that `make test` runs of a test with many."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Item:
 
 @pytest.fixture(autouse=True)
 def gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `make test` does."""
+    """The setting of `make test`."""
     monkeypatch.setattr(breadth, "WHOLE", False)
 
 
 def left(items: list[Any]) -> list[str]:
-    """The names of those that are tried."""
+    """The names of the cases that run."""
     out = breadth.left_out(items)
     return [each.nodeid for each in items if each not in out]
 
 
 def test_the_order_of_the_tests_does_not_matter() -> None:
-    """The same cases are tried in whatever order they run."""
+    """The same cases run, whatever their order."""
     cases = many(3)
     assert sorted(left([*reversed(cases)])) == sorted(left(cases))
 
@@ -45,8 +45,8 @@ def many(*few: int, cases: int = 10, test: str = "a.py::many", **more: object) -
     return [Item(f"{test}[{number}]", *few, **more) for number in range(cases)]
 
 
-def test_so_many_are_left_spread_over_all_and_always_the_same() -> None:
-    """The first among them; a test with fewer cases, or without the mark, has all of them."""
+def test_a_fixed_number_of_cases_is_spread_over_all() -> None:
+    """The first case is always chosen; a test with fewer cases, or without the mark, keeps all."""
     assert left(many(3)) == ["a.py::many[0]", "a.py::many[3]", "a.py::many[6]"]
     assert left([*many(0), *many(3, cases=1, test="few"), *many(cases=2, test="other")]) == [
         "few[0]",
@@ -55,20 +55,20 @@ def test_so_many_are_left_spread_over_all_and_always_the_same() -> None:
     ]
 
 
-def test_of_a_share_one_is_left_at_least() -> None:
-    """Half of five are three, and a case that is named alone is tried."""
+def test_a_share_leaves_at_least_one_case() -> None:
+    """Half of five rounds up to three, and a single case always runs."""
     assert len(left(many(share=0.5, cases=5))) == 3
     assert len(left(many(share=0.1, cases=1))) == 1
 
 
 def test_a_family_is_sampled_together() -> None:
-    """So many of all its tests."""
+    """The share applies to all tests of the family together."""
     family = [*many(share=0.3, of="c", cases=5, test="x"), *many(share=0.3, of="c", cases=5, test="y")]
     assert left(family) == ["x[0]", "x[3]", "y[1]"]
 
 
-def test_of_all_of_them_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make test-all` tries every case."""
+def test_the_whole_suite_leaves_no_case_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make test-all` runs each case."""
     assert (breadth.of(3, 10), breadth.some("abcdef", 2)) == (3, ["a", "d"])
     monkeypatch.setattr(breadth, "WHOLE", True)
     assert len(left(many(3))) == 10

@@ -1,4 +1,4 @@
-"""What waits for a page is told at once when the page shows a dialog."""
+"""A dialog ends waits for its page at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Alert:
-    """A dialog as Playwright has it."""
+    """A dialog with Playwright's attributes."""
 
     type = "alert"
     message = "Look out"
@@ -24,21 +24,21 @@ class Alert:
 
 @contextlib.asynccontextmanager
 async def waiting(tab: dialogs.Dialogs) -> AsyncGenerator[None]:
-    """A wait for an answer of the page, of seconds."""
+    """A wait of some seconds for the page."""
     async with asyncio.timeout(5) as limit:
         with tab.cutting(limit):
             yield
 
 
 async def sat_out(begun: contextlib.AbstractAsyncContextManager[None]) -> None:
-    """Sit out a wait that has begun."""
+    """Waits to the end of a wait that has begun."""
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_exit(begun.__aexit__)
         await asyncio.sleep(5)
 
 
 async def test_a_dialog_ends_every_wait_for_the_page() -> None:
-    """Two waits that began one after the other and did not end in that order leave nothing behind: the next dialog ends those that are left."""
+    """Overlapping waits that end in another order leave no state, and the next dialog ends those that remain."""
     tab = dialogs.Dialogs(weakref.WeakSet())
     first, second = waiting(tab), waiting(tab)
     await first.__aenter__()

@@ -1,4 +1,4 @@
-"""Which browser is found, and what is said where there is none."""
+"""The browser that is found, and the error if there is none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def download(cache: Path, folder: str, inside: str, *, complete: bool = True) ->
 
 @pytest.fixture
 def machine(tmp_path: Path) -> dict[str, str]:
-    """The environment of a machine without any browser."""
+    """The environment of a machine without a browser."""
     (tmp_path / "bin").mkdir()
     return {
         "PATH": str(tmp_path / "bin"),
@@ -38,7 +38,7 @@ def machine(tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_setting_comes_first_then_the_variable(machine: dict[str, str], tmp_path: Path) -> None:
-    """What is named is taken, by path or by name, whatever else there is."""
+    """A browser set by path or name is used, whatever else exists."""
     executable(tmp_path / "bin" / "chromium")
     named, other = executable(tmp_path / "my-chrome"), executable(tmp_path / "bin" / "other-chrome")
     machine["RUNOPS_BROWSER"] = "other-chrome"
@@ -46,8 +46,8 @@ def test_the_setting_comes_first_then_the_variable(machine: dict[str, str], tmp_
     assert find.find(named, machine) == named
 
 
-def test_what_is_named_must_be_there(machine: dict[str, str], tmp_path: Path) -> None:
-    """A browser that is named and cannot be run is an error, never silently another one."""
+def test_a_configured_browser_must_exist(machine: dict[str, str], tmp_path: Path) -> None:
+    """A configured browser that cannot run is an error; no other one replaces it."""
     executable(tmp_path / "bin" / "chromium")
     with pytest.raises(SetupError, match="/nowhere/chrome, the browser that is set, cannot be run") as missing:
         find.find("/nowhere/chrome", machine)
@@ -55,7 +55,7 @@ def test_what_is_named_must_be_there(machine: dict[str, str], tmp_path: Path) ->
 
 
 def test_playwrights_download_comes_before_the_path(machine: dict[str, str], tmp_path: Path) -> None:
-    """The newest full Chromium is taken, then the headless shell, then what is on PATH; what was cut off does not count."""
+    """The newest complete Chromium precedes the headless shell, and that precedes PATH."""
     cache = tmp_path / "cache"
     on_path = executable(tmp_path / "bin" / "chromium")
     assert find.find(None, machine) == on_path
@@ -74,13 +74,13 @@ def test_playwrights_download_comes_before_the_path(machine: dict[str, str], tmp
 
 @pytest.mark.parametrize("name", ["google-chrome", "chrome", "chromium", "chromium-browser"])
 def test_every_name_on_path_is_known(name: str, machine: dict[str, str], tmp_path: Path) -> None:
-    """Chrome and Chromium go by several names."""
+    """Chrome and Chromium have several names."""
     path = executable(tmp_path / "bin" / name)
     assert find.find(None, machine) == path
 
 
-def test_the_cache_is_looked_for_where_playwright_puts_it(machine: dict[str, str], tmp_path: Path) -> None:
-    """Without a variable the download stands in the user's cache."""
+def test_the_default_cache_is_playwrights(machine: dict[str, str], tmp_path: Path) -> None:
+    """Without the variable the download is in the user's cache."""
     del machine["PLAYWRIGHT_BROWSERS_PATH"]
     machine["XDG_CACHE_HOME"] = str(tmp_path / "xdg")
     expected = download(tmp_path / "xdg" / "ms-playwright", "chromium-1", "chrome-linux/chrome")
@@ -88,8 +88,8 @@ def test_the_cache_is_looked_for_where_playwright_puts_it(machine: dict[str, str
         assert find.find(None, machine) == expected
 
 
-def test_none_is_one_sentence_and_the_command(machine: dict[str, str]) -> None:
-    """Without any browser the error is the setup's, and names the command that brings one."""
+def test_without_a_browser_the_error_names_the_install_command(machine: dict[str, str]) -> None:
+    """The error is a setup error with exit 3."""
     with pytest.raises(SetupError) as missing:
         find.find(None, machine)
     assert missing.value.message == "no browser was found: neither Chrome nor Chromium"

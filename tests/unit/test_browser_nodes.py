@@ -1,4 +1,4 @@
-"""The browser nodes over fakes: what they take, what they yield, what they leave in the log."""
+"""The browser nodes over fakes: options, values, and log entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.rig import Rig
 
 
 def rig(home: Path, *nodes: str, **more: Any) -> Rig:
-    """A run of these nodes (flow maps); its output is the last one's value."""
+    """A run of these nodes (flow maps), whose output is the last value."""
     head = f"version: 1\nsecrets: [{', '.join(more.get('secrets', {}))}]\n"
     lines = [f"  - {node}" for node in nodes]
     last = json.loads(json.dumps(nodes[-1].partition("id: ")[2].partition(",")[0]))
@@ -37,7 +37,7 @@ def query(name: str, of: str, more: str = "") -> str:
 
 
 async def test_files_are_values(tmp_path: Path) -> None:
-    """A download, a picture and a PDF are files of the run, named as asked; the run tells of them, and another step can upload them."""
+    """Downloads, screenshots and PDFs are named files of the run, listed in its result, and can be uploaded by later steps."""
     one = rig(
         tmp_path,
         action("report", "download", "target: {css: a}"),
@@ -65,7 +65,7 @@ async def test_files_are_values(tmp_path: Path) -> None:
 
 
 async def test_a_download_done_again_replaces_its_file(tmp_path: Path) -> None:
-    """After a crash and a fresh browser the file that is fetched again takes the place of the first, and nobody else's."""
+    """After a crash a repeated download replaces its own file, and no other step's file."""
     one = rig(
         tmp_path,
         action("a", "download", "target: {css: a}"),
@@ -88,7 +88,7 @@ async def test_a_download_done_again_replaces_its_file(tmp_path: Path) -> None:
 
 
 async def test_a_file_with_a_secret_fails_the_run(tmp_path: Path) -> None:
-    """What a step keeps is scanned for secrets, as everything that the run writes."""
+    """Files of steps are scanned for secrets like everything that a run writes."""
     one = rig(tmp_path, action("a", "download", "target: {css: a}"), secrets={"KEY": "hunter22"})
     one.site.texts["css=a"] = "the key is hunter22"
     ended = await one.start()
@@ -99,7 +99,7 @@ async def test_a_file_with_a_secret_fails_the_run(tmp_path: Path) -> None:
 
 
 async def test_a_page_that_shows_a_secret_is_not_printed(tmp_path: Path) -> None:
-    """Nothing can be painted over in a PDF."""
+    """A page with a secret gives no PDF, since it cannot be masked there."""
     one = rig(
         tmp_path,
         action("f", "fill", 'target: {css: i}, value: "{{ secrets.KEY }}"'),
@@ -112,15 +112,15 @@ async def test_a_page_that_shows_a_secret_is_not_printed(tmp_path: Path) -> None
     assert ended.files == []
 
 
-async def test_files_that_are_not_there_have_changed_nothing(tmp_path: Path) -> None:
-    """A wrong path fails before the field is touched, so that it may be tried again."""
+async def test_a_missing_upload_fails_before_the_action(tmp_path: Path) -> None:
+    """A wrong path fails before the field is touched, so a retry is possible."""
     ended = await rig(tmp_path, action("u", "upload", "target: {css: i}, files: nowhere.csv")).start()
     assert ended.error is not None
     assert (ended.error["code"], ended.error["phase"]) == ("file-not-found", "before")
 
 
-async def test_keys_and_files_are_input_themselves(tmp_path: Path) -> None:
-    """A key, an upload or a drag of class effect leaves what was typed pending: no checkpoint may forget it. A click takes it up."""
+async def test_keys_and_drags_keep_typed_text_pending(tmp_path: Path) -> None:
+    """After a key or drag of class effect, typed text is still pending and no checkpoint is taken; after a click one is."""
     fill = action("f", "fill", "target: {css: i}, value: x")
     taken: dict[str, int] = {}
     for name, node in (
@@ -136,7 +136,7 @@ async def test_keys_and_files_are_input_themselves(tmp_path: Path) -> None:
 
 
 async def test_a_key_may_open_a_tab(tmp_path: Path) -> None:
-    """A press names the tab that it opens, as a click does."""
+    """A press can name the tab that it opens, like a click."""
     one = rig(
         tmp_path,
         action("p", "press", "key: Enter, opens: popup"),
@@ -149,7 +149,7 @@ async def test_a_key_may_open_a_tab(tmp_path: Path) -> None:
 
 
 async def test_the_run_is_shown_with_its_files(tmp_path: Path) -> None:
-    """``runops show`` names the files, for people and for programs."""
+    """``runops show`` lists the files, for people and programs."""
     one = rig(tmp_path, action("look", "screenshot"))
     ended = await one.start()
     report = of_run.run_report(one.history, one.store.read(one.id), one.store)
@@ -158,7 +158,7 @@ async def test_the_run_is_shown_with_its_files(tmp_path: Path) -> None:
 
 
 async def test_signed_in_states(tmp_path: Path) -> None:
-    """A state is kept privately by name and taken over by another run; one that is missing or too old can be caught, with its code."""
+    """A session state is saved privately by name and loaded by another run; a missing or old one fails with its code."""
     ended = await rig(tmp_path, action("s", "load_session", "name: shop")).start()
     assert ended.error is not None
     assert (ended.error["code"], ended.error["phase"]) == ("session-not-found", "before")
@@ -185,7 +185,7 @@ async def test_signed_in_states(tmp_path: Path) -> None:
 
 
 async def test_tables(tmp_path: Path) -> None:
-    """Rows are maps by header, or by the names that are asked for, typed; a column that is not there names those that are."""
+    """Rows are maps by header or by chosen typed columns; the error for an unknown column lists the existing ones."""
     grid = [["No", "Total", "Total", ""], ["1", "2.50", "3", "x"], ["2", "4", None, None]]
 
     async def read(more: str = "") -> events.RunEnded:
@@ -219,8 +219,8 @@ async def test_tables(tmp_path: Path) -> None:
     assert (await read(", columns: {n: Number}, min: 0")).output == []
 
 
-async def test_other_readings(tmp_path: Path) -> None:
-    """Attribute, state, title and observation yield what the page says."""
+async def test_other_queries(tmp_path: Path) -> None:
+    """Attribute, state, title and observation return what the page has."""
     for node, value in (
         (query("q", "attribute", "target: {css: a}, attribute: href"), "/x"),
         (query("q", "attribute", "target: {css: a}, attribute: id"), None),
@@ -234,7 +234,7 @@ async def test_other_readings(tmp_path: Path) -> None:
 
 
 def test_headers_are_made_unique() -> None:
-    """Every column has a name of its own, also where numbers meet headers that look like them."""
+    """Each column has a unique name, even if a number equals a header."""
     assert headers(["a", "", "a", "2", "a"]) == ["a", "2", "a 2", "2 2", "a 3"]
 
 
@@ -245,14 +245,14 @@ def test_keys_that_are_known(keys: str) -> None:
 
 
 @pytest.mark.parametrize("keys", ["", "Return", "Ctrl+A", "Control+", "ab", "A+B", "Control+Foo", "ü"])
-def test_keys_that_are_not(keys: str) -> None:
-    """Anything else is refused before it is pressed."""
+def test_unknown_keys(keys: str) -> None:
+    """Any other key is refused before it is pressed."""
     with pytest.raises(Unfit, match="has no key"):
         to_keys(keys)
 
 
 @pytest.mark.parametrize(
-    ("node", "said"),
+    ("node", "message"),
     [
         (action("a", "press", "key: Return"), "has no key `Return`"),
         (action("a", "scroll"), "`scroll` needs a `target`, or `to` or `by`"),
@@ -265,8 +265,8 @@ def test_keys_that_are_not(keys: str) -> None:
         (query("a", "observation", "max_chars: 3"), "max_chars"),
     ],
 )
-def test_mistakes_are_found_before_the_run(node: str, said: str) -> None:
-    """What cannot be meant is told by ``validate``."""
+def test_mistakes_are_found_before_the_run(node: str, message: str) -> None:
+    """``validate`` reports invalid combinations of options."""
     with pytest.raises(WorkflowInvalid) as invalid:
         reader.parse(f"version: 1\nnodes:\n  - {node}\n", "x.yaml")
-    assert said in str([each.message for each in invalid.value.diagnostics])
+    assert message in str([each.message for each in invalid.value.diagnostics])

@@ -1,4 +1,4 @@
-"""Options of the browser: what each mode can do, and which documents are allowed."""
+"""Options of the browser: what each mode supports, and which documents may load."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from runtime.browser.options import BrowserOptions, Mode
 
 
 def test_every_field_is_described() -> None:
-    """A field's docstring is its description everywhere."""
+    """Each field has its docstring as description."""
     for model in (BrowserOptions, options.Viewport, options.Geolocation, options.HttpCredentials, options.Proxy):
         assert all(field.description for field in model.model_fields.values()), model
 
 
 def test_an_option_of_one_mode_says_so() -> None:
-    """What only one mode has names it in its description, and so in every reference; the others name none."""
+    """The description of an option that only one mode has names that mode; others name none."""
     for name, field in BrowserOptions.model_fields.items():
         only = "shared" if name in options.ONLY_SHARED else "own" if name in options.ONLY_OWN else None
-        said = f"Mode *{only}* only." in (field.description or "")
-        assert said == (only is not None), name
+        named = f"Mode *{only}* only." in (field.description or "")
+        assert named == (only is not None), name
 
 
 @pytest.mark.parametrize(
-    ("given", "mode", "said"),
+    ("given", "mode", "message"),
     [
         ({"touch": True}, "own", "mode `own` has no `touch`: take mode `shared`"),
         ({"touch": True, "offline": True}, None, "mode `own` has no `offline`, `touch`: take mode `shared`"),
         ({"switches": ["--lang=de"]}, "shared", "mode `shared` has no `switches`: take mode `own`"),
     ],
 )
-def test_what_a_mode_cannot_do_is_refused_by_name(given: dict[str, Any], mode: Mode | None, said: str) -> None:
+def test_an_option_of_another_mode_is_refused(given: dict[str, Any], mode: Mode | None, message: str) -> None:
     """The error names the options and the other mode."""
-    with pytest.raises(pydantic.ValidationError, match=said):
+    with pytest.raises(pydantic.ValidationError, match=message):
         BrowserOptions.model_validate({**given, "mode": mode})
 
 
@@ -53,8 +53,8 @@ def test_what_a_mode_cannot_do_is_refused_by_name(given: dict[str, Any], mode: M
         {"switches": ["--lang=de"]},
     ],
 )
-def test_what_a_mode_can_do_is_taken(given: dict[str, Any]) -> None:
-    """Without a mode *own* is meant; what asks for nothing is no obstacle."""
+def test_an_option_of_the_mode_is_accepted(given: dict[str, Any]) -> None:
+    """The default mode is *own*, and an option that is false counts as absent."""
     assert BrowserOptions.model_validate(given)
 
 
@@ -71,14 +71,14 @@ def test_what_a_mode_can_do_is_taken(given: dict[str, Any]) -> None:
         {"wiewport": None},
     ],
 )
-def test_nonsense_is_refused(given: dict[str, Any]) -> None:
-    """A value that no browser could take is found when the file is read."""
+def test_invalid_values_are_refused(given: dict[str, Any]) -> None:
+    """A value that no browser accepts is refused when the file is read."""
     with pytest.raises(pydantic.ValidationError):
         BrowserOptions.model_validate(given)
 
 
 def test_reading_options_needs_no_browser() -> None:
-    """What ``runops validate`` reaches loads neither Playwright nor the WebSocket library."""
+    """``runops validate`` loads neither Playwright nor the WebSocket library."""
     program = "import sys, runtime.browser.options; print({'playwright', 'websockets'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
@@ -103,7 +103,7 @@ def test_reading_options_needs_no_browser() -> None:
     ],
 )
 def test_the_origin_of_an_address(url: str, expected: str | None) -> None:
-    """Scheme, host and port as browsers compare them; only the web has origins here."""
+    """An origin is scheme, host and port as browsers compare them; only web addresses have one."""
     assert origins.origin(url) == expected
 
 
@@ -131,13 +131,13 @@ def test_the_origin_of_an_address(url: str, expected: str | None) -> None:
     ],
 )
 def test_which_documents_may_load(url: str, loads: bool) -> None:
-    """The allowed origin, and what no site has made; nothing that only looks like them."""
+    """Documents of the allowed origin and those created by the browser may load, but none that only look similar."""
     assert origins.Allowed(["http://shop.test/orders"]).document(url) is loads
 
 
 @hypothesis.given(strategies.text(max_size=40), strategies.sampled_from(["http://", "https://", "", "blob:"]))
 def test_no_address_breaks_the_comparison(text: str, scheme: str) -> None:
-    """Whatever stands in an address: it has an origin of its own or none, and is refused or not, without an error."""
+    """Any address has an origin or none, and is allowed or refused, without an error."""
     found = origins.origin(scheme + text)
     assert found is None or origins.origin(found) == found
     assert origins.Allowed(["http://shop.test"]).document(f"{scheme}{text}") in (True, False)
@@ -150,13 +150,13 @@ def test_no_address_breaks_the_comparison(text: str, scheme: str) -> None:
         ("http://ada:word@shop.test:81/a", "http://shop.test:81/a"),
     ],
 )
-def test_what_may_be_shown_of_an_address(url: str, shown: str) -> None:
-    """Neither query nor fragment nor a name and password."""
+def test_the_shown_part_of_an_address(url: str, shown: str) -> None:
+    """The shown address has no query, fragment, user name or password."""
     assert origins.without_query(url) == shown
 
 
-def test_switches_of_ones_own_are_added_to_ours(tmp_path: Any) -> None:
-    """Where Chromium takes only the last switch of a name, ours stay in it."""
+def test_switches_of_the_workflow_are_merged_with_ours(tmp_path: Any) -> None:
+    """The last switch of a name, the only one that Chromium uses, includes ours."""
     command = launch.switches(
         tmp_path, headed=False, sandbox=True, further=["--disable-features=Mine", "--blink-settings=a=1", "--lang=de"]
     )

@@ -19,32 +19,32 @@ from tests import browsers
 from tests.watched import TOKEN, watched
 
 
-async def test_it_ends_everything_when_told(tmp_path: Path) -> None:
-    """An engine that is done has Chromium, its helpers and its profile removed before it continues."""
+async def test_end_stops_chromium_and_removes_its_profile(tmp_path: Path) -> None:
+    """When a finished engine's `end` returns, Chromium and its profile are gone; helpers and watcher follow."""
     async with watched(tmp_path) as found:
-        held = await found.hold(600)
-        await held.end()
+        connection = await found.hold(600)
+        await connection.end()
         assert not processes.started(found.chromium)
         assert not found.folder.exists()
         await browsers.until(found.gone)
 
 
-async def test_a_killed_engine_starts_its_clock(tmp_path: Path) -> None:
-    """When the last connection is gone without a word Chromium lives on for as long as was said, here not at all."""
+async def test_a_lost_connection_starts_the_clock(tmp_path: Path) -> None:
+    """After the last connection closes, Chromium stays for the agreed time, here zero seconds."""
     async with watched(tmp_path) as found:
-        held = await found.hold(0)
+        connection = await found.hold(0)
         assert found.alive()
-        await held.release()
+        await connection.release()
         await browsers.until(found.gone)
 
 
 async def test_the_next_engine_stops_the_clock(tmp_path: Path) -> None:
-    """An engine that holds on again in time keeps Chromium for as long as it holds on."""
+    """An engine that connects in time keeps Chromium for as long as it stays connected."""
     async with watched(tmp_path) as found:
         first = await found.hold(1.0)
         await first.release()
         second = await found.hold(0.2)
-        # Longer than both clocks: this is not waiting for something to happen, but for it not to.
+        # Longer than both clocks, to see that nothing happens.
         await asyncio.sleep(1.5)
         assert found.alive()
         await second.release()
@@ -52,7 +52,7 @@ async def test_the_next_engine_stops_the_clock(tmp_path: Path) -> None:
 
 
 async def test_a_look_changes_nothing(tmp_path: Path) -> None:
-    """Whoever looks is told who holds on and how long is left; that is no holding on, and the clock continues as if nobody had looked."""
+    """A look reports connections and remaining time, does not count as a connection, and does not stop the clock."""
     async with watched(tmp_path) as found:
         first = await found.hold(500)
         assert await found.look() == survivors.SurvivorCheck(holders=1, left=None)
@@ -71,11 +71,11 @@ async def test_a_look_changes_nothing(tmp_path: Path) -> None:
         assert found.alive()
 
 
-async def test_looking_again_and_again_keeps_nothing_alive(tmp_path: Path) -> None:
-    """Chromium ends when its time is over, however often somebody looks."""
+async def test_repeated_looks_keep_nothing_alive(tmp_path: Path) -> None:
+    """Chromium ends when its time is over, however often it is looked at."""
     async with watched(tmp_path) as found:
-        held = await found.hold(0.5)
-        await held.release()
+        connection = await found.hold(0.5)
+        await connection.release()
         looks: list[survivors.SurvivorCheck | None] = []
 
         async with asyncio.timeout(60):
@@ -87,20 +87,20 @@ async def test_looking_again_and_again_keeps_nothing_alive(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("watcher_is", ["well", "stopped"])
-async def test_somebody_else_ends_it_for_good(watcher_is: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who knows what the run wrote down can end it all, also where the watcher does not answer, and then nothing is left of it."""
+async def test_another_process_can_end_it_all(watcher_is: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process with the run's browser note can end everything, even if the watcher does not answer."""
     async with watched(tmp_path) as found:
         if watcher_is == "stopped":
             monkeypatch.setattr(survivors, "END_SECONDS", 0.2)
             os.kill(found.watcher, signal.SIGSTOP)
         assert await asyncio.to_thread(survivors.end, found.remembered()) is True
-        # Its helpers were killed with it, and a busy machine takes a moment for that.
+        # Its helpers are killed with it, which takes a moment on a busy machine.
         await browsers.until(found.gone)
         assert await asyncio.to_thread(survivors.end, found.remembered()) is True
 
 
-async def test_nobody_else_is_ended(tmp_path: Path) -> None:
-    """Where the process ids belong to others by now (another start, another boot) nobody is asked, and nobody ended."""
+async def test_no_other_process_is_ended(tmp_path: Path) -> None:
+    """Process ids that now belong to another start or boot are neither contacted nor ended."""
     async with watched(tmp_path) as found:
         known = found.remembered()
         others = [
@@ -112,8 +112,8 @@ async def test_nobody_else_is_ended(tmp_path: Path) -> None:
             assert found.alive()
 
 
-async def test_what_is_no_note_of_a_browser_is_none(tmp_path: Path) -> None:
-    """A file that is missing, cut, or something else tells of no browser; one of processes that have ended tells of none that lives."""
+async def test_an_invalid_browser_note_is_ignored(tmp_path: Path) -> None:
+    """A missing, truncated or malformed note names no browser, and a note of ended processes names no survivor."""
     assert survivors.find(tmp_path) is None
     for text in ("", "[]", '{"chromium": 1}', "\x00"):
         (tmp_path / launch.STATE).write_text(text)
@@ -131,8 +131,8 @@ async def test_what_is_no_note_of_a_browser_is_none(tmp_path: Path) -> None:
         assert survivors.remembered(tmp_path) is not None
 
 
-async def test_two_engines_may_hold_on(tmp_path: Path) -> None:
-    """Chromium stays as long as one of them does."""
+async def test_two_engines_may_stay_connected(tmp_path: Path) -> None:
+    """Chromium stays as long as one engine is connected."""
     async with watched(tmp_path) as found:
         one, two = await found.hold(0), await found.hold(0)
         await one.release()
@@ -143,13 +143,13 @@ async def test_two_engines_may_hold_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b'{"token": "wrong"}\n', b"GET / HTTP/1.1\r\n\r\n", b'{"end": true}\n', b"[]\n", b"x" * 9000]
+    "sent", [b'{"token": "wrong"}\n', b"GET / HTTP/1.1\r\n\r\n", b'{"end": true}\n', b"[]\n", b"x" * 9000]
 )
-async def test_it_obeys_only_who_knows_the_token(said: bytes, tmp_path: Path) -> None:
-    """Whoever says anything else first is hung up on, and nothing is ended."""
+async def test_only_the_token_gives_control(sent: bytes, tmp_path: Path) -> None:
+    """A client that does not begin with the token is disconnected, and nothing is ended."""
     async with watched(tmp_path) as found:
         reader, writer = await asyncio.open_connection("127.0.0.1", found.port)
-        writer.write(said)
+        writer.write(sent)
         with contextlib.suppress(ConnectionError):
             assert await asyncio.wait_for(reader.read(), 10) == b""
         writer.close()
@@ -161,18 +161,18 @@ async def test_it_obeys_only_who_knows_the_token(said: bytes, tmp_path: Path) ->
         assert found.alive()
 
 
-async def test_it_goes_when_chromium_goes(tmp_path: Path) -> None:
-    """A Chromium that ended by itself leaves neither helpers nor profile nor watcher."""
+async def test_the_watcher_ends_with_chromium(tmp_path: Path) -> None:
+    """If Chromium ends by itself, helpers, profile and watcher go too."""
     async with watched(tmp_path) as found:
-        held = await found.hold(600)
+        connection = await found.hold(600)
         os.kill(found.chromium, signal.SIGKILL)
         await browsers.until(found.gone)
-        await held.end()
+        await connection.end()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
-async def test_chromium_goes_when_the_watcher_is_killed(tmp_path: Path) -> None:
-    """Nothing lives on unwatched."""
+async def test_chromium_ends_when_the_watcher_is_killed(tmp_path: Path) -> None:
+    """Chromium does not outlive its watcher."""
     async with watched(tmp_path) as found:
         os.kill(found.watcher, signal.SIGKILL)
         await browsers.until(lambda: not processes.started(found.chromium))
@@ -180,8 +180,8 @@ async def test_chromium_goes_when_the_watcher_is_killed(tmp_path: Path) -> None:
         found.folder.rmdir()
 
 
-async def test_it_stands_apart(tmp_path: Path) -> None:
-    """It has a session of its own, so a terminal's signals do not reach it, and no file of ours stays open in it."""
+async def test_the_watcher_is_detached(tmp_path: Path) -> None:
+    """The watcher has its own session, without terminal signals, and keeps no file of ours open."""
     with (tmp_path / "lock").open("w") as lock:
         os.set_inheritable(lock.fileno(), True)
         async with watched(tmp_path) as found:
@@ -192,8 +192,8 @@ async def test_it_stands_apart(tmp_path: Path) -> None:
                 assert {each.partition(":")[0] for each in open_files} == {"/dev/null", "socket"}
 
 
-async def test_a_command_that_cannot_be_run_is_told(tmp_path: Path) -> None:
-    """An executable that is none is an answer, not a silence; nothing is left of the try."""
+async def test_a_command_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
+    """A missing executable is returned as an error, and the profile is removed."""
     (tmp_path / "profile").mkdir()
     spec = {
         "command": ["/nowhere/chromium"],
@@ -207,8 +207,8 @@ async def test_a_command_that_cannot_be_run_is_told(tmp_path: Path) -> None:
     await browsers.until(lambda: not (tmp_path / "profile").exists())
 
 
-def test_it_needs_nothing_but_python() -> None:
-    """It runs without our packages, and imports none."""
+def test_the_watcher_needs_only_the_standard_library() -> None:
+    """The watcher imports no package of ours or of others."""
     source = Path(watcher.__file__).read_text()
     imported = {line.split()[1] for line in source.splitlines() if line.startswith(("import ", "from "))}
     assert imported <= sys.stdlib_module_names

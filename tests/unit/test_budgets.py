@@ -1,4 +1,4 @@
-"""Budgets: what is written, what is left of one, and that it holds."""
+"""Budgets: their text form, what is left of one, and that spending stays within it."""
 
 import math
 import re
@@ -36,12 +36,12 @@ class Holder(Part):
     budget: Budget | None = None
 
 
-# What is written.
+# The text form.
 
 
 @given(BUDGETS)
 def test_a_budget_and_its_text_are_the_same(budget: Budget) -> None:
-    """The text of a budget means that budget, also with blanks, in any order, in capitals, and as the parts of a map."""
+    """The text of a budget parses to that budget, also with spaces, in any order or case, and as a map."""
     text = str(budget)
     parts = text.split(",")
     assert written.parse(text) == budget
@@ -62,8 +62,8 @@ def test_a_budget_and_its_text_are_the_same(budget: Budget) -> None:
         ("time=5m,calls=7", {"time": Decimal(300), "calls": 7}),
     ],
 )
-def test_a_text_means_what_it_says(text: str, wanted: dict[str, Any]) -> None:
-    """Suffixes count thousands of tokens and minutes of time; a bare number is tokens, dollars, requests or seconds."""
+def test_the_units_of_a_budget(text: str, wanted: dict[str, Any]) -> None:
+    """Suffixes multiply tokens and time; bare numbers are tokens, dollars, requests or seconds."""
     assert {name: value for name, value in written.parse(text).model_dump().items() if value is not None} == wanted
 
 
@@ -78,8 +78,8 @@ def test_a_text_means_what_it_says(text: str, wanted: dict[str, Any]) -> None:
         ("time=0.25m,tokens=0.1k", "tokens=100,time=15s"),
     ],
 )
-def test_a_budget_is_written_as_people_write_it(text: str, wanted: str) -> None:
-    """In one order, with cents, and with the largest unit that leaves a whole number."""
+def test_the_canonical_text_of_a_budget(text: str, wanted: str) -> None:
+    """Parts have a fixed order, money has cents, and units are the largest that give a whole number."""
     assert str(written.parse(text)) == wanted
 
 
@@ -107,7 +107,7 @@ def test_a_budget_is_written_as_people_write_it(text: str, wanted: str) -> None:
     ],
 )
 def test_a_bad_part_is_named(text: str, named: str, fix: str) -> None:
-    """What is no budget is refused with the part that is wrong, and the fix shows what was meant and the grammar."""
+    """An invalid budget is refused with its wrong part, and the fix shows the intended text and the grammar."""
     with pytest.raises(BadBudget) as caught:
         written.parse(text)
     assert named in str(caught.value)
@@ -117,19 +117,19 @@ def test_a_bad_part_is_named(text: str, named: str, fix: str) -> None:
 
 @pytest.mark.parametrize("given_", [{"token": 3}, {}, {"calls": True}, {"calls": [1]}, 7, ["calls=1"], {"money": None}])
 def test_a_node_takes_no_other_budget(given_: Any) -> None:
-    """Unknown parts, no part at all and values of other kinds are refused at a node."""
+    """Unknown parts, no parts, and values of other types are refused at a node."""
     with pytest.raises(ValidationError):
         Holder.model_validate({"budget": given_})
 
 
 def test_the_default_has_no_money() -> None:
-    """A model node that says nothing is limited in tokens, requests and time, which need no price."""
+    """The default budget of a model node limits tokens, requests and time, which need no price."""
     assert str(default()) == "tokens=100k,calls=20,time=10m"
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to stand in, with nothing set."""
+    """An empty current folder without settings."""
     monkeypatch.chdir(tmp_path)
     for name in ("RUNOPS_BUDGET", "RUNOPS_PRICES"):
         monkeypatch.delenv(name, raising=False)
@@ -137,7 +137,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_budget_is_a_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a flag, a variable, and from pyproject.toml as a text and as a table."""
+    """A budget comes from a flag, a variable, or pyproject.toml as text or table."""
     assert settings.load().budget is None
     assert str(settings.load(budget="calls=4").budget) == "calls=4"
     project.write_text('[tool.runops]\nbudget = {tokens = "200k", money = 0.5}\n')
@@ -155,7 +155,7 @@ def test_a_budget_is_a_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -
         ("flag", "--budget", "did you mean `calls=7`?"),
     ],
 )
-def test_a_bad_setting_says_where_it_stands(project: Path, text: str, place: str, fix: str) -> None:
+def test_a_bad_setting_names_its_place(project: Path, text: str, place: str, fix: str) -> None:
     """A bad budget is ``bad-budget`` (exit 2), with its place, the value and the grammar."""
     given_ = {"budget": "call=7"} if text == "flag" else {}
     if not given_:
@@ -167,11 +167,11 @@ def test_a_bad_setting_says_where_it_stands(project: Path, text: str, place: str
     assert fix in str(caught.value.fix)
 
 
-# What is left.
+# What is left of a budget.
 
 
 def request(max_output: int = 100, model: str = "m") -> Request:
-    """A request of which only the limit and the model matter."""
+    """A request with this model and output limit."""
     return Request(model, "", (Message("user", "?"),), None, max_output)
 
 
@@ -191,7 +191,7 @@ def ledger(*rows: Spent) -> Ledger:
 
 
 def had(made: Ledger, spent: Spent) -> None:
-    """The ledger with a request that is over."""
+    """Adds a completed request to the ledger."""
     made.rows.append(spent)
     made.settle(spent)
 
@@ -199,7 +199,7 @@ def had(made: Ledger, spent: Spent) -> None:
 def afford(
     made: Ledger, run: str | None, step: str, *, estimate: int = 10, limit: int = 100, path: str = "a", own: Any = OWN
 ) -> float:
-    """Ask whether a request of the step at ``path`` fits."""
+    """Checks whether a request of the step at ``path`` fits."""
     asked = budgets.Requester(path, written.parse(step))
     return fits(made, written.parse(run) if run else None, asked, request(limit), estimate, own)
 
@@ -213,21 +213,21 @@ def fits(
     own: Any = OWN,
     allowance: budgets.Allowance | None = None,
 ) -> float:
-    """Ask with the models of a run."""
+    """Checks a request with the models of a run."""
     chosen = settings.Settings(prices=own)
     models = run_models.RunModels(chosen, None, run, Path("a.yaml"), Path("private"), {}, {}, allowance=allowance)
     return models.afford(made, asked, sent, estimate)
 
 
 def reached(*args: Any, **more: Any) -> BudgetReached:
-    """The refusal of a request that does not fit."""
+    """The error for a request that does not fit."""
     with pytest.raises(BudgetReached) as caught:
         afford(*args, **more)
     return caught.value
 
 
 def test_a_request_fits_to_the_last_token() -> None:
-    """Estimated input and all the output that it may have must be left: not one token less."""
+    """Estimated input and the whole output limit must be left: one token less is refused."""
     made = ledger(row(usage=(500, 90)))
     assert afford(made, None, "tokens=700") == math.inf
     error = reached(made, None, "tokens=699")
@@ -242,8 +242,8 @@ def test_a_request_fits_to_the_last_token() -> None:
     [("calls=3", True), ("calls=2", False), ("money=0.00224usd", True), ("money=0.002239usd", False)],
 )
 def test_calls_and_money_are_limited(budget: str, fits: bool) -> None:
-    """Requests are counted, and money at the price of the model: of the two that were, and of the most that the next may cost."""
-    # 100 × 2 + 10 × 10 and 10 × 2 + 10 × 10 dollars per million before; 10 × 2 + 100 × 10 at most for the next, and 800 of the ledger.
+    """Requests are counted, and money covers earlier requests and the most that the next one may cost."""
+    # In millionths of a dollar: 800 in the ledger, 10 × 2 + 40 × 10 before, and at most 10 × 2 + 100 × 10 next are 2,240.
     second = row(usage=(10, 40 if budget.startswith("money") else 10))
     made = ledger(row(usage=(100, 10), dollars=Decimal("0.0008")), second, row("b", usage=None, source="cassette"))
     if fits:
@@ -252,8 +252,8 @@ def test_calls_and_money_are_limited(budget: str, fits: bool) -> None:
         assert reached(made, None, budget).evidence["part"] == budget.partition("=")[0]
 
 
-def test_what_nobody_knows_counts_with_its_estimate() -> None:
-    """A request that crashed, or failed without a count, may have cost all that it was allowed; one on which no work was done, or from a cassette, cost nothing."""
+def test_unknown_usage_counts_with_its_estimate() -> None:
+    """A request that crashed or failed without usage counts in full; one without work, or from a cassette, costs nothing."""
     crashed, broken = (row(usage=None, status=each, estimate=40, limit=60) for each in ("open", "error"))
     free, played = row(usage=None, status="error", free=True, limit=60), row(source="cassette", usage=(5, 5))
     assert afford(ledger(crashed, broken, free, played), None, "tokens=310") == math.inf
@@ -263,7 +263,7 @@ def test_what_nobody_knows_counts_with_its_estimate() -> None:
 
 
 def test_a_request_waits_no_longer_than_is_left() -> None:
-    """Time bounds the wait for an answer, by the least that is left; where none is left nothing is sent."""
+    """The shortest time left limits the wait for an answer; without time left no request is sent."""
     made = ledger(row(seconds=50.0), row("b", seconds=200.0))
     assert afford(made, "time=5m", "time=90") == 40
     assert afford(made, "time=260", "time=90") == 10
@@ -273,7 +273,7 @@ def test_a_request_waits_no_longer_than_is_left() -> None:
 
 
 def test_a_step_has_no_more_than_its_run() -> None:
-    """The run's budget counts what all its steps have spent, a step's only its own; both must allow a request."""
+    """The run's budget counts all steps, a step's budget only the step; both must allow a request."""
     made = ledger(row("a", usage=(100, 0)), row("b", usage=(800, 0)))
     assert afford(made, "tokens=1010", "tokens=210") == math.inf
     assert reached(made, "tokens=1009", "tokens=900").evidence["of"] == "run"
@@ -283,7 +283,7 @@ def test_a_step_has_no_more_than_its_run() -> None:
 
 @given(BUDGETS, st.integers(1, 3000), st.integers(16, 3000), st.sampled_from(["run", "step"]))
 def test_the_fix_fixes(budget: Budget, estimate: int, limit: int, whose: str) -> None:
-    """Whatever parts of a budget were reached: with the budget that the fix names the request fits, and no part of it is smaller."""
+    """With the budget named in the fix the request fits, and no part of it is smaller than before."""
     made = ledger(row(usage=(900, 100), seconds=10.0))
 
     def ask(text: str) -> None:
@@ -302,7 +302,7 @@ def test_the_fix_fixes(budget: Budget, estimate: int, limit: int, whose: str) ->
 
 
 def test_money_without_a_price_is_refused() -> None:
-    """A limit of money needs the price of what is asked, and of what was asked; without one it is said what to write."""
+    """A money limit needs the prices of the next and earlier requests; the error says what to add."""
     with pytest.raises(UsageError) as caught:
         afford(ledger(), "money=1usd", "calls=5", own={})
     assert (caught.value.code, caught.value.exit) == ("price-unknown", 2)
@@ -315,7 +315,7 @@ def test_money_without_a_price_is_refused() -> None:
 
 
 def followed(*spent: tuple[int, int], session: Ledger | None = None) -> Ledger:
-    """The ledger of a session that has followed runs which had so many requests and tokens."""
+    """The ledger of a session that followed runs with these requests and tokens."""
     made = session if session is not None else Ledger()
     for number, (calls, tokens) in enumerate(spent):
         ran_ = entries.Ran(calls=calls, tokens=tokens, dollars="0.001", seconds=2.5)
@@ -323,20 +323,20 @@ def followed(*spent: tuple[int, int], session: Ledger | None = None) -> Ledger:
     return made
 
 
-def test_what_runs_spent_is_gone_for_their_session() -> None:
-    """Requests, tokens, money and time of every run that it followed, beside its own; they are no rows of its ledger."""
+def test_runs_spend_the_budget_of_their_session() -> None:
+    """Requests, tokens, money and time of followed runs count for the session, but are no rows of its ledger."""
     made = followed((3, 500), (1, 40), session=ledger(row("", usage=(60, 0))))
     assert len(made.rows) == 1
     for fits, over in (("calls=6", "calls=5"), ("tokens=710", "tokens=709"), ("time=6", "time=5")):
         assert afford(made, fits, "calls=9", path="") > 0
         assert reached(made, over, "calls=9", path="").evidence["of"] == "session"
-    # 0.001 each, 0.00012 for what it asked, 0.00102 for what it may.
+    # 0.001 for each run, 0.00012 for its own request, at most 0.00102 for the next.
     assert afford(made, "money=0.00314usd", "calls=9", path="") == math.inf
     assert reached(made, "money=0.00313usd", "calls=9", path="").evidence["part"] == "money"
 
 
-def test_a_run_spends_of_what_its_session_leaves_it() -> None:
-    """The run's own requests and all that the session had spent before; what the run had spent before the session followed it is not the session's."""
+def test_a_run_spends_what_its_session_has_left() -> None:
+    """The allowance counts the session's earlier spending and the run's own, except what the run spent before the session followed it."""
     run = ledger(row(usage=(100, 0)), row(usage=(100, 0)))
     price = prices_of_m
     before = budgets.ran(ledger(run.rows[0]), price)
@@ -357,8 +357,8 @@ def test_a_run_spends_of_what_its_session_leaves_it() -> None:
         left("calls=4", own="calls=2")
 
 
-def test_what_a_run_spent_since_is_the_difference() -> None:
-    """For budgets and for people; a price that was not known makes the difference unknown, and the rest is told."""
+def test_new_spending_of_a_run_is_the_difference() -> None:
+    """An unknown price makes only the cost unknown; requests and tokens are still reported."""
     known, more, free = row(usage=(100, 10)), row(usage=(20, 5), seconds=1.5), row(model="free", usage=(1, 1))
     for each in (known, more):
         each.dollars = Decimal("0.001")
@@ -375,19 +375,19 @@ def test_what_a_run_spent_since_is_the_difference() -> None:
 
 
 def prices_of_m(usage: Usage, model: str) -> Decimal | None:
-    """What the model `m` costs; of others nobody knows it."""
+    """The cost for the model `m`, None for others."""
     return prices.dollars(usage, model, OWN, "compatible")
 
 
-# What holds.
+# Spending stays within a budget.
 
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b"]),
         st.integers(1, 3000),  # estimate
         st.integers(16, 2000),  # limit of the output
-        st.floats(0, 1 / 0.95),  # of the estimate: what the input really has
-        st.floats(0, 1),  # of the limit: what the output really has
+        st.floats(0, 1 / 0.95),  # actual input, as a share of the estimate
+        st.floats(0, 1),  # actual output, as a share of the limit
         st.sampled_from(["ok", "open", "error", "free"]),
         st.floats(0, 20),
     ),
@@ -396,11 +396,8 @@ STEPS = st.lists(
 
 
 @given(STEPS, BUDGETS, BUDGETS)
-def test_a_budget_holds(steps: list[Any], run: Budget, step: Budget) -> None:
-    """With estimates at most 5 % too low, what was spent exceeds no budget by more than that error of one request's input.
-
-    And no request is sent beyond the number of calls, or when the time is over.
-    """
+def test_spending_stays_within_a_budget(steps: list[Any], run: Budget, step: Budget) -> None:
+    """With estimates at most 5 % too low, spending exceeds a budget only by that error of one input. Calls and time are never exceeded."""
     made, real = Ledger(), list[tuple[str, int, Decimal, float]]()
     slack: dict[str, float] = dict.fromkeys(("a", "b", "all"), 0.0)
     for path, estimate, limit, actual, part, ends, seconds in steps:
@@ -427,7 +424,7 @@ def test_a_budget_holds(steps: list[Any], run: Budget, step: Budget) -> None:
         real.append((path, 0 if free else sum(used), cost, min(seconds, left)))
         error = max(0, used[0] - estimate)
         slack["all"], slack[path] = max(slack["all"], error), max(slack[path], error)
-        # An unknown outcome counts with the estimate; what it was more stays unknown.
+        # An unknown outcome counts with its estimate.
         if ends in ("open", "error"):
             real[-1] = (path, estimate + limit, (2 * Decimal(estimate) + 10 * Decimal(limit)) / 1_000_000, real[-1][3])
     for whose, budget in (("all", run), ("a", step), ("b", step)):

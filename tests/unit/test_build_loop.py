@@ -1,4 +1,4 @@
-"""The loop of a build: it continues until `finish` was accepted, and comes to an end in any case; whoever takes it up again continues where it stood."""
+"""The loop of a build runs until `finish` is accepted, always ends, and resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASKS: tuple[str, dict[str, Json]] = ("ask_user", {"question": "Which shop?", "ch
 
 
 class Says(person.Person):
-    """Somebody who gives one answer, and counts the questions."""
+    """A person who always gives one answer, and counts the questions."""
 
     def __init__(self, answer: str) -> None:
         self.answer, self.questions = answer, list[str]()
@@ -43,7 +43,7 @@ class Says(person.Person):
 
 
 class Listening(person.Person):
-    """Somebody who says yes, and keeps what was asked."""
+    """A person who says yes, and records the questions."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[str]]] = []
@@ -54,16 +54,16 @@ class Listening(person.Person):
         return "yes"
 
 
-def test_no_line_of_a_question_looks_like_one_of_ours(tmp_path: Path) -> None:
-    """What follows its first line is set in; a choice is one line."""
+def test_a_question_cannot_imitate_our_output(tmp_path: Path) -> None:
+    """Later lines of a question are indented, and a choice is one line."""
     asked = ("ask_user", {"question": "Which?\n\n  1 yes\r  answer  runops x", "choices": ["old\n  2 no"]})
-    who = Listening()
-    Life(tmp_path, in_turn([asks(asked), said("Fine."), said("Well.")]), who=who).live()
-    assert who.asked == [("Which?\n    1 yes\n    answer  runops x", ["old 2 no"])]
+    listener = Listening()
+    Life(tmp_path, in_turn([asks(asked), said("Fine."), said("Well.")]), who=listener).live()
+    assert listener.asked == [("Which?\n    1 yes\n    answer  runops x", ["old 2 no"])]
 
 
-def test_a_model_that_talks_is_told_once_to_go_on(tmp_path: Path) -> None:
-    """Twice in a row ends the build; a call between two such answers is continuing."""
+def test_a_model_that_only_talks_gets_one_reminder(tmp_path: Path) -> None:
+    """Two answers in a row without a call end the build."""
     one = Life(tmp_path, in_turn([said("Fine."), asks(LOOKS), said("And?"), said("Well.")])).live()
     assert one.code == "build-stopped"
     assert messages(one.requests[-1]) == [
@@ -75,12 +75,12 @@ def test_a_model_that_talks_is_told_once_to_go_on(tmp_path: Path) -> None:
     ]
 
 
-def test_calls_that_cannot_be_are_told_and_the_build_goes_on(tmp_path: Path) -> None:
-    """Arguments that are no JSON, that do not fit, a tool that is not there: each has its answer, and no action behind it is done; a reader is answered all the same."""
+def test_invalid_calls_are_answered_and_the_build_continues(tmp_path: Path) -> None:
+    """Invalid JSON, wrong arguments and unknown tools get errors. Actions after them in the same answer are not done."""
     odd = Answer("", Usage(10, 0, 5, 0), "m", calls=(ToolCall("a", "update_plan", "{"), ToolCall("b", *_empty("find"))))
     unknown = asks(("press_any_key", {}), PLAN)
     one = Life(tmp_path, in_turn([odd, unknown, asks(PLAN), said("x"), said("x")])).live()
-    codes = [told.rpartition("(")[2].partition(")")[0] for told in one.told[:4]]
+    codes = [result.rpartition("(")[2].partition(")")[0] for result in one.told[:4]]
     assert codes == ["tool-arguments", "tool-arguments", "tool-unknown", "tool-not-done"]
     assert one.told[4].startswith("kept as version 1")
 
@@ -90,15 +90,15 @@ def _empty(name: str) -> tuple[str, str]:
 
 
 def test_ten_calls_of_one_answer_are_done_in_order(tmp_path: Path) -> None:
-    """Each has one result, and the model is told of them in the order in which it asked."""
+    """Each call has one result, and the model sees the results in call order."""
     sets = [("set_variable", {"name": f"v{number}", "value": str(number), "reason": "r"}) for number in range(10)]
     one = Life(tmp_path, in_turn([asks(*sets), said("x"), said("x")])).live()
-    assert [told.split()[0] for told in one.told] == [f"v{number}" for number in range(10)]
+    assert [result.split()[0] for result in one.told] == [f"v{number}" for number in range(10)]
     assert [each.call.action for each in one.writer.history.actions.values()] == ["set_variable"] * 10
 
 
 def test_the_same_call_that_fails_three_times_ends_the_build(tmp_path: Path) -> None:
-    """It is no success, and says why; a word of the person lets the model try once more."""
+    """The build ends with `agent-stuck`; a message of the person lets the model try again."""
     wrong = asks(("get_workflow_variable", {"key": "nothing"}))
     one = Life(tmp_path, in_turn([wrong, wrong, wrong])).live()
     assert (one.code, len(one.requests)) == ("agent-stuck", 3)
@@ -108,7 +108,7 @@ def test_the_same_call_that_fails_three_times_ends_the_build(tmp_path: Path) -> 
 
 
 def test_a_budget_that_is_used_up_can_be_enlarged(tmp_path: Path) -> None:
-    """Nothing is asked beyond it; with a larger one the build continues with the same request, and nothing is paid twice."""
+    """No request exceeds the budget. With a larger one the build continues, and nothing is paid twice."""
     script = in_turn([asks(PLAN), asks(LOOKS), said("x"), said("x")])
     one = Life(tmp_path, script, budget="calls=1").live()
     assert (one.code, len(one.requests)) == ("budget-reached", 1)
@@ -118,7 +118,7 @@ def test_a_budget_that_is_used_up_can_be_enlarged(tmp_path: Path) -> None:
 
 
 def test_a_question_waits_for_its_answer(tmp_path: Path) -> None:
-    """Nobody is asked anything before the question has its answer; then the model is told it, and nobody is asked again."""
+    """No model request is made before the answer. Then the model sees it, and the question is not repeated."""
     script = in_turn([asks(PLAN, ASKS), said("x"), said("x")])
     one = Life(tmp_path, script).live()
     assert one.code == "question"
@@ -132,7 +132,7 @@ def test_a_question_waits_for_its_answer(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
-    """What was answered once is known; another question, or the same at another place, waits anew."""
+    """The same question at another place is asked again."""
     script = in_turn([asks(ASKS), asks(ASKS), said("x"), said("x")])
     one = Life(tmp_path, script, who=Says("old")).live()
     assert [each.answer for each in one.writer.history.questions] == ["old", "old"]
@@ -140,7 +140,7 @@ def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
 
 
 class Asking(Toolset):
-    """An action for which a person is asked when its call is on the disk already."""
+    """An action that asks a person after its call is logged."""
 
     def __init__(self, build: BuildContext, done: list[str]) -> None:
         super().__init__(toolbox.tool("action", "Does it.", {}), CHANGED)
@@ -155,8 +155,8 @@ class Asking(Toolset):
         return await barrier.done(self._shop.writer, "action", arguments, place, work)
 
 
-def test_an_action_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: Path) -> None:
-    """Nothing of it was begun when it waited: its call is closed as skipped, and it is taken again; each call has one result."""
+def test_an_action_that_waits_for_an_answer_is_done_once(tmp_path: Path) -> None:
+    """The waiting call is closed as skipped, and after the answer a second attempt performs the action once."""
     done: list[str] = []
     script = in_turn([asks(("action", {})), said("x"), said("x")])
     one = Life(tmp_path, script, more=lambda build: [Asking(build, done)]).live()
@@ -170,8 +170,8 @@ def test_an_action_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path
     assert ends == [(1, "skipped"), (2, "ok")]
 
 
-def test_a_question_that_was_passed_over_takes_no_answer_any_more(tmp_path: Path) -> None:
-    """Who says something else instead is told, when an answer comes late, that nobody waits for it."""
+def test_a_skipped_question_takes_no_answer(tmp_path: Path) -> None:
+    """After another message replaced the answer, a late answer is refused."""
     script = in_turn([asks(ASKS), said("x"), said("x")])
     one = Life(tmp_path, script).live()
     assert one.again(script).live("Take any.").code == "build-stopped"
@@ -182,14 +182,14 @@ def test_a_question_that_was_passed_over_takes_no_answer_any_more(tmp_path: Path
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "3", "neither"])
-def test_what_is_no_choice_is_no_answer(typed: str) -> None:
-    """Where only the choices count; where words do, they are the answer."""
+def test_free_text_is_an_answer_only_where_allowed(typed: str) -> None:
+    """Text that is no choice is refused where only choices count; otherwise it is the answer, unless empty."""
     assert person.meaning(typed, ["yes", "no"], free=False) is None
     assert person.meaning(typed, ["yes", "no"], free=True) == (typed.strip() or None)
 
 
-def test_who_types_is_asked_until_it_is_an_answer() -> None:
-    """The choices stand below the question; nothing is no answer, and where no more comes the question waits."""
+def test_a_person_is_asked_until_the_answer_is_valid() -> None:
+    """Choices are listed below the question. Invalid input asks again, and the end of input leaves the question pending."""
     shown: list[str] = []
     typed = iter(["", "maybe", "1"])
 
@@ -204,22 +204,22 @@ def test_who_types_is_asked_until_it_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize("typed", ["2", "no", " NO ", "n"])
-def test_a_choice_is_meant_by_its_number_or_its_text(typed: str) -> None:
-    """In any case, and by its beginning where no other begins so."""
+def test_a_choice_is_given_by_number_or_text(typed: str) -> None:
+    """Case does not matter, and an unambiguous beginning is enough."""
     assert person.meaning(typed, ["yes", "no"], free=False) == "no"
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Life:
-    """A build that nothing broke off."""
+    """A build without interruption."""
     return Life(tmp_path_factory.mktemp("whole"), CUT, who=Says("old")).live()
 
 
 CUT = in_turn([asks(PLAN), asks(ASKS), asks(LOOKS), said("x"), said("x")])
 
 
-def test_a_draft_that_cannot_be_left_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why the build ended is what is told, and beside it why there is no file."""
+def test_a_draft_that_cannot_be_saved_keeps_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build reports why it ended, and in the evidence why there is no file."""
 
     def full(_file: Path, _data: bytes) -> None:
         raise OSError(28, "No space left on device")
@@ -239,8 +239,8 @@ SHARES = 40
 
 @pytest.mark.drawn(6)
 @pytest.mark.parametrize("share", range(SHARES))
-def test_a_build_comes_back_whole_from_wherever_it_died(share: int, whole: Life, tmp_path: Path) -> None:
-    """Behind each line of its log: in mode agent, with its wish, and with one plan, one answer, and the same end."""
+def test_a_build_resumes_after_any_log_line(share: int, whole: Life, tmp_path: Path) -> None:
+    """A build cut after any log line resumes in mode agent with its goal, one plan, one answer and the same end."""
     lines = len(whole.file.read_bytes().splitlines())
     one = whole.cut(1 + share * (lines - 1) // SHARES, tmp_path, CUT, who=Says("old"))
     assert (one.writer.history.mode, one.build.goal.goal, one.build.goal.policy) == ("agent", GOAL, "hold")

@@ -1,4 +1,4 @@
-"""What the command line of a build comes to: its wish, its settings, and what its log keeps of it."""
+"""The options of a build: its goal, its settings, and what its log stores."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ GOALS = draw.builds(
 
 
 @hypothesis.given(GOALS)
-def test_a_goal_comes_back_from_the_log_as_it_was(goal: Goal) -> None:
-    """Whatever a person wants, whoever continues with the build wants the same."""
+def test_a_goal_survives_the_log(goal: Goal) -> None:
+    """A resumed build reads the same goal from the log."""
     header = entries.SessionHeader(purpose="build", versions={}, build=goal.as_logged())
     read = entries.decode(entries.encode(entries.Scope(path="", event="opened", node="session", session=header)))
     assert isinstance(read, entries.Scope)
@@ -50,7 +50,7 @@ def test_a_goal_comes_back_from_the_log_as_it_was(goal: Goal) -> None:
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder, and nothing set."""
+    """An empty folder, and no settings."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
 
@@ -59,10 +59,10 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("given", "ci", "policy"),
     [({}, "", "ask"), ({"yes": True}, "", "hold"), ({}, "true", "hold"), ({"yes": True, "effects": "ask"}, "1", "ask")],
 )
-def test_actions_are_asked_for_where_somebody_is_there(
+def test_actions_are_asked_for_where_a_person_is_present(
     given: dict[str, Any], ci: str, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `--yes` and in CI they are held, unless something else was said."""
+    """With `--yes` and in CI actions are withheld, unless `--effects` says otherwise."""
     monkeypatch.setenv("CI", ci)
     assert options.BuildOrder(goal="x", **given).as_goal().policy == policy
 
@@ -76,10 +76,10 @@ def test_actions_are_asked_for_where_somebody_is_there(
         ({"inputs": ("user=ada", "key=hunter2222")}, "`-i key`"),
     ],
 )
-def test_a_goal_that_holds_a_secret_begins_nothing(
+def test_a_goal_that_contains_a_secret_starts_no_build(
     given: dict[str, Any], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mask would be kept in its place, and used as a value; the error says where it stands, and not what it is."""
+    """The error names the option but not the secret, since a mask would be stored and used as a value."""
     monkeypatch.setenv("KEY", "hunter2222")
     chosen = settings.load(home=tmp_path / ".runops", model="m", model_base_url="http://127.0.0.1:9")
     wanted: dict[str, Any] = {"goal": "x", "secrets": ("KEY",), **given}
@@ -93,8 +93,8 @@ def test_a_goal_that_holds_a_secret_begins_nothing(
 
 
 @pytest.mark.parametrize("url", [None, "https://shop.test/", "http://127.0.0.1.evil.test/"])
-def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> None:
-    """`--effects allow` is refused, also where no site is named."""
+def test_effects_allow_is_refused_for_other_machines(url: str | None) -> None:
+    """`--effects allow` is refused for a remote site, and without a site."""
     with pytest.raises(UsageError, match="effects allow"):
         options.BuildOrder(goal="x", url=url, effects="allow").as_goal()
 
@@ -113,8 +113,8 @@ def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> 
         "http://x/\udcff",
     ],
 )
-def test_an_address_is_one_of_a_site(url: str) -> None:
-    """Whole, and without a password in it."""
+def test_an_address_must_be_a_site(url: str) -> None:
+    """An address must be complete, and without a password."""
     with pytest.raises(UsageError, match=r"--url|no address"):
         options.BuildOrder(goal="x", url=url).as_goal()
 
@@ -123,8 +123,8 @@ def test_an_address_is_one_of_a_site(url: str) -> None:
     "name",
     ["folder.yaml", "plain/x.yaml", f"{'x' * 250}.yaml", f"{'x' * 247}.yaml", f"{'x' * 300}/x.yaml", "\udcff.yaml"],
 )
-def test_a_place_where_nothing_can_be_left_is_refused_before_anything_is_paid(name: str, tmp_path: Path) -> None:
-    """A folder, what stands in a file, a name that is too long for the workflow or for its notes; what `--force` cannot change either."""
+def test_an_unwritable_file_is_refused_before_any_cost(name: str, tmp_path: Path) -> None:
+    """A folder, a path below a file, and a name too long for workflow or notes are refused, even with `--force`."""
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "plain").touch()
     with pytest.raises(UsageError, match="could not be written"):
@@ -132,8 +132,8 @@ def test_a_place_where_nothing_can_be_left_is_refused_before_anything_is_paid(na
     assert options.BuildOrder(goal="x", save=Path("new/folder/x.yaml")).as_goal().save == tmp_path / "new/folder/x.yaml"
 
 
-def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
-    """It is not written over unless that was said."""
+def test_a_dangling_link_counts_as_existing(tmp_path: Path) -> None:
+    """A dangling link is not overwritten without `--force`."""
     (tmp_path / "x.yaml").symlink_to("nowhere.yaml")
     with pytest.raises(UsageError, match="already"):
         options.BuildOrder(goal="x", save=Path("x.yaml")).as_goal()
@@ -147,33 +147,33 @@ def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
         ("Größe ändern", "grosse-andern.yaml"),
     ],
 )
-def test_a_file_that_nobody_named_is_called_after_the_goal(goal: str, name: str, tmp_path: Path) -> None:
-    """In the folder of workflows, where there is one."""
+def test_an_unnamed_file_is_named_after_the_goal(goal: str, name: str, tmp_path: Path) -> None:
+    """The file is in the folder of workflows if there is one."""
     assert options.BuildOrder(goal=goal).as_goal().save == tmp_path / name
     (tmp_path / "workflows").mkdir()
     assert options.BuildOrder(goal=goal).as_goal().save == tmp_path / "workflows" / name
 
 
 @pytest.mark.parametrize("given", [{"inputs": ("a b=1",)}, {"secrets": ("my-secret",)}, {"inputs": ("a=1", "a=2")}])
-def test_what_no_workflow_can_name_is_refused_before_anything_is_begun(given: dict[str, Any]) -> None:
-    """Inputs and secrets have names that a file can have, each once."""
+def test_invalid_names_are_refused_before_the_build_starts(given: dict[str, Any]) -> None:
+    """Inputs and secrets need valid names, each once."""
     with pytest.raises(UsageError):
         options.BuildOrder(goal="x", **given).as_goal()
 
 
-def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build waits longer for an answer and keeps more outputs whole, unless somebody says otherwise."""
-    by_itself = options.settings_for(settings.load())
-    assert (by_itself.model_timeout, by_itself.window_recent_outputs) == (300.0, 5_000)
-    assert limits.of_settings(by_itself).max_messages is None
+def test_settings_override_the_defaults_of_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build has a longer model timeout and keeps more outputs in full, unless settings say otherwise."""
+    defaults = options.settings_for(settings.load())
+    assert (defaults.model_timeout, defaults.window_recent_outputs) == (300.0, 5_000)
+    assert limits.of_settings(defaults).max_messages is None
     monkeypatch.setenv("RUNOPS_MODEL_TIMEOUT", "60")
     monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
-    said = options.settings_for(settings.load())
-    assert (said.model_timeout, said.window_recent_outputs) == (60.0, 0)
+    chosen = options.settings_for(settings.load())
+    assert (chosen.model_timeout, chosen.window_recent_outputs) == (60.0, 0)
 
 
-def test_actions_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> None:
-    """What is said then holds from then on, whoever continues with it; actions without a question stay with sites on this machine."""
+def test_effects_and_runs_may_change_when_a_build_resumes(tmp_path: Path) -> None:
+    """New values stay for later resumes. `--effects allow` still needs a site on this machine, and `--url` cannot change."""
     chosen = settings.load(home=tmp_path / ".runops", model_director="m", model_base_url="http://127.0.0.1:9")
     here = host.of_command(chosen)
     models = session_options.Models.of(here)
@@ -190,8 +190,8 @@ def test_actions_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> 
     first = goal(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")
     options.BuildOrder(resume="last", effects="hold", runs=3).check()
     assert (first.runs, goal(resume="last", effects="hold", runs=3).runs) == (2, 3)
-    again = goal(resume="last")
-    assert (again.policy, again.runs, again.goal) == ("hold", 3, "x")
+    resumed = goal(resume="last")
+    assert (resumed.policy, resumed.runs, resumed.goal) == ("hold", 3, "x")
     with pytest.raises(UsageError, match="on this machine only"):
         goal(resume="last", effects="allow")
     assert goal(resume="last").policy == "hold"

@@ -1,4 +1,4 @@
-"""How a build that is over is told."""
+"""The report of a finished build."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from runtime.log import session
         (lambda _text: None, "done  was proved: full", "it is not there any more"),
     ],
 )
-def test_a_proof_is_told_only_of_what_the_file_still_says(
+def test_a_proof_is_reported_only_for_an_unchanged_file(
     tmp_path: Path, becomes: Callable[[str], str | None], head: str, row: str | None
 ) -> None:
-    """A build that is done is told as proved as long as its file is what it left there; an edit or a fix of it since is told."""
+    """A build counts as proved while its file is unchanged; a later edit or removal is reported."""
     file = tmp_path / "x.yaml"
     left = becomes(output_files.workflow("S", "version: 1\nname: 1001\n", ["proved: full"]))
     if left is not None:
         file.write_text(left)
     ended = loop.Ended(done=True, value={"file": str(file), "proved": "full"}, answer="")
-    came = outcome.of_build("S", session.Session(), ended, None, 0)
-    assert came.text.splitlines()[0] == head
-    assert (row is None and "  now " not in came.text) or f"  now    {row}" in came.text
-    assert (came.record.changed is None) is (row is None)
+    report = outcome.of_build("S", session.Session(), ended, None, 0)
+    assert report.text.splitlines()[0] == head
+    assert (row is None and "  now " not in report.text) or f"  now    {row}" in report.text
+    assert (report.record.changed is None) is (row is None)

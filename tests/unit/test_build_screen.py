@@ -1,4 +1,4 @@
-"""What is shown of a build while it is at work."""
+"""The display of a build while it works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime import events
 
 
 class Terminal(io.StringIO):
-    """A text that says of itself that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     @override
     def isatty(self) -> bool:
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Seconds that pass as they are told to."""
+    """A clock that is set by the test."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -31,7 +31,7 @@ class Clock:
 
 
 def shown_after(stream: io.StringIO, *, seconds: int, asks: bool = False) -> str:
-    """What is written while a model is asked for so long, or a person behind it."""
+    """The output after a model is waited for, or a person is asked, for some seconds."""
     clock = Clock()
     screen = build_screen.BuildScreen(stream, quiet=False, clock=clock)
     screen.waiting("the model to answer")
@@ -44,24 +44,24 @@ def shown_after(stream: io.StringIO, *, seconds: int, asks: bool = False) -> str
     return stream.getvalue()
 
 
-def test_a_line_every_ten_seconds_says_that_the_model_is_waited_for() -> None:
-    """In a pipe, and none before ten seconds have passed, nor while a person is asked."""
+def test_a_pipe_shows_the_wait_every_ten_seconds() -> None:
+    """A pipe gets no line before ten seconds, nor while a person is asked."""
     lines = [each for each in shown_after(io.StringIO(), seconds=25).splitlines() if each.startswith("..")]
     assert lines == ["..  waiting: the model to answer  10 s", "..  waiting: the model to answer  20 s"]
     assert ".." not in shown_after(io.StringIO(), seconds=9)
     assert ".." not in shown_after(io.StringIO(), seconds=25, asks=True)
 
 
-def test_on_a_terminal_a_line_moves_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is written over each second, and is gone before the next line that stays."""
+def test_a_terminal_shows_a_temporary_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is rewritten each second, and erased before the next permanent line."""
     monkeypatch.setenv("TERM", "xterm")
-    told = shown_after(Terminal(), seconds=3)
-    assert "\r\x1b[K..  waiting: the model to answer  3.0 s\r\x1b[K" in told
-    assert told.count("\n") == 1
+    output = shown_after(Terminal(), seconds=3)
+    assert "\r\x1b[K..  waiting: the model to answer  3.0 s\r\x1b[K" in output
+    assert output.count("\n") == 1
 
 
-def test_a_step_that_takes_long_is_told() -> None:
-    """While a run of the build is at work, it is its step that is waited for."""
+def test_a_long_step_is_shown() -> None:
+    """During a run of the build the waiting line names its current step."""
     clock, stream = Clock(), io.StringIO()
     screen = build_screen.BuildScreen(stream, quiet=False, clock=clock)
     screen.called("1_run_draft", "run_draft", "{}")
@@ -76,10 +76,10 @@ def test_a_step_that_takes_long_is_told() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_prompt_stands_where_an_answer_is_typed(
+async def test_a_prompt_precedes_each_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Behind the question and its choices, and anew where what was typed is none of them."""
+    """The prompt follows question and choices, and is shown again after an invalid answer."""
     typed = iter(["perhaps", "2"])
 
     async def answer() -> str | None:
@@ -93,7 +93,7 @@ async def test_a_prompt_stands_where_an_answer_is_typed(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "line"),
     [
         ('{"yaml": "- id: sign_in\\n", "reason": "the clerk\\nsigns in"}', ">   find  the clerk signs in"),
         ('{"tab": null, "url": "http://x/", "name": "shop"}', ">   find  http://x/"),
@@ -102,10 +102,10 @@ async def test_a_prompt_stands_where_an_answer_is_typed(
         ('{"yaml": "- id', '>   find  {"yaml": "- id'),
     ],
 )
-def test_a_call_is_told_by_what_it_is_about(given: str, told: str) -> None:
-    """By its reason, else by what tells most; never as JSON, unless it is none that can be read."""
+def test_a_call_is_shown_by_its_reason(given: str, line: str) -> None:
+    """A call shows its reason, else its most telling argument; raw JSON only if it cannot be parsed."""
     stream = io.StringIO()
     screen = build_screen.BuildScreen(stream, quiet=False)
     screen.called("1_find", "find", given)
     screen.done("1_find", "kept as version 2:\n\n  1 sign_in  group\nmore", failed=False)
-    assert stream.getvalue().splitlines() == [told, "ok  kept as version 2: 1 sign_in  group"]
+    assert stream.getvalue().splitlines() == [line, "ok  kept as version 2: 1 sign_in  group"]

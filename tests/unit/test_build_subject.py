@@ -1,4 +1,4 @@
-"""What a model is told of its build before it has written anything, and how long that is."""
+"""The state of a build that a model sees before it has written anything, and its length."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def of_states(build: BuildContext, states: dict[str, str]) -> subject.BuildSubje
     return subject.BuildSubject(build)
 
 
-def test_where_the_site_is_can_be_read_from_the_beginning(tmp_path: Path) -> None:
-    """The input that the first nodes read is told with the wish and among the values, before there is a draft that declares it."""
+def test_the_site_is_shown_from_the_beginning(tmp_path: Path) -> None:
+    """The input with the site's address is shown with the goal and among the values before a draft declares it."""
     build = build_contexts.opened(tmp_path, "http://127.0.0.1:8765/admin/", inputs={"user": "admin"})
     about = subject.BuildSubject(build)
     assert "Site: http://127.0.0.1:8765/admin/ (inputs.base_url = http://127.0.0.1:8765)" in subject.goal_text(
@@ -32,14 +32,14 @@ def test_where_the_site_is_can_be_read_from_the_beginning(tmp_path: Path) -> Non
     assert about.variables() == {"inputs.base_url": "http://127.0.0.1:8765", "inputs.user": "admin"}
 
 
-def test_an_input_that_the_person_gave_counts_before_the_address(tmp_path: Path) -> None:
-    """Where they named another base, that one is told."""
+def test_an_input_of_the_person_precedes_the_address(tmp_path: Path) -> None:
+    """If the person gave another base URL, that one is shown."""
     build = build_contexts.opened(tmp_path, "http://127.0.0.1:8765/x", inputs={"base_url": "http://127.0.0.1:9"})
     assert "(inputs.base_url = http://127.0.0.1:9)" in subject.goal_text(build.goal)
 
 
-def test_what_does_not_count_any_more_is_named(tmp_path: Path) -> None:
-    """The first five by their ids, so that the next call can run them again."""
+def test_stale_nodes_are_named(tmp_path: Path) -> None:
+    """The first five stale nodes are named, so that the next call can run them again."""
     ids = [f"n{number}" for number in range(8)]
     nodes = "".join(f"  - {{id: {each}, type: transform, expr: 1}}\n" for each in ids)
     build = build_contexts.opened(tmp_path, text=f"version: 1\nnodes:\n{nodes}")
@@ -49,7 +49,7 @@ def test_what_does_not_count_any_more_is_named(tmp_path: Path) -> None:
 
 
 def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
-    """Nodes to begin with, then those that are stale or were not tried, then the whole; the goal stands there once."""
+    """First come new nodes, then stale or untried ones, then the whole run. The goal is shown once."""
     states: dict[str, str] = {}
     build = build_contexts.opened(tmp_path, goal="Read it.")
     about = of_states(build, states)
@@ -80,8 +80,8 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
         "two meanings",
     ],
 )
-def test_the_instructions_say_what_builders_stumbled_over(words: str) -> None:
-    """Each in few words, and all of them in at most 450."""
+def test_the_instructions_cover_known_difficulties(words: str) -> None:
+    """The instructions contain each hint, and have at most 450 words."""
     text = prompt.prompt("build")
     assert words in text
     assert len(text.split()) <= 450

@@ -1,4 +1,4 @@
-"""Files that use others: where they are looked for, and how each mistake is told in its own file."""
+"""Workflow files that use others: how they are found, and mistakes in each file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def flow(*nodes: str, more: str = "secrets: [PASSWORD, OTHER]") -> str:
 
 
 def mistakes(text: str, **texts: str) -> list[Diagnostic]:
-    """What is wrong with ``shop/flow.yaml``, which holds ``text``, and with the files beside it."""
+    """The mistakes in ``shop/flow.yaml`` with this text, and in the files that it uses."""
     files = callees.Texts({f"parts/{name}.yaml": each for name, each in {"part": PART, **texts}.items()}, "shop")
     try:
         reader.parse(text, "shop/flow.yaml", files)
@@ -42,13 +42,13 @@ def mistakes(text: str, **texts: str) -> list[Diagnostic]:
     return []
 
 
-def told(found: list[Diagnostic]) -> list[tuple[str, str, int, int]]:
+def places(found: list[Diagnostic]) -> list[tuple[str, str, int, int]]:
     """Code and place of each."""
     return [(each.code, each.file, each.mark.line, each.mark.column) for each in found if each.mark is not None]
 
 
 def test_a_call_that_fits_is_valid() -> None:
-    """With all that the file needs, references among it, nothing is wrong; null fits where it is the default; ids may be the same in both files."""
+    """A call with all inputs and secrets is valid, references and a default null included. Both files may have the same ids."""
     given = "with: {user: '{{ make }}', times: 2, note: null}, secrets: [PASSWORD]"
     assert mistakes(flow("{id: make, type: transform, expr: x}", use(given))) == []
 
@@ -73,8 +73,8 @@ def test_a_call_that_fits_is_valid() -> None:
         ("with: {user: '{{ secrets.PASSWORD }}'}, secrets: [PASSWORD]", "secret-not-allowed", "secrets", "credentials"),
     ],
 )
-def test_a_mistake_in_a_call_is_told_where_the_call_stands(more: str, code: str, marked: str, says: str) -> None:
-    """Inputs and secrets that the file does not take, or lacks, or that have another type, stand at the caller's place, with the fix."""
+def test_a_mistake_in_a_call_is_reported_at_the_call(more: str, code: str, marked: str, says: str) -> None:
+    """Unknown, missing or wrongly typed inputs and secrets are reported in the calling file, with a fix."""
     (found,) = mistakes(flow(use(more)))
     assert found.mark is not None
     place = found.source[found.mark.column - 1 : found.mark.end - 1]
@@ -83,45 +83,45 @@ def test_a_mistake_in_a_call_is_told_where_the_call_stands(more: str, code: str,
 
 
 def test_a_secret_must_be_the_callers_too() -> None:
-    """A file cannot hand on a secret that it does not declare itself."""
+    """A file can pass on only secrets that it declares itself."""
     found = mistakes(flow(use(), more="secrets: []"))
-    assert told(found) == [("unknown-secret", "shop/flow.yaml", 4, 79)]
+    assert places(found) == [("unknown-secret", "shop/flow.yaml", 4, 79)]
     assert found[0].help == ("add it to the `secrets:` of this file",)
 
 
-def test_mistakes_of_all_files_are_told_at_once_each_in_its_own_file() -> None:
-    """The first file's, then those of the files that it uses, each file once, however often it is used."""
+def test_mistakes_of_all_files_are_reported_together() -> None:
+    """Mistakes of the first file come before those of the files it uses, and each file is reported once."""
     bad = PART.replace("inputs.user", "inputs.usr").replace("expr:", "exr:")
     text = flow(use(), use(name="again"), "{id: last, type: transform, expr: '{{ lst }}'}")
     part = "shop/parts/part.yaml"
-    assert told(mistakes(text, part=bad)) == [
+    assert places(mistakes(text, part=bad)) == [
         ("unknown-reference", "shop/flow.yaml", 6, 43),
         ("unknown-field", part, 8, 33),
         ("unknown-input", part, 8, 49),
     ]
-    assert told(mistakes(flow(use()), part="- 1\n")) == [("not-a-workflow", part, 1, 1)]
+    assert places(mistakes(flow(use()), part="- 1\n")) == [("not-a-workflow", part, 1, 1)]
 
 
-def test_a_file_that_is_used_several_times_is_one() -> None:
-    """It is read once, and every use of it is the same object."""
+def test_a_file_that_is_used_twice_is_loaded_once() -> None:
+    """The file is read once, and its uses share one object."""
     loaded = reader.parse(flow(use(), use(name="again")), "flow.yaml", callees.Texts({"parts/part.yaml": PART}))
     assert loaded.callees["part"] is loaded.callees["again"]
     assert [str(each.path) for each in loaded.files()] == ["flow.yaml", "parts/part.yaml"]
     assert loaded.texts() == {"parts/part.yaml": PART}
 
 
-def test_files_that_use_one_another_in_a_circle_are_refused() -> None:
-    """The mistake names the whole circle, at the `use` that closes it."""
+def test_a_cycle_of_files_is_refused() -> None:
+    """The mistake names the whole cycle, at the `use` that closes it."""
     first = flow(use("", "second.yaml"), more="name: first")
     second = flow(use("", "../flow.yaml"), more="name: second")
     found = mistakes(flow(use("", "parts/first.yaml")), first=first, second=second)
-    assert told(found) == [("use-cycle", "shop/parts/second.yaml", 4, 34)]
+    assert places(found) == [("use-cycle", "shop/parts/second.yaml", 4, 34)]
     circle = "shop/flow.yaml → shop/parts/first.yaml → shop/parts/second.yaml → shop/flow.yaml"
     assert found[0].message == f"the file would use itself: {circle}"
 
 
-def test_files_use_one_another_only_so_deep() -> None:
-    """More files in a row than the bound are refused, also where the last of them were read for another reason."""
+def test_the_depth_of_used_files_is_limited() -> None:
+    """A chain above the limit is refused, even if its last files are already loaded for another use."""
     last = flow("{id: a, type: transform, expr: a}", more="name: n")
     chain = {f"f{n}": flow(use("", f"f{n + 1}.yaml"), more="name: n") for n in range(1, callees.DEEPEST)}
     chain[f"f{callees.DEEPEST}"] = last
@@ -141,18 +141,18 @@ def test_files_use_one_another_only_so_deep() -> None:
     ],
 )
 def test_a_group_has_nodes_or_a_file(body: str, says: str) -> None:
-    """Exactly one of `nodes` and `use`; `with` and `secrets` only with `use`."""
+    """A group has either `nodes` or `use`; `with` and `secrets` need `use`."""
     found = mistakes(flow(f"{{id: part, type: group, {body}}}"))
     assert any(says in each.message for each in found), found
 
 
 def test_the_path_takes_no_reference() -> None:
-    """Which file is used is known before anything runs."""
+    """The path of a used file must be known before the run."""
     assert [each.code for each in mistakes(flow(use(GOOD, "'{{ vars.part }}'")))] == ["no-reference-here"]
 
 
 def test_a_file_works_in_its_callers_browser() -> None:
-    """A `browser` of its own is refused at its place, unless it is the same."""
+    """A `browser` in a used file is refused unless it equals that of its caller."""
     part = PART + "browser: {viewport: {width: 800, height: 600}}\n"
     found = mistakes(flow(use()), part=part)
     assert [(each.code, each.file) for each in found] == [("browser-differs", "shop/parts/part.yaml")]
@@ -162,7 +162,7 @@ def test_a_file_works_in_its_callers_browser() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with a workflow in a folder of it, a part in another, and a file outside of it."""
+    """A project with a workflow in one folder, a part in another, and a file outside."""
     for folder in ("shop/.runops", "shop/flows", "shop/parts"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "shop/parts/part.yaml").write_text(PART)
@@ -189,9 +189,9 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_a_file_is_used_only_from_inside_the_project(project: Path, path: str, code: str | None, says: str) -> None:
-    """The path leads from the folder of the file that says it; absolute paths, and ways and links out of the project, are refused.
+    """A path is relative to its file. Absolute paths, and paths and links out of the project, are refused.
 
-    A mistake in a used file is shown with its line, so that none but YAML files are looked at, whatever a link is called.
+    Mistakes are shown with their line, so only YAML files are read, whatever the name of a link.
     """
     (project / ".env").write_text("PASSWORD=hunter22\n")
     (project / "parts" / "env.yaml").symlink_to(project / ".env")
@@ -211,7 +211,7 @@ def test_a_file_is_used_only_from_inside_the_project(project: Path, path: str, c
 
 
 def test_a_step_is_found_in_its_own_file() -> None:
-    """By its path, through the files that use one another; a part of a container is not taken for a group of the same name."""
+    """A step path is resolved through used files; a block of a container is not confused with a group of the same name."""
     inner = flow("{id: pay, type: transform, expr: x}", more="on_redo: redo")
     part = flow(use("", "inner.yaml", "try"), "{id: pay, type: transform, expr: y}", more="name: part")
     handle = "{id: h, type: group, nodes: [{id: pay, type: transform, expr: z}]}"
@@ -231,7 +231,7 @@ def test_a_step_is_found_in_its_own_file() -> None:
 
 
 def test_without_a_list_the_addresses_of_used_files_count_too() -> None:
-    """A workflow that only uses others needs no list of origins: theirs are known, and those that it gives them; a list of its own is all there is."""
+    """Without `allowed_origins`, addresses in used files and those passed to them count. With it, only the list counts."""
     inner = flow("{id: open, type: browser_action, action: goto, url: 'https://bank.test/x'}", more="name: inner")
     part = flow(use("", "inner.yaml"), more="inputs: {at: {type: string}}")
     texts = callees.Texts({"part.yaml": part, "inner.yaml": inner})

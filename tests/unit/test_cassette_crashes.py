@@ -1,4 +1,4 @@
-"""A cassette across crashes: a run that dies while it is recorded, and continues, gives the same one; one that dies while it is played continues at its place."""
+"""A cassette across crashes: a run that dies while recording gives the same cassette, and one that dies while replaying continues."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tests import models
 from tests.kills import asked
 
 CASSETTE = Path("cassettes/test.json")
-"""Of a rig's workflow, below the folder in which its run is."""
+"""The cassette of a rig's workflow, relative to the folder of its run."""
 
 MOMENTS = 8
 
 
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, Json, int]:
-    """The cassette of a run that nobody kills, its output, and the number of its crash points; it is in the folder, which is the current one."""
+    """The cassette of a run without crashes, its output, and the number of its crash points, in the current folder."""
     monkeypatch.chdir(tmp_path)
     run, _asked = record(tmp_path / "alone", monkeypatch, [])
     return CASSETTE.read_bytes(), run.output, len(run.passed)
 
 
 def record(folder: Path, patch: pytest.MonkeyPatch, deaths: list[int]) -> tuple[asked.Run, int]:
-    """A run that is recorded, and dies at these crash points of its lives; with how many answers were given."""
+    """Records a run that dies at these crash points; returns it with the number of answers."""
     with responses.serve(asked.Voice()) as server:
         run = asked.Run("live", folder, server, patch)
         run.rig.settings = models.asked_at(server, patch, model_calls="record")
@@ -39,7 +39,7 @@ def record(folder: Path, patch: pytest.MonkeyPatch, deaths: list[int]) -> tuple[
 
 
 def play(folder: Path, server: responses.Server, patch: pytest.MonkeyPatch, deaths: list[int]) -> asked.Run:
-    """A run that is played from the cassette, without model and key, and dies at these crash points of its lives."""
+    """Replays a run from the cassette, without model and key; it dies at these crash points."""
     run = asked.Run("live", folder, server, patch)
     patch.delenv(selection.KEY)
     run.rig.settings = settings.load(model_calls="replay")
@@ -48,7 +48,7 @@ def play(folder: Path, server: responses.Server, patch: pytest.MonkeyPatch, deat
 
 
 def live(run: asked.Run, deaths: list[int]) -> None:
-    """Let it live as often as it dies at one of these crash points, and then to its end."""
+    """Runs until each of these crash points was reached, and then to the end."""
     for deadly in (*deaths, 0):
         if run.live(deadly):
             return
@@ -56,24 +56,21 @@ def live(run: asked.Run, deaths: list[int]) -> None:
 
 
 def uncounted(cassette: bytes) -> bytes:
-    """The cassette without how many tokens each request had."""
+    """The cassette without input token counts."""
     bare, found = re.subn(rb'("usage": \{\s*"input": )\d+', rb"\1?", cassette)
     assert found == cassette.count(b'"usage"') > 0
     return bare
 
 
 def moments(count: int, chance: random.Random) -> list[list[int]]:
-    """Crash points of a first life, each with one of the second life."""
+    """Pairs of a crash point in the first life and one in the second."""
     return [[chance.randint(1, count), chance.randint(1, 12)] for _ in range(MOMENTS)]
 
 
-def test_a_run_that_died_while_it_was_recorded_gives_the_same_cassette(
+def test_a_crash_while_recording_gives_the_same_cassette(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: tuple[bytes, Json, int], chance: random.Random
 ) -> None:
-    """Killed at any crash point, and again on the way back: the same bytes as without a crash, also where an answer was paid again.
-
-    But for the count of the input: a run that continues says so to its model, in other words than one that starts.
-    """
+    """Crashes at any two points, even with an answer paid twice, give the same bytes, except input counts, as resumed briefs differ."""
     whole, output, count = recorded
     for number, deaths in enumerate(moments(count, chance)):
         CASSETTE.unlink()
@@ -82,10 +79,10 @@ def test_a_run_that_died_while_it_was_recorded_gives_the_same_cassette(
         assert uncounted(CASSETTE.read_bytes()) == uncounted(whole), deaths
 
 
-def test_a_run_that_died_while_it_was_played_goes_on_at_its_place(
+def test_a_crash_while_replaying_continues_at_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: tuple[bytes, Json, int], chance: random.Random
 ) -> None:
-    """Killed at any crash point, and again on the way back: the same output from the cassette alone, with nothing left over and no server asked."""
+    """Crashes at any two points give the same output from the cassette alone, which is used up, without a server request."""
     whole, output, _recording = recorded
     with responses.serve([]) as server:
         count = len(play(tmp_path / "played", server, monkeypatch, []).passed)

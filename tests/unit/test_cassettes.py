@@ -1,4 +1,4 @@
-"""Cassettes: what is recorded is played back, what is asked otherwise misses, and no secret gets in."""
+"""Cassettes replay what was recorded, refuse requests that differ, and contain no secret."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def row(**other: Any) -> Message:
 
 
 def order(**other: Any) -> Request:
-    """The question about it."""
+    """The request about an order."""
     return Request("model-1", INSTRUCTIONS, (row(**other),), SCHEMA, 8000)
 
 
 def refund(text: str = '{"kind":"refund"}') -> Answer:
-    """The answer to it."""
+    """The answer to that request."""
     return Answer(text, Usage(120, 0, 12, 4), "model-1-2026-01-01", f"resp_{uuid.uuid4().hex}", ("It asks for money.",))
 
 
@@ -62,7 +62,7 @@ class Taped:
     exchanges: list[tuple[str, Request, Answer]]
 
     def record(self, known: dict[str, str] | None = None) -> Path:
-        """Record them in the run's folder, and make the cassette."""
+        """Records the exchanges in the run's folder and publishes the cassette."""
         recorder = Recorder(self.workflow, self.private, known or {})
         for number, each in enumerate(self.exchanges):
             recorder.take(number, *each)
@@ -71,7 +71,7 @@ class Taped:
 
 @pytest.fixture
 def taped(tmp_path: Path) -> Taped:
-    """A workflow folder and the private folder of a run."""
+    """Recorded exchanges with a workflow folder and the private folder of a run."""
     (tmp_path / "flows").mkdir()
     (tmp_path / "private").mkdir()
     exchanges = [
@@ -81,8 +81,8 @@ def taped(tmp_path: Path) -> Taped:
     return Taped(tmp_path / "flows" / "triage.yaml", tmp_path / "private", exchanges)
 
 
-def test_what_was_recorded_is_played_back(taped: Taped) -> None:
-    """Text, usage, model and thoughts, in the order of the run; the server's id is no part of it."""
+def test_recorded_answers_are_replayed(taped: Taped) -> None:
+    """Text, usage, model and reasoning are replayed in the order of the run, without the server's response id."""
     taped.record()
     player = Player.open(taped.workflow)
     for number, (step, request, answer) in enumerate(taped.exchanges):
@@ -91,8 +91,8 @@ def test_what_was_recorded_is_played_back(taped: Taped) -> None:
     assert player.model(0) == player.model(7) == "model-1"
 
 
-def test_a_cassette_is_read_by_people(taped: Taped) -> None:
-    """JSON stands as JSON, lines as lines, no id and no time stamp at all, and the file can be published with the workflow."""
+def test_a_cassette_is_readable(taped: Taped) -> None:
+    """JSON is stored as JSON and text as lines, without ids, time stamps or paths, in a file that can be published."""
     path = taped.record()
     assert path == taped.workflow.parent / "cassettes" / "triage.json"
     assert path.stat().st_mode & 0o777 == 0o644
@@ -109,8 +109,8 @@ def test_a_cassette_is_read_by_people(taped: Taped) -> None:
     assert str(taped.workflow.parent) not in data
 
 
-def test_recorded_again_it_has_the_same_bytes(taped: Taped) -> None:
-    """Other ids, other times, another folder: the same cassette, and the file is not written again."""
+def test_a_second_recording_has_the_same_bytes(taped: Taped) -> None:
+    """Another id, time, secret and folder give the same cassette, and the file is not rewritten."""
     path = taped.record({"PASSWORD": "s3cret-one"})
     before, written = path.read_bytes(), path.stat().st_mtime_ns
     step, _request, answer = taped.exchanges[0]
@@ -123,7 +123,7 @@ def test_recorded_again_it_has_the_same_bytes(taped: Taped) -> None:
 
 
 def test_times_ids_and_secrets_of_another_run_hit(taped: Taped) -> None:
-    """The same cassette answers a run with another time stamp, another id, and another value of a secret; the answer speaks of the ids of that run."""
+    """Requests that differ only in times, ids and secret values are answered, with the ids of the replaying run."""
     mine, theirs = log_store.new_id(), log_store.new_id()
     taped.exchanges = [("sort", order(id=mine, at="tok3n-one"), refund(f"refund {mine}"))]
     taped.record({"TOKEN": "tok3n-one"})
@@ -166,8 +166,8 @@ MISSES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", MISSES)
-def test_what_is_asked_otherwise_misses(taped: Taped, name: str) -> None:
-    """The miss names the step, the part of the request, and what stands there and there; the fix records again."""
+def test_a_changed_request_misses(taped: Taped, name: str) -> None:
+    """The miss names the step, the changed part of the request and both versions; the fix is to record again."""
     changed, part, lines = MISSES[name]
     taped.record()
     with pytest.raises(AuthorError) as caught:
@@ -182,7 +182,7 @@ def test_what_is_asked_otherwise_misses(taped: Taped, name: str) -> None:
 
 
 def test_another_order_misses(taped: Taped) -> None:
-    """Two requests that changed places miss, and the miss says where the request stands."""
+    """Two swapped requests miss, and the error names the exchange that has the request."""
     taped.record()
     step, request, _answer = taped.exchanges[1]
     with pytest.raises(AuthorError) as caught:
@@ -192,7 +192,7 @@ def test_another_order_misses(taped: Taped) -> None:
 
 
 def test_a_request_of_another_step_misses(taped: Taped) -> None:
-    """The same question of a step that was renamed is another one."""
+    """A renamed step misses even if it asks the same."""
     taped.record()
     with pytest.raises(AuthorError) as caught:
         Player.open(taped.workflow).answer(0, "each[1007]/judge", order())
@@ -200,38 +200,38 @@ def test_a_request_of_another_step_misses(taped: Taped) -> None:
 
 
 def test_a_request_beyond_the_end_misses(taped: Taped) -> None:
-    """A run that asks more than was recorded."""
+    """A run with more requests than were recorded misses."""
     taped.record()
     with pytest.raises(AuthorError, match="the cassette has only 2 exchanges"):
         Player.open(taped.workflow).answer(2, "each[1009]/sort", order())
 
 
-def test_a_long_line_is_told_where_it_differs(taped: Taped) -> None:
-    """Of a page of text on one line the difference shows the words around the change, and stays short."""
+def test_a_long_line_is_shown_around_its_change(taped: Taped) -> None:
+    """The difference of a long line shows only the words around the change."""
     taped.exchanges = [("sort", dataclasses.replace(order(), instructions=f"{'a ' * 500}old {'b ' * 500}"), refund())]
     taped.record()
     asked = dataclasses.replace(order(), instructions=f"{'a ' * 500}new {'b ' * 500}")
     with pytest.raises(AuthorError) as caught:
         Player.open(taped.workflow).answer(0, "sort", asked)
-    told = caught.value.evidence["difference"]
-    assert " old " in told
-    assert " new " in told
-    assert len(told) < 400
+    difference = caught.value.evidence["difference"]
+    assert " old " in difference
+    assert " new " in difference
+    assert len(difference) < 400
     assert len(caught.value.message) < 600
 
 
-def test_a_run_that_asks_less_is_told(taped: Taped) -> None:
-    """What is left of the cassette when the run has passed is worth a word."""
+def test_unused_exchanges_are_reported(taped: Taped) -> None:
+    """A passed run that leaves exchanges unused is warned about them."""
     taped.record()
-    told = Player.open(taped.workflow).left_over(1)
-    assert told is not None
-    assert told.startswith(
+    warning = Player.open(taped.workflow).left_over(1)
+    assert warning is not None
+    assert warning.startswith(
         "the cassette has 1 more exchange that the run did not have, the first of step each[1008]/sort"
     )
 
 
-def test_a_run_that_goes_on_goes_on_recording(taped: Taped) -> None:
-    """What was recorded before a crash is there for the recorder of the next process; what was asked again takes the place of what was lost."""
+def test_a_resumed_run_continues_its_recording(taped: Taped) -> None:
+    """Exchanges from before a crash are kept, and a repeated request replaces its lost answer."""
     first, second = taped.exchanges
     Recorder(taped.workflow, taped.private, {}).take(0, first[0], first[1], refund('{"kind":"lost"}'))
     after = Recorder(taped.workflow, taped.private, {})
@@ -241,8 +241,8 @@ def test_a_run_that_goes_on_goes_on_recording(taped: Taped) -> None:
     assert taped.record().read_bytes() == alone
 
 
-def test_a_run_that_was_not_recorded_from_its_beginning_makes_no_cassette(taped: Taped) -> None:
-    """Its cassette would miss at once; the one that is there stays."""
+def test_a_partly_recorded_run_makes_no_cassette(taped: Taped) -> None:
+    """A recording without the first exchange is refused, and the existing cassette stays."""
     path = taped.record()
     before = path.read_bytes()
     recorder = Recorder(taped.workflow, taped.private / "other", {})
@@ -254,7 +254,7 @@ def test_a_run_that_was_not_recorded_from_its_beginning_makes_no_cassette(taped:
 
 
 def test_nothing_is_published_before_the_run_has_passed(taped: Taped) -> None:
-    """What a failed run recorded stays in its private folder, readable by its owner only."""
+    """The exchanges of an unfinished run stay in its private folder, readable only by the owner."""
     Recorder(taped.workflow, taped.private, {}).take(0, *taped.exchanges[0])
     assert not cassettes.path_of(taped.workflow).exists()
     [kept] = (taped.private / "cassette").iterdir()
@@ -276,14 +276,14 @@ FORMS = {
     "JSON as a whole": "".join(f"\\u{ord(each):04x}" for each in VALUE),
     "CSV": VALUE.replace('"', '""'),
     "base64": base64.b64encode(VALUE.encode()).decode().rstrip("="),
-    "base64 behind one byte": base64.b64encode(b"x" + VALUE.encode()).decode().rstrip("="),
+    "base64 after one byte": base64.b64encode(b"x" + VALUE.encode()).decode().rstrip("="),
 }
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("where", ["text", "lines", "json", "reasoning", "step"])
 def test_a_secret_is_refused(taped: Taped, form: str, where: str) -> None:
-    """Wherever it stands, and in whichever form; the error names step and secret and not its value; the cassette that was there stays."""
+    """A secret in any place and encoding is refused. The error names step and secret, not the value, and the old cassette stays."""
     path = taped.record()
     before = path.read_bytes()
     step, request, answer = taped.exchanges[0]
@@ -310,7 +310,7 @@ def test_a_secret_is_refused(taped: Taped, form: str, where: str) -> None:
 
 
 def test_a_secret_over_several_lines_is_refused(taped: Taped) -> None:
-    """A text that is shown as lines is looked at as it was said."""
+    """A secret is found in text that the cassette would store as separate lines."""
     step, request, answer = taped.exchanges[0]
     recorder = Recorder(taped.workflow, taped.private, {"KEY": "first half\nsecond half"})
     recorder.take(0, step, request, dataclasses.replace(answer, text="it is first half\nsecond half"))
@@ -319,7 +319,7 @@ def test_a_secret_over_several_lines_is_refused(taped: Taped) -> None:
 
 
 def test_the_key_of_the_models_is_refused_too(taped: Taped) -> None:
-    """It is no secret of the workflow, and stands in no cassette all the same: nothing is written, and what is told does not show it."""
+    """The model key, though no secret of the workflow, stops the recording, and the error does not show it."""
     key = "sk-a-key-of-24-characters"
     server = selection.Server("http://127.0.0.1:9/v1", profiles.PROFILES["compatible"], key)
     chosen = settings.Settings(model_calls="record")
@@ -338,7 +338,7 @@ def test_the_key_of_the_models_is_refused_too(taped: Taped) -> None:
 
 
 def damaged(whole: Any, *way: str | int, value: Any) -> Any:
-    """The cassette with another value at a place."""
+    """The cassette with another value at the path."""
     found = copy.deepcopy(whole)
     here = found
     for step in way[:-1]:
@@ -363,7 +363,7 @@ DAMAGE: list[tuple[tuple[str | int, ...], Any, str, str]] = [
 def test_a_damaged_cassette_is_refused(
     taped: Taped, way: tuple[str | int, ...], value: Any, code: str, text: str
 ) -> None:
-    """Before anything is asked, with the place; one of a later version by name."""
+    """The error comes before any request and names the place, or the version if it is too new."""
     path = taped.record()
     path.write_text(json.dumps(damaged(json.loads(path.read_text()), *way, value=value)))
     with pytest.raises(UsageError) as caught:
@@ -375,7 +375,7 @@ def test_a_damaged_cassette_is_refused(
 
 
 def test_a_cassette_that_is_no_json_is_refused_with_its_line(taped: Taped) -> None:
-    """As after a merge that went wrong."""
+    """The error names the line, here of a merge conflict."""
     path = taped.record()
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines[:3], "<<<<<<< HEAD", *lines[3:]]))
@@ -386,8 +386,8 @@ def test_a_cassette_that_is_no_json_is_refused_with_its_line(taped: Taped) -> No
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"1", b"\xff\xfe\x00", b"[" * 100_000])
-def test_what_is_no_cassette_is_refused(taped: Taped, data: bytes) -> None:
-    """Whatever stands in the file."""
+def test_other_content_is_refused(taped: Taped, data: bytes) -> None:
+    """A file without a cassette is refused as damaged."""
     taped.record().write_bytes(data)
     with pytest.raises(UsageError) as caught:
         Player.open(taped.workflow)
@@ -395,7 +395,7 @@ def test_what_is_no_cassette_is_refused(taped: Taped, data: bytes) -> None:
 
 
 def test_a_missing_cassette_says_how_it_is_made(taped: Taped) -> None:
-    """With the command that records it."""
+    """The fix is the command that records it."""
     with pytest.raises(UsageError) as caught:
         Player.open(taped.workflow)
     assert caught.value.code == "cassette-missing"
@@ -403,7 +403,7 @@ def test_a_missing_cassette_says_how_it_is_made(taped: Taped) -> None:
 
 
 def test_a_disk_that_is_full_stops_the_run(taped: Taped, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that cannot be kept is not taken as recorded; a cassette that cannot be written leaves the old one."""
+    """An answer that cannot be stored is an error, and a cassette that cannot be written leaves the old one."""
     path = taped.record()
     before = path.read_bytes()
 
@@ -439,15 +439,15 @@ WRITTEN = st.one_of(
 
 
 @given(WRITTEN)
-def test_nothing_of_a_text_is_lost_in_showing_it(text: str) -> None:
-    """Whatever a text is, it comes back to the character, through a file too."""
+def test_any_text_survives_its_stored_form(text: str) -> None:
+    """Any text is restored exactly, also from a file."""
     shown = json.loads(json.dumps(texts.shown(text)))
     assert texts.hidden(shown) == text
     assert text in texts.all_of({"text": shown, "step": "s"})
 
 
-def test_a_review_sees_values_and_lines() -> None:
-    """What is JSON is shown as JSON in whichever of the usual ways it is written, and what has lines as lines."""
+def test_stored_texts_are_readable() -> None:
+    """JSON in each usual style is stored as JSON, and text with several lines as lines."""
     assert texts.shown('{"a": [1]}') == {"json": {"a": [1]}}
     assert texts.shown('{"a":[1]}') == {"json_tight": {"a": [1]}}
     assert texts.shown('{\n  "a": 1\n}') == {"json_indented": {"a": 1}}

@@ -1,4 +1,4 @@
-"""Cassettes of conversations with tools: the calls are known by their order, and whatever else is asked otherwise misses by its place."""
+"""Cassettes of conversations with tools: calls are matched by order, and other differences miss with their place."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SHOWN = 'button "Pay" [ref={ref}]\nlink "Help"'
 
 @dataclasses.dataclass
 class Talk:
-    """A conversation of two turns: the model looks, then it clicks two elements, then it says what it did."""
+    """A conversation: the model looks, clicks two elements, and says so."""
 
     ref: str
-    """What the page's button is called in this run."""
+    """The ref of the page's button in this run."""
     names: list[str] = dataclasses.field(default_factory=lambda: [f"call_{uuid.uuid4().hex}" for _each in range(3)])
-    """What the server calls the calls."""
+    """The server's ids of the calls."""
 
     def exchanges(self) -> list[tuple[Request, Answer]]:
         """Each request with its answer."""
@@ -39,37 +39,37 @@ class Talk:
             ToolCall(self.names[1], "click", json.dumps({"ref": self.ref})),
             ToolCall(self.names[2], "click", '{"ref": "e99"}'),
         )
-        said: list[Item] = [Message("user", "Pay.")]
-        looked = [*said, look, ToolOutput(look.id, SHOWN.format(ref=self.ref))]
+        asked: list[Item] = [Message("user", "Pay.")]
+        looked = [*asked, look, ToolOutput(look.id, SHOWN.format(ref=self.ref))]
         clicked = [*looked, click, other, ToolOutput(click.id, "done"), ToolOutput(other.id, "no such element")]
         return [
-            (self.request(said), Answer("", None, "m", calls=(look,))),
+            (self.request(asked), Answer("", None, "m", calls=(look,))),
             (self.request(looked), Answer("I pay.", None, "m", calls=(click, other))),
             (self.request(clicked), Answer("Paid.", None, "m")),
         ]
 
     def request(self, items: list[Item]) -> Request:
-        """What is asked behind these items."""
+        """The request after these items."""
         return Request("model-1", "Work.", tuple(items), None, 500, tools=TOOLS)
 
     def record(self, folder: Path) -> Path:
-        """The cassette of it."""
+        """Records the conversation and returns its cassette."""
         recorder = Recorder(folder / "pay.yaml", folder / uuid.uuid4().hex, {})
         for number, (request, answer) in enumerate(self.exchanges()):
             recorder.take(number, "buy", request, answer)
         return recorder.publish(3)
 
 
-def test_other_names_of_calls_and_elements_are_the_same_cassette(tmp_path: Path) -> None:
-    """Recorded again it has the same bytes, and none of what the server drew."""
+def test_call_ids_and_refs_do_not_change_the_cassette(tmp_path: Path) -> None:
+    """A second recording has the same bytes, without ids of the server."""
     first = Talk("e5")
     data = first.record(tmp_path).read_bytes()
     assert Talk("f2e41").record(tmp_path).read_bytes() == data
     assert [each for each in first.names if each in data.decode()] == []
 
 
-def test_a_conversation_is_played_on_the_page_of_its_run(tmp_path: Path) -> None:
-    """The calls that were recorded, in order, with the refs of this run, each with a name of its own that the API takes."""
+def test_a_conversation_is_replayed_with_the_refs_of_its_run(tmp_path: Path) -> None:
+    """The recorded calls are replayed in order, with the refs of this run and valid new call ids."""
     Talk("e5").record(tmp_path)
     player = Player.open(tmp_path / "pay.yaml")
     talk = Talk("f2e41", names=["call_1", "call_2", "call_3"])
@@ -79,19 +79,19 @@ def test_a_conversation_is_played_on_the_page_of_its_run(tmp_path: Path) -> None
 
 
 def described(request: Request) -> Request:
-    """Another description of a tool."""
+    """Changes the description of a tool."""
     return dataclasses.replace(request, tools=(TOOLS[0], dataclasses.replace(TOOLS[1], description="Press it.")))
 
 
 def typed(request: Request) -> Request:
-    """Another schema of a tool."""
+    """Changes the schema of a tool."""
     field = {"type": "string", "description": "What."}
     other = dataclasses.replace(TOOLS[0], parameters={"type": "object", "properties": {"ref": field}})
     return dataclasses.replace(request, tools=(other, TOOLS[1]))
 
 
 def with_item(number: int, item: Callable[[Item], Item]) -> Callable[[Request], Request]:
-    """Another item in the thread."""
+    """Changes an item in the thread."""
     return lambda request: dataclasses.replace(
         request, items=(*request.items[:number], item(request.items[number]), *request.items[number + 1 :])
     )
@@ -126,8 +126,8 @@ MISSES: dict[str, tuple[Callable[[Request], Request], str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", MISSES)
-def test_what_is_asked_otherwise_misses_by_its_place(name: str, tmp_path: Path) -> None:
-    """The miss names the tool or the message, and what stands there and there."""
+def test_a_changed_request_misses_with_its_place(name: str, tmp_path: Path) -> None:
+    """The miss names the tool or message, and shows both versions."""
     change, part, lines = MISSES[name]
     talk = Talk("e5")
     talk.record(tmp_path)

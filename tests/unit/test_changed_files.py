@@ -1,4 +1,4 @@
-"""Going on with the file as it is now: what may be changed under a run, what is done again, and what is refused."""
+"""Resuming with a changed file: what may change, what is done again, and what is refused."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def flow(*nodes: str, more: str = "", output: str = "'-'") -> str:
 
 
 def made(name: str, expr: str, more: str = "") -> str:
-    """A node that makes a value."""
+    """A node that computes a value."""
     return f"{{id: {name}, type: transform, expr: '{expr}'{more}}}"
 
 
 def click(name: str, target: str = "", more: str = "") -> str:
-    """An action that must not happen twice, and has no way to tell whether it did."""
+    """An action that must not happen twice, without `confirm`."""
     return f"{{id: {name}, type: browser_action, action: click, target: {{css: '{target or name}'}}{more}}}"
 
 
 def confirm(name: str) -> str:
-    """A way to tell whether the action of that name happened."""
+    """A `confirm` for the action of that name."""
     look = f"{{id: look_{name}, type: browser_query, query: text, target: {{css: {name}_done}}}}"
     return f", confirm: {{settle: 0, nodes: [{look}], done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
 
@@ -49,7 +49,7 @@ def goto(name: str, url: str) -> str:
 
 
 def fill(name: str, target: str) -> str:
-    """A node that types its name."""
+    """A node that fills a field with its own name."""
     return f"{{id: {name}, type: browser_action, action: fill, target: {{css: {target}}}, value: {name}}}"
 
 
@@ -64,13 +64,13 @@ def each(*nodes: str, more: str = "") -> str:
 
 
 async def failed(rig: Rig) -> None:
-    """Start the run, and see it fail."""
+    """Starts the run, which fails."""
     assert (await rig.start()).status == "failed"
     rig.die()
 
 
 async def killed(rig: Rig, *, survives: bool = False) -> None:
-    """Start the run, and have it die in the click of its site."""
+    """Starts the run, which dies in a click."""
 
     async def die(target: str, _page: FakePage) -> None:
         rig.site.texts[f"{target}_done"] = "yes"
@@ -84,7 +84,7 @@ async def killed(rig: Rig, *, survives: bool = False) -> None:
 
 
 async def refused(rig: Rig, text: str, texts: dict[str, str] | None = None) -> str:
-    """See that the text is refused and nothing written; what is said."""
+    """Checks that the text is refused and nothing is written, and returns the message."""
     before = rig.store.conversation_file(rig.id).read_bytes()
     with pytest.raises(UsageError) as caught:
         await rig.resume_changed(text, texts)
@@ -94,7 +94,7 @@ async def refused(rig: Rig, text: str, texts: dict[str, str] | None = None) -> s
 
 
 async def test_the_target_of_a_failed_step_may_be_fixed(tmp_path: Path) -> None:
-    """The step is done as the file has it now, what is done stays done, and a later resume continues with the same text."""
+    """The failed step runs as changed, finished steps stay, and later resumes use the same text."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), click("ship", "old"), FAIL), missing={"css=old"})
     await failed(rig)
     ended = await rig.resume_changed(flow(OPEN, click("pay"), click("ship", "new"), FAIL))
@@ -121,8 +121,8 @@ async def test_the_target_of_a_failed_step_may_be_fixed(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("happened", [True, False])
-async def test_an_action_stays_what_and_where_it_was(tmp_path: Path, now: list[str], why: str, happened: bool) -> None:
-    """Finished, or killed between action and answer: it is not changed, removed, renamed or moved, nor what it worked on. An action that is open may be changed where it is."""
+async def test_an_action_cannot_be_changed_or_moved(tmp_path: Path, now: list[str], why: str, happened: bool) -> None:
+    """A finished action and the steps before it cannot be changed, removed, renamed or moved; an open one may change in place."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), FAIL))
     await (failed(rig) if happened else killed(rig))
     if not happened and now[1:] in ([click("pay", "other")], [click("pay", more=", effect: idempotent")]):
@@ -130,13 +130,13 @@ async def test_an_action_stays_what_and_where_it_was(tmp_path: Path, now: list[s
     else:
         if not happened:
             why = why.replace("`pay`: it is done", "`pay`: it may have happened")
-        said = await refused(rig, flow(*now, GO))
-        assert why in said or (not happened and "`pay`: it may have happened" in said)
+        message = await refused(rig, flow(*now, GO))
+        assert why in message or (not happened and "`pay`: it may have happened" in message)
     assert rig.site.actions == ["css=pay"]
 
 
-async def test_how_a_finished_action_is_judged_may_be_changed(tmp_path: Path) -> None:
-    """Another `confirm`, `verify`, `timeout`, `retry`, `after_crash`, `on_error` or description does not change what was done."""
+async def test_the_checks_of_a_finished_action_may_change(tmp_path: Path) -> None:
+    """`confirm`, `verify`, `timeout`, `retry`, `after_crash`, `on_error` and description may change."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), FAIL))
     await failed(rig)
     more = f"{confirm('pay')}, timeout: 3, retry: {{}}, after_crash: ask, on_error: continue, description: x, verify: [{{url: x}}]"
@@ -144,8 +144,8 @@ async def test_how_a_finished_action_is_judged_may_be_changed(tmp_path: Path) ->
     assert (ended.status, rig.site.actions) == ("passed", ["css=pay"])
 
 
-async def test_an_open_action_is_judged_by_its_node_as_it_is_now(tmp_path: Path) -> None:
-    """Nobody knew, and a person was asked; the author adds a `confirm`, and the run continues without an answer."""
+async def test_an_open_action_uses_the_confirm_of_the_changed_file(tmp_path: Path) -> None:
+    """A run paused for an unknown outcome continues without an answer once its author adds `confirm`."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), GO))
     await killed(rig)
     assert (await rig.resume()).status == "paused"
@@ -155,10 +155,8 @@ async def test_an_open_action_is_judged_by_its_node_as_it_is_now(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("rule", "actions"), [("new", 2), ("old", 1)])
-async def test_rules_that_were_not_looked_at_before_the_action_prove_nothing(
-    tmp_path: Path, rule: str, actions: int
-) -> None:
-    """`verify` holds on the surviving page: that proves the action only where the same rules did not hold before it."""
+async def test_rules_not_checked_before_the_action_prove_nothing(tmp_path: Path, rule: str, actions: int) -> None:
+    """`verify` on the surviving page proves the action only if the same rules were false before it."""
 
     def text(rule: str) -> str:
         rules = f", verify: [{{text: yes, target: {{css: {rule}}}}}], after_crash: retry"
@@ -171,8 +169,8 @@ async def test_rules_that_were_not_looked_at_before_the_action_prove_nothing(
     assert (ended.status, len(rig.site.actions)) == ("passed", actions)
 
 
-async def test_what_finished_last_is_made_again_as_the_file_has_it_now(tmp_path: Path) -> None:
-    """The last finished steps are done again, in order, with what is added to them; a decision that read them too. What finished before stays."""
+async def test_the_last_finished_steps_run_again_as_changed(tmp_path: Path) -> None:
+    """The changed last steps, those that read them, and added steps run again in order; earlier ones stay."""
     rest = [made("one", "{{ 1 }}"), made("two", "{{ one + 1 }}"), made("no", "1", ", when: '{{ two == 12 }}'")]
     rig = Rig(tmp_path, flow(made("id", "{{ uuid() }}"), *rest, FAIL))
     await failed(rig)
@@ -205,14 +203,14 @@ INNER = "{id: two, type: iterate, over: '{{ [one] }}', as: o, nodes: [" + made("
     ],
 )  # fmt: skip
 async def test_nothing_changes_before_a_finished_step(tmp_path: Path, before: list[str], now: list[str], why: str) -> None:  # fmt: skip
-    """A step, the value of a container, what is added: where something after it is finished, the change is refused, and names both."""
+    """A changed step, container value or addition before a finished step is refused, and the error names both."""
     rig = Rig(tmp_path, flow(*before, FAIL))
     await failed(rig)
     assert why in await refused(rig, flow(*now, GO))
 
 
 async def test_a_page_is_loaded_again_where_nothing_finished_on_it(tmp_path: Path) -> None:
-    """The last address was wrong: it is loaded as the file has it now, though a checkpoint holds the page."""
+    """A changed address is loaded again if no step finished on its page, even though a checkpoint has that page."""
     rig = Rig(tmp_path, flow(goto("open", "wrong"), click("pay", "pay")), missing={"css=pay"})
     await failed(rig)
     assert rig.history.checkpoint is not None
@@ -222,8 +220,8 @@ async def test_a_page_is_loaded_again_where_nothing_finished_on_it(tmp_path: Pat
 
 
 @pytest.mark.parametrize("survives", [True, False])
-async def test_what_was_typed_into_the_wrong_field_does_not_go_out(tmp_path: Path, survives: bool) -> None:
-    """A `fill` is changed: the browser is made anew, whether or not it is still there, so the old field is empty."""
+async def test_text_typed_into_the_wrong_field_is_not_sent(tmp_path: Path, survives: bool) -> None:
+    """A changed `fill` rebuilds the browser, even a surviving one, so the old field is empty."""
     text = flow(OPEN, fill("name", "wrong"), fill("more", "more"), click("send", "send"))
     rig = Rig(tmp_path, text, missing={"css=more"})
     await failed(rig)
@@ -234,17 +232,17 @@ async def test_what_was_typed_into_the_wrong_field_does_not_go_out(tmp_path: Pat
     assert (ended.status, rig.site.records) == ("passed", [{"css=right": "name", "css=more": "more"}])
 
 
-async def test_a_reading_is_made_again_only_on_the_page_on_which_it_was_made(tmp_path: Path) -> None:
-    """The page has moved on since, and the last checkpoint holds that: refused."""
+async def test_a_query_runs_again_only_on_its_own_page(tmp_path: Path) -> None:
+    """A changed query is refused if the last checkpoint is of a later page."""
     read = "{id: seen, type: browser_query, query: text, target: {css: %s}}"
     rig = Rig(tmp_path, flow(OPEN, read % "a", goto("next", "next"), made("note", "1"), FAIL))
     await failed(rig)
-    said = await refused(rig, flow(OPEN, read % "b", goto("next", "next"), made("note", "1"), GO))
-    assert "`seen`" in said
+    message = await refused(rig, flow(OPEN, read % "b", goto("next", "next"), made("note", "1"), GO))
+    assert "`seen`" in message
 
 
-async def test_what_a_checkpoint_holds_is_not_taken_back(tmp_path: Path) -> None:
-    """An idempotent click loaded another page, and a checkpoint was taken there: another click cannot be made where it was made."""
+async def test_a_checkpoint_cannot_be_undone(tmp_path: Path) -> None:
+    """A changed idempotent click is refused if a checkpoint was taken on the page after it."""
     submit = "{id: submit, type: browser_action, action: click, target: {css: %s}, effect: idempotent}"
     rig = Rig(tmp_path, flow(OPEN, submit % "a", FAIL))
 
@@ -253,15 +251,13 @@ async def test_what_a_checkpoint_holds_is_not_taken_back(tmp_path: Path) -> None
 
     rig.site.on_click = load
     await failed(rig)
-    said = await refused(rig, flow(OPEN, submit % "b", GO))
-    assert "`submit`: it changed the page, which cannot be undone: the last checkpoint holds it" in said
+    message = await refused(rig, flow(OPEN, submit % "b", GO))
+    assert "`submit`: it changed the page, which cannot be undone: the last checkpoint holds it" in message
 
 
 @pytest.mark.parametrize(("action", "accepted"), [(False, True), (True, False)])
-async def test_a_container_goes_another_way_where_nothing_in_it_was_an_action(
-    tmp_path: Path, action: bool, accepted: bool
-) -> None:
-    """Another condition takes another branch, another list is walked from its beginning; after an action in it both are refused."""
+async def test_a_container_without_actions_may_be_redone(tmp_path: Path, action: bool, accepted: bool) -> None:
+    """A changed condition takes another branch and a changed list restarts, unless an action in the container is done."""
     inside = click("pay") if action else made("pay", "1")
 
     def way(when: str) -> str:
@@ -274,13 +270,13 @@ async def test_a_container_goes_another_way_where_nothing_in_it_was_an_action(
     if accepted:
         assert (await rig.resume_changed(now)).output == ["2", 2]
     else:
-        said = await refused(rig, now)
-        assert "`way`: it was changed, and `each[#a]/send` after it is done" in said
-        assert "`each`: it was changed, and `each[#a]/send` after it is done" in said
+        message = await refused(rig, now)
+        assert "`way`: it was changed, and `each[#a]/send` after it is done" in message
+        assert "`each`: it was changed, and `each[#a]/send` after it is done" in message
 
 
-async def test_a_step_that_is_added_to_a_loop_runs_in_the_turns_that_are_left(tmp_path: Path) -> None:
-    """The second item failed, and its author adds a step before it: the first item stays as it was."""
+async def test_a_step_added_to_a_loop_runs_in_the_remaining_iterations(tmp_path: Path) -> None:
+    """A step added after the second item failed runs for that item, and the first one stays."""
     rig = Rig(tmp_path, flow(OPEN, each(click("pay", "pay_{{ o }}"))), missing={"css=pay_b"})
     await failed(rig)
     rig.missing.clear()
@@ -290,8 +286,8 @@ async def test_a_step_that_is_added_to_a_loop_runs_in_the_turns_that_are_left(tm
 
 
 @pytest.mark.parametrize("finished", [True, False])
-async def test_the_target_of_an_action_may_be_fixed_for_the_turns_that_are_left(tmp_path: Path, finished: bool) -> None:
-    """Its element was found for the first item and not for the second: the first stays as it was. In a turn that is not finished an action that happened stays what it is."""
+async def test_an_action_may_be_fixed_for_the_remaining_iterations(tmp_path: Path, finished: bool) -> None:
+    """A target fixed for the second item leaves the first. In an unfinished iteration a finished action cannot change."""
     then = click("ship", "ship_{{ o }}") if finished else "{id: stop, type: transform, expr: '{{ 1 // 0 }}'}"
     rig = Rig(
         tmp_path, flow(OPEN, each(click("pay", "pay_{{ o }}"), then)), missing={"css=pay_b"} if finished else set()
@@ -306,8 +302,8 @@ async def test_the_target_of_an_action_may_be_fixed_for_the_turns_that_are_left(
         assert "`each[#a]/pay`: it is done" in await refused(rig, now)
 
 
-async def test_a_finished_turn_that_is_gone_through_again_judges_its_action(tmp_path: Path) -> None:
-    """The run died before the first turn's checkpoint was taken, with its browser: the action whose target was fixed is asked about, and not done again."""
+async def test_a_replayed_iteration_confirms_its_action(tmp_path: Path) -> None:
+    """If an iteration is replayed without its checkpoint, `confirm` checks its changed action, which is not repeated."""
     site = FakeSite()
 
     async def die_at_the_second(target: str, _page: FakePage) -> None:
@@ -330,8 +326,8 @@ async def test_a_finished_turn_that_is_gone_through_again_judges_its_action(tmp_
     assert site.actions == ["css=pay_a"]
 
 
-async def test_a_step_that_was_passed_over_may_be_wanted_now(tmp_path: Path) -> None:
-    """Its `when` was changed, and that of a step that failed: both count anew."""
+async def test_a_changed_when_is_evaluated_again(tmp_path: Path) -> None:
+    """A changed `when` is evaluated again for a skipped and for a failed step."""
     one, two = "{id: one, type: transform, expr: 1, when: %s}", "{id: two, type: transform, expr: '{{ 1 // 0 }}'%s}"
     rig = Rig(tmp_path, flow(one % "'{{ 1 == 2 }}'", two % ""))
     await failed(rig)
@@ -340,7 +336,7 @@ async def test_a_step_that_was_passed_over_may_be_wanted_now(tmp_path: Path) -> 
 
 
 async def test_time_and_ids_of_a_changed_step_are_new(tmp_path: Path) -> None:
-    """What `now()` gave the step before is no id for the one that it is now."""
+    """The recorded `now()` of a step is not reused as the `uuid()` of its changed version."""
     rig = Rig(tmp_path, flow(made("one", "{{ now() }}"), FAIL))
     await failed(rig)
     ended = await rig.resume_changed(flow(made("one", "{{ uuid() }}"), GO, output="'{{ one }}'"))
@@ -348,7 +344,7 @@ async def test_time_and_ids_of_a_changed_step_are_new(tmp_path: Path) -> None:
 
 
 async def test_questions_that_were_changed_are_asked_again(tmp_path: Path) -> None:
-    """An answer to another question is none, whether or not the run has resumed it; what is asked as before is not asked again."""
+    """An answer to a changed question does not count; unchanged questions are not asked again."""
     ask = "{id: %s, type: context, ask: {%s: Who?}}"
     chosen = settings.Settings(home=tmp_path)
     rig = Rig(tmp_path, flow(ask % ("first", "a"), ask % ("second", "x"), FAIL))
@@ -372,7 +368,7 @@ async def test_questions_that_were_changed_are_asked_again(tmp_path: Path) -> No
 
 
 async def test_inputs_follow_the_file(tmp_path: Path) -> None:
-    """A new input has its default, or is refused; one that is gone is dropped; another default does not change what the run was given."""
+    """A new input needs a default, a removed one is dropped, and a changed default keeps the given value."""
     head = "inputs: {a: {type: string, default: x}, gone: {type: string, default: y}}"
     rig = Rig(tmp_path, flow(made("one", "{{ inputs.a }}"), FAIL, more=head), inputs={"a": "mine", "gone": "y"})
     await failed(rig)
@@ -391,18 +387,18 @@ async def test_inputs_follow_the_file(tmp_path: Path) -> None:
     assert (ended.output, header.inputs) == ("mine3", {"a": "mine", "more": 3})
 
 
-async def test_an_input_that_is_read_as_something_else_is_another(tmp_path: Path) -> None:
-    """The text "12" is a number under the new type, and a finished step has read the text."""
+async def test_an_input_with_another_type_is_changed(tmp_path: Path) -> None:
+    """The text "12" becomes a number under the new type, but a finished step has read the text."""
     rig = Rig(
         tmp_path, flow(made("one", "{{ inputs.a }}"), FAIL, more="inputs: {a: {type: string}}"), inputs={"a": "12"}
     )
     await failed(rig)
-    said = await refused(rig, flow(made("one", "{{ inputs.a }}"), GO, more="inputs: {a: {type: integer}}"))
-    assert "`one`: it is done, and the input `a` has another value" in said
+    message = await refused(rig, flow(made("one", "{{ inputs.a }}"), GO, more="inputs: {a: {type: integer}}"))
+    assert "`one`: it is done, and the input `a` has another value" in message
 
 
-async def test_files_that_are_used_follow_too(tmp_path: Path) -> None:
-    """In a file that is still at work what did not finish may be changed; in one that is over nothing that ran."""
+async def test_used_files_may_change_too(tmp_path: Path) -> None:
+    """In an unfinished used file unfinished steps may change; in a finished one, no step that ran."""
     part = flow(made("inner", "{{ inputs.n }}"), "%s", more="inputs: {n: {type: integer, default: 1}}", output="'{{ inner }}'")  # fmt: skip
     text = flow("{id: first, type: group, use: a.yaml}", "{id: second, type: group, use: b.yaml}", output="'{{ second }}'")  # fmt: skip
     rig = Rig(tmp_path, text, texts={"a.yaml": part % GO, "b.yaml": part % FAIL})
@@ -414,8 +410,8 @@ async def test_files_that_are_used_follow_too(tmp_path: Path) -> None:
     assert ended.output == 2
 
 
-async def test_killed_after_it_took_the_file_it_goes_on_with_it(tmp_path: Path) -> None:
-    """The note is the first thing that is written: whoever continues has the new text, and the browser is still made anew."""
+async def test_a_crash_after_accepting_the_file_resumes_with_it(tmp_path: Path) -> None:
+    """The change is logged first, so the next resume has the new text and still rebuilds the browser."""
     text = flow(OPEN, fill("name", "wrong"), fill("more", "more"), click("send", "send"))
     rig = Rig(tmp_path, text, missing={"css=more"})
     await failed(rig)

@@ -1,4 +1,4 @@
-"""What is shown of a session while it is at work."""
+"""The display of a session while it works."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ REPORT = window.Report(
 )
 
 
-def test_an_answer_that_comes_in_pieces_stands_there_once() -> None:
-    """Where a person sees it come, it is not written again when it is whole; its line has an end."""
+def test_a_streamed_answer_is_shown_once() -> None:
+    """A streamed answer is not written again when it is complete, and its line ends."""
     screen = Both()
     screen.asked("m", REPORT)
     screen.text("It fai")
@@ -43,15 +43,15 @@ def test_an_answer_that_comes_in_pieces_stands_there_once() -> None:
     assert screen.out.getvalue() == "It failed.\n"
 
 
-def test_an_answer_that_did_not_come_in_pieces_is_shown_whole() -> None:
-    """An answer from the log, or of a server that does not stream."""
+def test_an_answer_without_a_stream_is_shown_in_full() -> None:
+    """An answer from the log, or from a server that does not stream, is shown in full."""
     screen = Both()
     screen.answered("It failed.")
     assert screen.out.getvalue() == "It failed.\n"
 
 
-def test_a_program_gets_whole_answers_only() -> None:
-    """What came of an answer that broke off, and was asked for again, is not on stdout."""
+def test_a_program_gets_complete_answers_only() -> None:
+    """A partial answer that broke off and was requested again is not on stdout."""
     screen = Both(as_it_comes=False)
     screen.text("It f")
     screen.failed(ModelError("model-stream-broken", "it broke"))
@@ -61,8 +61,8 @@ def test_a_program_gets_whole_answers_only() -> None:
     assert screen.out.getvalue() == "It failed.\n"
 
 
-def test_what_broke_off_stands_on_a_line_of_its_own() -> None:
-    """What comes next does not continue after half a sentence."""
+def test_a_broken_answer_has_its_own_line() -> None:
+    """The next answer begins on a new line."""
     screen = Both()
     screen.text("It f")
     screen.failed(ModelError("model-stream-broken", "it broke"))
@@ -71,8 +71,8 @@ def test_what_broke_off_stands_on_a_line_of_its_own() -> None:
     assert screen.out.getvalue() == "It f\nIt failed.\n"
 
 
-def test_a_tool_is_one_line_with_what_it_was_asked() -> None:
-    """A failure says why; what a delegate did stands further in; nothing in it moves the cursor."""
+def test_a_tool_call_is_one_line_with_its_arguments() -> None:
+    """A failure has its reason, calls of delegates are indented, and control characters are escaped."""
     screen = Both()
     screen.called("1_get_workflow_nodes", "get_workflow_nodes", '{"which":"all"}')
     screen.done("1_get_workflow_nodes", "a\nlong\ntext", failed=False)
@@ -84,8 +84,8 @@ def test_a_tool_is_one_line_with_what_it_was_asked() -> None:
     ]
 
 
-def test_quiet_says_nothing_beside_answers() -> None:
-    """No tool, no meter, no change."""
+def test_quiet_shows_only_answers() -> None:
+    """Quiet hides tools, the meter and changes."""
     screen = Both(quiet=True)
     screen.called("1_x", "x", "{}")
     screen.done("1_x", "y", failed=True)
@@ -95,8 +95,8 @@ def test_quiet_says_nothing_beside_answers() -> None:
     assert (screen.out.getvalue(), screen.err.getvalue()) == ("Yes.\n", "")
 
 
-def test_the_meter_tells_the_cost_and_how_full_the_window_is() -> None:
-    """On one line."""
+def test_the_meter_shows_cost_and_window_use() -> None:
+    """The meter is one line."""
     screen = Both()
     spent = {
         "requests": 1,
@@ -114,38 +114,38 @@ FULL = dataclasses.replace(REPORT, warn_at=700)
 
 
 @pytest.mark.parametrize(("overflow", "then"), [("summarize", "is summed up"), ("prune", "is left out")])
-def test_a_window_that_is_nearly_full_is_told_once(overflow: window.Overflow, then: str) -> None:
-    """With what comes next and what may be done; again only after it was less, also where a further talk tells of it."""
+def test_a_nearly_full_window_is_warned_about_once(overflow: window.Overflow, then: str) -> None:
+    """The warning has the consequence and the fix, and repeats only after the window was less full."""
     screen = Both()
     for report in (FULL, FULL, REPORT, FULL):
         if report is FULL:
             screen.fills(report, overflow)
         screen.asked("m", report)
-    told, fix = screen.err.getvalue().splitlines()[:2]
-    assert told == f"--  the window is nearly full: 750 of 1,500 tokens (50 %); where there are more, the oldest {then}"
+    line, fix = screen.err.getvalue().splitlines()[:2]
+    assert line == f"--  the window is nearly full: 750 of 1,500 tokens (50 %); where there are more, the oldest {then}"
     assert "--compress-at" in fix
     assert screen.err.getvalue().count("nearly full") == len(screen.warnings) == 2
     assert screen.out.getvalue() == ""
 
 
-def test_a_warning_counts_what_is_left_out_too() -> None:
-    """A window of few messages is never full; the conversation may be."""
+def test_a_warning_counts_omitted_messages_too() -> None:
+    """A window of few messages is never full, but the whole conversation may be."""
     screen = Both(quiet=True)
     screen.fills(dataclasses.replace(FULL, sections=(*FULL.sections, window.Section("thread", 50)), said=700), "prune")
     assert "1,450 of 1,500" in screen.warnings[0]
     assert screen.err.getvalue() == ""
 
 
-def test_a_window_is_told_with_its_shares_and_what_was_left_out() -> None:
-    """What was left out for one reason stands on one line, with how often and how much."""
-    told = "\n".join(report_text.lines(REPORT))
-    assert "750 of 1,500 tokens" in told
+def test_a_window_report_has_shares_and_omissions() -> None:
+    """Items left out for the same reason share a line with their number and size."""
+    lines = "\n".join(report_text.lines(REPORT))
+    assert "750 of 1,500 tokens" in lines
     for each in ("650", "43", "delegate", "its share is used up", "there is no room", "110"):
-        assert each in told
+        assert each in lines
 
 
-def test_no_name_that_is_told_moves_the_cursor() -> None:
-    """The name of a workflow or of a file may hold what a terminal would obey: it is shown, and nothing else happens."""
+def test_no_name_moves_the_cursor() -> None:
+    """Terminal control characters in the name of a workflow or file are not written to the terminal."""
     screen = Both()
     screen.say("chat  01JD  workflow \x1b]0;mine\x07\x1b[2J\rpassed (\x9b2J.yaml): valid")
     assert not set("\x1b\x07\r\x9b") & set(screen.err.getvalue())
@@ -153,7 +153,7 @@ def test_no_name_that_is_told_moves_the_cursor() -> None:
 
 
 def test_no_part_of_a_window_moves_the_cursor() -> None:
-    """A section of somebody's Markdown, and what a server says of a summary that failed, are told on their lines."""
+    """Control characters in a section name or in a server's error stay on their line of the report, escaped."""
     hostile = "shop.md: Prices\x1b]0;mine\x07\n\x1b[2J"
     report = dataclasses.replace(
         REPORT,
@@ -161,6 +161,6 @@ def test_no_part_of_a_window_moves_the_cursor() -> None:
         left=(window.Left(hostile, 0, "its share is used up", 1),),
         rungs=(window.Rung("summary", "failed", why=hostile),),
     )
-    told = report_text.lines(report)
-    assert not set("\x1b\x07\n") & set("".join(told))
-    assert len(told) == 4
+    lines = report_text.lines(report)
+    assert not set("\x1b\x07\n") & set("".join(lines))
+    assert len(lines) == 4

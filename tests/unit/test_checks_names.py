@@ -1,4 +1,4 @@
-"""Names: what a reference may read, where, and when it takes a guard."""
+"""Names: which references a place may read, and when they need a guard."""
 
 import textwrap
 
@@ -30,7 +30,7 @@ def codes(nodes: str, tail: str = "") -> list[str]:
 
 
 def makes(name: str, expr: str, **more: str) -> str:
-    """A node that computes something."""
+    """A node that computes a value."""
     extra = "".join(f", {key}: {value!r}" for key, value in more.items())
     return f'- {{id: {name}, type: transform, expr: "{expr}"{extra}}}\n'
 
@@ -89,8 +89,8 @@ class TestScope:
             (makes("a", "1", when="{{ secrets.TOKEN == 1 }}"), "secret-not-allowed", "`when` takes no secrets"),
         ],
     )  # fmt: skip
-    def test_what_cannot_be_read_says_why(self, nodes: str, code: str, message: str) -> None:
-        """A name that is not there yet, not there any more, or not there at all is told apart."""
+    def test_an_invalid_reference_says_why(self, nodes: str, code: str, message: str) -> None:
+        """Names that are not yet, no longer or never defined have different errors."""
         (found,) = problems(nodes)
         assert found.code == code
         assert message in found.message
@@ -100,12 +100,12 @@ class TestScope:
         [("{{ inputs.flga }}", "`flag`"), ("{{ flag }}", "`inputs.flag`"), ("{{ vals.x }}", "`vars`"), ("{{ inptus.flag }}", "`inputs`")],
     )  # fmt: skip
     def test_a_near_miss_is_named(self, name: str, near: str) -> None:
-        """A slip of the finger is answered with what was meant."""
+        """A misspelt name is answered with the nearest one."""
         (found,) = problems(makes("a", name))
         assert f"did you mean {near}?" in found.help
 
-    def test_what_is_in_scope_can_be_read(self) -> None:
-        """Earlier nodes, those in groups that ended, items, loops, and the loop's own value are seen."""
+    def test_names_in_scope_can_be_read(self) -> None:
+        """Earlier nodes, nodes of ended groups, items, loops and the value of a loop are in scope."""
         nodes = (
             makes("a", "{{ inputs.flag }} {{ run.id }} {{ inputs }}")
             + GROUP.replace('  when: "{{ inputs.flag }}"\n', "")
@@ -114,7 +114,7 @@ class TestScope:
         assert codes(nodes + makes("z", "{{ a }} {{ deep }} {{ block }} {{ each }}"), 'output: "{{ z }}"\n') == []
 
     def test_inner_loops_see_outer_ones(self) -> None:
-        """The item of an outer loop is seen in the inner one."""
+        """The item of an outer loop is in scope in the inner one."""
         nodes = """\
             - id: outer
               type: iterate
@@ -146,11 +146,11 @@ class TestScope:
         ],
     )
     def test_one_namespace_has_each_name_once(self, nodes: str, code: str) -> None:
-        """Ids, items and words of the language do not share names."""
+        """Ids, items and reserved words share one namespace."""
         assert code in codes(nodes)
 
-    def test_a_loop_within_a_loop_needs_a_name_of_its_own(self) -> None:
-        """The same `as` twice would hide one item; in loops that follow each other it is fine."""
+    def test_a_nested_loop_needs_its_own_item_name(self) -> None:
+        """The same `as` in a nested loop is refused; in consecutive loops it is valid."""
         inner = (
             LOOP.replace("id: each", "id: again")
             .replace("id: inside", "id: b")
@@ -182,8 +182,8 @@ class TestGuards:
             (LOOP + "    - {id: c, type: context, set: {v: 1}}\n", "vars.v", "may have no item"),
         ],
     )
-    def test_what_may_not_have_run_takes_a_guard(self, before: str, name: str, why: str) -> None:
-        """Reading it is a mistake that names the reason; each form of guard fixes it."""
+    def test_a_node_that_may_not_have_run_needs_a_guard(self, before: str, name: str, why: str) -> None:
+        """The mistake names the reason, and each form of guard fixes it."""
         (found,) = problems(before + makes("reader", f"{{{{ {name} }}}}"))
         assert found.code == "unguarded-reference"
         assert why in found.message
@@ -217,7 +217,7 @@ class TestGuards:
         ],
     )  # fmt: skip
     def test_a_when_that_implies_it_is_a_guard(self, before: str, name: str, when: str) -> None:
-        """The same condition, the branch that was taken, or a neighbour that ran says that the node ran."""
+        """A `when` with the same condition, the taken branch, or a neighbour that ran is a guard."""
         assert codes(before + makes("reader", f"{{{{ {name} }}}}", when=when)) == []
 
     @pytest.mark.parametrize(
@@ -235,16 +235,16 @@ class TestGuards:
             (GROUP, "deep", "{{ deep is not defined }}"),
         ],
     )  # fmt: skip
-    def test_a_when_that_does_not_imply_it_is_none(self, before: str, name: str, when: str) -> None:
-        """A condition that may hold without the node having run does not do."""
+    def test_a_when_that_does_not_imply_it_is_no_guard(self, before: str, name: str, when: str) -> None:
+        """A condition that may be true without the node having run is no guard."""
         assert codes(before + makes("reader", f"{{{{ {name} }}}}", when=when)) == ["unguarded-reference"]
 
     def test_inside_the_same_block_no_guard_is_needed(self) -> None:
-        """Whoever stands in the branch or group knows that it was taken."""
+        """Nodes in the same branch or group need no guard."""
         assert codes(GROUP + ROUTE) == []
 
-    def test_a_branch_knows_that_those_above_it_were_not_taken(self) -> None:
-        """What the condition of an earlier branch would have shown missing is there in a later one."""
+    def test_a_branch_implies_that_earlier_ones_were_not_taken(self) -> None:
+        """If an earlier branch handles the missing value, a later branch may read it."""
         route = """\
             - id: choice
               type: route
@@ -255,7 +255,7 @@ class TestGuards:
         assert codes(MAYBE + textwrap.dedent(route).replace("is not defined", "is defined")) == ["unguarded-reference"]
 
     def test_one_missing_guard_in_a_when_is_one_report(self) -> None:
-        """Once a condition has read a value, what it guards is not reported again."""
+        """If a condition reads an unguarded value, the fields it guards are not reported again."""
         assert codes(MAYBE + makes("reader", "{{ maybe }} {{ maybe }}", when="{{ maybe > 1 }}")) == [
             "unguarded-reference"
         ]
@@ -263,23 +263,23 @@ class TestGuards:
 
 class TestVariables:
     def test_a_variable_is_read_after_it_was_set(self) -> None:
-        """Set before, in a group, or before a loop: it is there."""
+        """A variable set earlier, also before a loop, is defined."""
         setter = "- {id: s, type: context, set: {v: 1}}\n"
         assert codes(setter + makes("a", "{{ vars.v }}") + LOOP.replace("{{ item }}", "{{ vars.v }}")) == []
 
     def test_a_variable_that_is_set_only_later_is_a_mistake(self) -> None:
-        """Whatever guard stands there, it could never have a value."""
+        """A guard does not help, since the variable can never have a value there."""
         setter = "- {id: s, type: context, set: {v: 1}}\n"
         assert codes(makes("a", "{{ vars.v | default(0) }}") + setter) == ["later-reference"]
 
-    def test_a_variable_that_is_set_later_in_a_loop_takes_a_guard(self) -> None:
-        """From the second turn on it has a value."""
+    def test_a_variable_that_is_set_later_in_a_loop_needs_a_guard(self) -> None:
+        """The variable has a value only from the second iteration on."""
         setter = "    - {id: s, type: context, set: {v: 1}}\n"
         assert codes(LOOP.replace("{{ item }}", "{{ vars.v }}") + setter) == ["unguarded-reference"]
         assert codes(LOOP.replace("{{ item }}", "{{ vars.v | default(0) }}") + setter) == []
 
-    def test_any_of_several_setters_will_do(self) -> None:
-        """One that surely ran is enough."""
+    def test_one_certain_setter_is_enough(self) -> None:
+        """One setter that always runs is enough."""
         setters = (
             "- {id: s, type: context, set: {v: 1}}\n- {id: t, type: context, set: {v: 2}, when: '{{ inputs.flag }}'}\n"
         )
@@ -300,16 +300,16 @@ class TestConfirm:
             done: "{{ plain == 'paid' }}"
         """
 
-    def test_it_sees_what_the_node_sees_and_its_own_nodes(self) -> None:
-        """Earlier values and its own readings, in order."""
+    def test_confirm_sees_earlier_values_and_its_own_nodes(self) -> None:
+        """`confirm` reads earlier values and its own earlier nodes."""
         assert codes(makes("before", "1") + textwrap.dedent(self.CLICK)) == []
 
-    def test_its_nodes_are_seen_only_inside(self) -> None:
-        """Whether they ran depends on a crash, so nobody else may read them."""
+    def test_nodes_of_confirm_are_visible_only_inside(self) -> None:
+        """They run only after a crash, so no other node may read them."""
         (found,) = problems(makes("before", "1") + textwrap.dedent(self.CLICK) + makes("after", "{{ status }}"))
         assert "only inside the `confirm` of `pay`" in found.message
 
-    def test_it_does_not_see_the_node_itself(self) -> None:
+    def test_confirm_does_not_see_its_node(self) -> None:
         """After a crash the node has no value."""
         nodes = makes("before", "1") + textwrap.dedent(self.CLICK).replace("plain ==", "pay ==")
         assert codes(nodes) == ["later-reference"]
@@ -323,8 +323,8 @@ class TestConfirm:
             "{id: x, type: group, nodes: [{id: y, type: browser_query, query: url}]}",
         ],
     )
-    def test_it_only_reads(self, node: str) -> None:
-        """What would change the site, or the run, does not belong there."""
+    def test_confirm_only_reads(self, node: str) -> None:
+        """Nodes that change the site or the run are refused in `confirm`."""
         nodes = makes("before", "1") + textwrap.dedent(self.CLICK).replace(
             "{id: plain,", f"{node}\n      - {{id: plain,"
         )
@@ -332,7 +332,7 @@ class TestConfirm:
 
 
 def test_browser_options_see_inputs_and_secrets_only() -> None:
-    """They are worked out before the run."""
+    """Browser options are evaluated before the run."""
     tail = "browser: {headers: {A: '{{ secrets.TOKEN }}', B: '{{ inputs.kind }}', C: '{{ a }}'}}\n"
     (found,) = problems(makes("a", "1"), tail)
     assert found.message == "`a` is not known before the run"

@@ -1,4 +1,4 @@
-"""SQL of transforms, checked without a run: one SELECT, over tables that may be in scope there."""
+"""SQL of transforms, checked without a run: one SELECT over tables in scope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ nodes:
 
 
 def problems(inside: str = "SELECT 1 AS a", after: str = "SELECT 1 AS a") -> list[tuple[str, str, str]]:
-    """Code, message and fix of each mistake that the file has."""
+    """Code, message and first fix of each mistake in the file."""
     loaded = reader.parse(FLOW.format(inside=inside, after=after), "flow.yaml")
     return [(each.code, each.message, each.help[0]) for each in sql.check(loaded)]
 
@@ -38,13 +38,13 @@ def problems(inside: str = "SELECT 1 AS a", after: str = "SELECT 1 AS a") -> lis
         "SELECT * FROM vars.kept",
     ],
 )
-def test_a_select_over_what_may_be_there_is_right(after: str) -> None:
-    """Nodes before it, inputs, variables, tables of its own, and functions that make rows."""
+def test_a_select_over_known_tables_is_valid(after: str) -> None:
+    """Tables are earlier nodes, inputs, variables, common table expressions and table functions."""
     assert problems(after=after) == []
 
 
 def test_a_loop_sees_its_item_and_its_nodes() -> None:
-    """Within a loop its item and the nodes before count as tables; after it they do not."""
+    """In a loop its item and earlier nodes are tables; after the loop they are not."""
     assert problems(inside="SELECT * FROM parts, order_loop.things, orders") == []
     assert [each[:2] for each in problems(after="SELECT * FROM parts")] == [
         ("sql-unknown-table", "there is no table `parts` here")
@@ -65,16 +65,16 @@ def test_a_loop_sees_its_item_and_its_nodes() -> None:
         ("SELECT $most AS a", "sql-failed", "`most`", "give each"),
     ],
 )
-def test_a_mistake_is_told_with_its_fix(after: str, code: str, message: str, fix: str) -> None:
-    """More than one statement, none that only reads, wrong syntax, and tables and params that nothing gives."""
-    ((found, said, help_),) = problems(after=after)
+def test_a_mistake_is_reported_with_its_fix(after: str, code: str, message: str, fix: str) -> None:
+    """Several statements, a statement that is no SELECT, wrong syntax, and unknown tables and params are refused."""
+    ((found, text, help_),) = problems(after=after)
     assert found == code
-    assert message in said
+    assert message in text
     assert fix in help_
 
 
 def test_each_mistake_has_its_place() -> None:
-    """The word in the file, and the names that may be tables."""
+    """The mistake has its line and column, and lists the possible tables."""
     loaded = reader.parse(FLOW.format(inside="SELECT 1 AS a", after="SELECT 1 AS a GROP BY a"), "flow.yaml")
     (found,) = sql.check(loaded)
     assert "flow.yaml:12:54" in found.render()

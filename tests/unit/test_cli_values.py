@@ -27,8 +27,8 @@ FLOW = "version: 1\ninputs: {%s}\nnodes: [{id: a, type: transform, expr: 1}]\n"
         ("none", '{"a": 1}', '{"a": 1}'),
     ],
 )  # fmt: skip
-def test_the_suffix_says_how_a_file_is_read(tmp_path: Path, name: str, text: str, value: Json) -> None:
-    """JSON, YAML as in a workflow file, CSV as a list of maps of text, and everything else as its text."""
+def test_the_suffix_sets_the_format_of_a_file(tmp_path: Path, name: str, text: str, value: Json) -> None:
+    """JSON, YAML as in a workflow, CSV as a list of maps of text, and any other file as its text."""
     file = tmp_path / name
     file.write_text(text, newline="")
     assert values.inputs([f"x=@{file}"]).values == {"x": value}
@@ -49,7 +49,7 @@ def test_the_suffix_says_how_a_file_is_read(tmp_path: Path, name: str, text: str
     ],
 )
 def test_a_file_that_cannot_be_read_names_the_place(tmp_path: Path, name: str, data: bytes, place: str) -> None:
-    """With its line, and its column where there is one."""
+    """The error has the line, and the column if there is one."""
     file = tmp_path / name
     file.write_bytes(data)
     with pytest.raises(UsageError) as caught:
@@ -59,8 +59,8 @@ def test_a_file_that_cannot_be_read_names_the_place(tmp_path: Path, name: str, d
     assert caught.value.fix
 
 
-def test_a_file_that_is_not_there_names_one_that_is(tmp_path: Path) -> None:
-    """A misspelt name gets its near miss, a folder its reason."""
+def test_a_missing_file_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    """A misspelt name gets the nearest existing one, and a folder its reason."""
     (tmp_path / "prices.json").write_text("1")
     with pytest.raises(UsageError, match="there is no file") as caught:
         values.inputs([f"x=@{tmp_path}/price.json"])
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_there_names_one_that_is(tmp_path: Path) -> None:
 
 
 def test_a_text_wins_over_the_file_and_two_at_signs_are_one(tmp_path: Path) -> None:
-    """A file gives what the command line does not say; `@@x` is the text `@x`."""
+    """The command line overrides the file, and `@@x` is the text `@x`."""
     file = tmp_path / "inputs.yaml"
     file.write_text("a: 1\nb: {c: 2}\n")
     found = values.inputs(["a=@@me", "d=x=y"], file)
@@ -80,14 +80,14 @@ def test_a_text_wins_over_the_file_and_two_at_signs_are_one(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("pair", ["a", "=1", ""])
 def test_a_pair_without_a_name_is_refused(pair: str) -> None:
-    """With what to write."""
+    """The fix shows the form of an input."""
     with pytest.raises(UsageError) as caught:
         values.inputs([pair])
     assert (caught.value.code, "NAME=@FILE" in str(caught.value.fix)) == ("bad-input", True)
 
 
 def test_an_input_goes_to_the_files_that_declare_it(tmp_path: Path) -> None:
-    """One that no file declares is refused with its place and its near miss, whichever file was meant."""
+    """An input that no file declares is refused with its place and the nearest name."""
     one = reader.parse(FLOW % "user: {type: string}, base_url: {type: string}", "one.yaml")
     two = reader.parse(FLOW % "base_url: {type: string}", "two.yaml")
     found = values.inputs(["user=me", "base_url=x"])
@@ -104,7 +104,7 @@ def test_an_input_goes_to_the_files_that_declare_it(tmp_path: Path) -> None:
 
 
 def test_a_pin_is_read_as_in_a_workflow_file() -> None:
-    """Numbers, lists and maps as they would be written there; what cannot be read is refused, never guessed."""
+    """Numbers, lists and maps are read as YAML; invalid text is refused, not guessed."""
     texts = ["a=12", "b=no", "c=[1, {x: y}]", 'd={"n": 1.5}', "e=two words", "f=", "g='12'"]
     assert values.pins(texts) == {
         "a": 12, "b": "no", "c": [1, {"x": "y"}], "d": {"n": 1.5}, "e": "two words", "f": "", "g": "12",

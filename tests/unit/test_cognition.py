@@ -1,4 +1,4 @@
-"""``cognition``: one answer of a model over data, from the node to the log, against a server that holds clients to the protocol."""
+"""``cognition``: one model answer over data, from node to log, against a strict model server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kinds(rig: Rig, thread: str) -> list[str]:
 
 
 async def test_an_answer_is_the_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is sent instruction, input and schema; its answer is the step's value, and the exchange stands in a thread of its own."""
+    """The model receives instruction, input and schema; its answer is the value, and the exchange has its own thread."""
     with responses.serve([scripted_model.text(REFUND)], strict=True) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch))
         ended = await rig.start()
@@ -54,14 +54,14 @@ async def test_an_answer_is_the_value(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What a server does once (or always), and what becomes of the step."""
+    """A fault of a server, once or always, and how the step ends."""
 
     answers: list[scripted_model.Scripted]
     codes: list[str]
-    """Of the errors in the log, in order."""
+    """The codes of the errors in the log, in order."""
     passes: bool = True
     partial: str = ""
-    """What had come of the answer, as the log has it."""
+    """The partial answer in the log."""
     exit: int = 1
 
 
@@ -98,7 +98,7 @@ FAULTS = {
         [scripted_model.incomplete(PART, "content_filter")], ["model-cut-short"], passes=False, partial=PART
     ),
     "malformed, then fixed": Fault([scripted_model.text(PART), GOOD], []),
-    "misfit, then fixed": Fault([scripted_model.text({"wish": "tea", "urgent": 1}), GOOD], []),
+    "mismatch, then fixed": Fault([scripted_model.text({"wish": "tea", "urgent": 1}), GOOD], []),
     "never fixed": Fault([scripted_model.text(PART)] * 3, [], passes=False),
 }
 
@@ -109,19 +109,19 @@ KINDS = {
         '    input: {note: "I want my money back."}\n', ""
     ),
 }
-"""The kinds of step that ask for one answer."""
+"""The node types that request one answer."""
 
 
 @pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FAULTS)
-async def test_each_fault_is_met_as_documented(
+async def test_each_fault_is_handled_as_documented(
     name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What may go right another time is tried again, everything else ends the step at once; the log has each try, with what had come of its answer."""
+    """Transient faults are retried, others end the step; the log has each try with the partial answer."""
     fault = FAULTS[name]
     with responses.serve(fault.answers) as server:
-        # A request that hangs is given up after a moment.
+        # A request that hangs times out quickly.
         rig = Rig(
             tmp_path,
             KINDS[kind],
@@ -135,7 +135,7 @@ async def test_each_fault_is_met_as_documented(
     errors = [each for each in rig.store.read(rig.id).entries if isinstance(each, log_entries.ModelError)]
     assert [each.error["code"] for each in errors] == fault.codes
     assert "".join(each.text or "" for each in errors) == fault.partial
-    # Whatever was announced came to something, and what is not tried again says so.
+    # Each announced request has a result, and the last error without a retry says so.
     assert kinds(rig, thread).count("requested") == len(fault.answers)
     assert [each.status for each in rig.history.ledger.rows].count("open") == 0
     assert all((each.again is None) == (each is errors[-1] and not fault.passes) for each in errors)
@@ -148,8 +148,8 @@ async def test_each_fault_is_met_as_documented(
         assert ended.error["fix"]
 
 
-async def test_a_failed_step_is_asked_anew_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that failed because its model did continues with a new attempt, in a thread of its own."""
+async def test_a_resume_retries_a_failed_model_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that failed because of its model resumes with a new attempt in its own thread."""
     with responses.serve([scripted_model.quota(), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
@@ -158,10 +158,8 @@ async def test_a_failed_step_is_asked_anew_by_resume(tmp_path: Path, monkeypatch
     assert len({each.thread for each in rig.history.ledger.rows}) == 2
 
 
-async def test_a_model_that_is_told_what_is_wrong_sees_its_own_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A repair turn sends the whole thread: the question, the answer that does not fit, and each misfit with its place."""
+async def test_a_repair_request_contains_the_invalid_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repair request has the whole thread: the question, the invalid answer, and each validation error with its place."""
     with responses.serve([scripted_model.text({"wish": "tea", "urgent": "no"}), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch))
         assert (await rig.start()).output == REFUND
@@ -174,10 +172,10 @@ async def test_a_model_that_is_told_what_is_wrong_sees_its_own_answer(
     assert "previous_response_id" not in server.asked[1].body
 
 
-async def test_a_server_that_keeps_responses_is_sent_what_is_new(
+async def test_a_server_that_stores_responses_receives_only_new_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ``model_store`` a further turn names the response before it; where the server has lost that, the whole thread is sent once more."""
+    """With ``model_store`` a later request names the previous response; if the server lost it, the whole thread is sent."""
     wrong = scripted_model.text({"wish": "tea", "urgent": False})
     with responses.serve([wrong, GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_store=True))
@@ -194,7 +192,7 @@ async def test_a_server_that_keeps_responses_is_sent_what_is_new(
 
 
 async def test_a_background_response_is_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ``model_background`` the id of the response is in the log before it is asked for; a poll that fails is repeated, and nothing is sent twice."""
+    """With ``model_background`` the response id is logged before polling, failed polls repeat, and the request is sent once."""
     slow = GOOD.in_background(polls=1, faults=[scripted_model.server_error()])
     with responses.serve([slow], strict=True) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
@@ -210,7 +208,7 @@ async def test_a_background_response_is_polled(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("secret", ["hunter2hunter2", "instructions"])
 async def test_a_secret_is_never_sent(secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request in which a secret of the run stands is not sent: the step fails before it with its name, and the server hears nothing."""
+    """A request that contains a secret is not sent, and the step fails with the name of the secret."""
     text = ASK.replace('{note: "I want my money back."}', '"{{ said }}"').replace(
         "nodes:", "secrets: [TOKEN]\nnodes:\n  - {id: said, type: browser_query, query: text, target: {css: note}}"
     )
@@ -225,7 +223,7 @@ async def test_a_secret_is_never_sent(secret: str, tmp_path: Path, monkeypatch: 
 
 
 async def test_a_word_of_our_instructions_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A secret that equals a word of the text that is the same for every model keeps nothing from being sent."""
+    """A secret that equals a word of the fixed instructions does not stop a request."""
     with responses.serve([GOOD]) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch), secrets={"TOKEN": "instructions"})
         assert (await rig.start()).status == "passed"

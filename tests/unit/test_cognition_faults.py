@@ -1,4 +1,4 @@
-"""Faults of a model that take more than one request to see: in the background, without streaming, and what is unknown of them."""
+"""Model faults over several requests: in the background, without streaming, and with unknown usage."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BACKGROUND: dict[str, tuple[list[scripted_model.Scripted], list[str], bool]] = {
     "polls that are no JSON": ([GOOD.in_background(polls=0, faults=[scripted_model.not_json(status=502)])], [], True),
     "malformed, then fixed": ([scripted_model.text(PART).in_background(polls=0), GOOD], [], True),
 }
-"""What the model does, the errors that the log has of it, and whether the step passes."""
+"""The answers of the model, the errors in the log, and whether the step passes."""
 
 PLAIN: dict[str, tuple[list[scripted_model.Scripted], list[str], bool]] = {
     "error event": ([scripted_model.error_event(PART), GOOD], ["model-failed"], True),
@@ -62,7 +62,7 @@ PLAIN: dict[str, tuple[list[scripted_model.Scripted], list[str], bool]] = {
     "refusal": ([scripted_model.refusal()], ["model-refused"], False),
     "incomplete": ([scripted_model.incomplete(PART)], ["model-cut-short"], False),
 }
-"""The same of a server that is asked without streaming."""
+"""The same without streaming."""
 
 CASES = [
     *(pytest.param(each, {"model_background": True}, id=f"background: {name}") for name, each in BACKGROUND.items()),
@@ -74,20 +74,20 @@ KINDS = {
     "cognition": ASK,
     "ai_extract": ASK.replace("type: cognition", "type: browser_query, query: ai_extract").replace("input: tea, ", ""),
 }
-"""The kinds of step that ask for one answer."""
+"""The node types that request one answer."""
 
 
 @pytest.mark.drawn(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("fault", "settings"), CASES)
-async def test_each_fault_is_met_as_with_a_stream(
+async def test_each_fault_is_handled_as_with_a_stream(
     kind: str,
     fault: tuple[list[scripted_model.Scripted], list[str], bool],
     settings: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What may go right another time is tried again and everything else ends the step; each request is asked once, and closed in the log."""
+    """Transient faults are retried, others end the step; each request is sent once and closed in the log."""
     answers, codes, passes = fault
     hangs = codes == ["model-timeout"]
     with responses.serve(answers, strict=True) as server:
@@ -104,7 +104,7 @@ async def test_each_fault_is_met_as_with_a_stream(
 async def test_an_answer_without_usage_counts_with_its_estimate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that does not say what was used is reckoned with the most that it may have been: the budget holds all the same."""
+    """If a server reports no usage, the most that it may have been counts, so the budget stays effective."""
     text = ASK.replace("max_output: 300", "max_output: 300, budget: {tokens: 700}")
     unfit = scripted_model.text("Hm.").without_usage()
     with responses.serve([unfit, unfit]) as server:
@@ -116,7 +116,7 @@ async def test_an_answer_without_usage_counts_with_its_estimate(
 
 
 def live(rig: Rig, deadly: CrashPoint | None = None) -> Json:
-    """Begin or continue, and die at a crash point; the output, None where it died."""
+    """Starts or resumes the run and dies at a crash point. Returns the output, or None after a death."""
 
     def hook(point: CrashPoint) -> None:
         if point == deadly:
@@ -140,8 +140,8 @@ def live(rig: Rig, deadly: CrashPoint | None = None) -> Json:
     return None
 
 
-def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while it polls, and the server has forgotten: the run continues with a new request."""
+def test_a_response_that_the_server_lost_is_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the server lost the response while the run was dead, the resume sends a new request."""
     with responses.serve([GOOD, GOOD]) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
@@ -150,8 +150,8 @@ def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monke
         assert len(server.asked) == 2
 
 
-def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while it polls, and the response has failed: that is closed in the log, and the run continues with a new request."""
+def test_a_response_that_failed_meanwhile_is_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the response failed while the run was dead, the resume logs that and sends a new request."""
     with responses.serve([scripted_model.failed().in_background(polls=0), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
@@ -164,10 +164,10 @@ def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monk
     ("ends", "code"),
     [(scripted_model.refusal(), "model-refused"), (scripted_model.incomplete(PART), "model-cut-short")],
 )
-def test_a_response_that_no_other_try_would_fix_ends_it_as_without_a_crash(
+def test_a_final_fault_of_a_response_ends_the_step_after_a_crash(
     ends: scripted_model.Answer, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while it polls, and the model has refused, or its answer broke off: nobody pays for that twice."""
+    """If the model refused or was cut short while the run was dead, the resume fails without another request."""
     with responses.serve([ends.in_background(polls=0), GOOD], strict=False) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
@@ -176,10 +176,8 @@ def test_a_response_that_no_other_try_would_fix_ends_it_as_without_a_crash(
     assert [row.status for row in rig.history.ledger.rows] == ["error"]
 
 
-def test_a_response_that_takes_longer_than_the_budget_has_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed while it polls; the run that continues waits no longer than its budget has left, and then is out of it."""
+def test_a_response_that_exceeds_the_time_budget_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The resume waits only as long as its budget allows, then cancels the response and fails."""
     slow = GOOD.held(threading.Event())
     with responses.serve([slow], strict=True) as server:
         rig = Rig(tmp_path, ASK, settings=models.asked_at(server, monkeypatch, model_background=True))

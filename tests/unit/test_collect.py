@@ -1,4 +1,4 @@
-"""Which files a command line of files and folders means."""
+"""The workflow files that a command line of files and folders selects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLOW = "version: 1\nnodes: [{id: a, type: transform, expr: 1}]\n"
 
 
 def put(folder: Path, **files: str) -> None:
-    """Write files; ``__`` in a name is a slash, and each is YAML."""
+    """Writes YAML files; ``__`` in a name is a slash."""
     for name, text in files.items():
         file = folder / f"{name.replace('__', '/')}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -22,14 +22,14 @@ def put(folder: Path, **files: str) -> None:
 
 
 def names(*paths: Path, under: Path) -> list[str]:
-    """The files that are found, as seen from a folder, those that cannot be used with an exclamation mark."""
+    """The files found, relative to a folder; invalid ones have an exclamation mark."""
     return [
         f"{each.file.relative_to(under)}{'' if each.loaded is not None else '!'}" for each in collect.collect([*paths])
     ]
 
 
 def test_a_folder_yields_its_workflows_sorted_and_nothing_else(tmp_path: Path) -> None:
-    """Files below it too, in the order of their paths; no hidden folder, none of installed packages, no YAML that is no workflow."""
+    """Workflows in subfolders come in path order; hidden folders, installed packages and other YAML are skipped."""
     put(tmp_path, b=FLOW, a__z=FLOW, a__b__c=FLOW, version="version: 1\n", list="[version, nodes]", other="nodes: 3\n")
     put(tmp_path, node_modules__x=FLOW, env__x=FLOW)
     (tmp_path / "env/pyvenv.cfg").touch()
@@ -42,8 +42,8 @@ def test_a_folder_yields_its_workflows_sorted_and_nothing_else(tmp_path: Path) -
     assert names(tmp_path, under=tmp_path) == ["a/b/c.yaml", "a/z.yaml", "b.yaml", "c.yml", "many.yaml!"]
 
 
-def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be listed or entered is told as what cannot be run, and the rest of the folder stands beside it."""
+def test_an_unreadable_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that cannot be listed or entered is reported as an error beside the other workflows."""
     put(tmp_path, a=FLOW, locked__b=FLOW)
     may, list_folder = Path.is_file, os.scandir
 
@@ -63,7 +63,7 @@ def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypat
 
 
 def test_a_file_of_secrets_is_no_workflow(tmp_path: Path) -> None:
-    """A mistake in a file is shown with its line, so that `.env` is not even read when it is named."""
+    """Mistakes are shown with their line, so `.env` is not read even if it is named."""
     for name in (".env", ".env.local"):
         (tmp_path / name).write_text("PASSWORD=hunter22\n")
         (found,) = collect.collect([tmp_path / name])
@@ -73,13 +73,13 @@ def test_a_file_of_secrets_is_no_workflow(tmp_path: Path) -> None:
 
 
 def test_a_workflow_with_mistakes_is_found_with_them(tmp_path: Path) -> None:
-    """What means to be a workflow is never passed over, also where it is not even YAML; other YAML that cannot be read is nobody's business."""
+    """An invalid workflow is never skipped, even if its YAML is broken; other broken YAML is."""
     put(tmp_path, wrong="version: 1\nnodes: [{id: a, type: nope}]\n", torn="version: 1\nnodes: [\n", other="a: [\n")
     assert names(tmp_path, under=tmp_path) == ["torn.yaml!", "wrong.yaml!"]
 
 
 def test_parts_of_other_workflows_are_not_run_by_themselves(tmp_path: Path) -> None:
-    """Not what another file there uses, itself or through a third, and not what says `run: manual`; unless it is named."""
+    """Files that others use, directly or not, and those with `run: manual` run only if named."""
     uses = "version: 1\nnodes: [{id: a, type: group, use: %s}]\n"
     put(
         tmp_path,
@@ -97,8 +97,8 @@ def test_parts_of_other_workflows_are_not_run_by_themselves(tmp_path: Path) -> N
     assert names(tmp_path / "deep", under=tmp_path) == ["deep/inner.yaml"]
 
 
-def test_a_file_that_is_named_is_there_whatever_it_holds(tmp_path: Path) -> None:
-    """Also one that is no workflow or is not there; in the order of the command line, and each once, however it is named."""
+def test_a_named_file_is_always_listed(tmp_path: Path) -> None:
+    """Named files come once, in the order of the command line, even if missing or no workflow."""
     put(tmp_path, a=FLOW, other="a: 1\n", sub__b=FLOW)
     named = [tmp_path / name for name in ("other.yaml", "sub/../a.yaml", "sub", "a.yaml", "none.yaml", "sub/b.yaml")]
     found = collect.collect(named)
@@ -108,8 +108,8 @@ def test_a_file_that_is_named_is_there_whatever_it_holds(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that is closed to us may hold a workflow: that is never passed over in silence."""
+def test_a_closed_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that cannot be read may contain a workflow, so it is reported as an error."""
     put(tmp_path, a=FLOW, closed__b=FLOW)
     walk = collect.os.walk
 

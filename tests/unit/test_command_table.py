@@ -1,4 +1,4 @@
-"""The table of commands, and what stands behind each name."""
+"""The table of commands, and the function of each name."""
 
 import importlib.metadata
 import os
@@ -15,7 +15,7 @@ HEAVY = ("playwright", "openai", "duckdb")
 
 
 def modules_after(*arguments: str) -> set[str]:
-    """The top-level modules that a process has loaded when it has run the command."""
+    """The top-level modules loaded in a process after the command."""
     program = (
         "import sys\n"
         "from runtime.cli.main import main\n"
@@ -36,7 +36,7 @@ class Entry:
 
 @pytest.fixture
 def offers(monkeypatch: pytest.MonkeyPatch):
-    """Put entry points in the place of those that are installed."""
+    """Replaces the installed entry points."""
 
     def offer(**entries: str) -> None:
         found = [Entry(name.replace("_", " ", 1).replace(" ", ": ", 1), value) for name, value in entries.items()]
@@ -49,18 +49,18 @@ def offers(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_and_version_load_no_browser_model_or_database(arguments: list[str]) -> None:
-    """The general help answers without loading what only a run needs."""
+    """The general help does not load what only a run needs."""
     assert not modules_after(*arguments) & set(HEAVY)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_and_version_load_neither_rich_console_nor_settings(arguments: list[str]) -> None:
-    """The general help stays quick: nothing that takes tens of milliseconds to load."""
+    """The general help is fast: it loads no module that takes tens of milliseconds."""
     assert not modules_after(*arguments) & {"pydantic_settings", "asyncio", "yaml", "jinja2"}
 
 
 def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """`runops --help` names all commands of the table, in its order."""
+    """`runops --help` lists all commands of the table, in its order."""
     assert app.run(["--help"]) == 0
     out = capsys.readouterr().out
     places = [out.index(f"  {command.name} ") for command in command_table.every()]
@@ -70,14 +70,12 @@ def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("command", command_table.OWN, ids=lambda command: command.name)
 def test_every_command_of_the_table_can_be_loaded(command: command_table.Command) -> None:
-    """Behind every name stands a function whose annotations typer understands."""
+    """Each name has a function whose annotations typer accepts."""
     assert app.built(command).name == command.name
 
 
-def test_a_package_offers_a_command_that_is_not_imported_until_it_is_called(
-    offers, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Listing reads only the entry's name; calling imports it."""
+def test_a_command_of_a_package_is_imported_only_when_called(offers, capsys: pytest.CaptureFixture[str]) -> None:
+    """The help reads only the name of the entry point; a call imports it."""
     offers(greet_Say_hello="no.such.module:greet")
     assert app.run(["--help"]) == 0
     assert "greet" in capsys.readouterr().out
@@ -85,8 +83,8 @@ def test_a_package_offers_a_command_that_is_not_imported_until_it_is_called(
     assert "command-broken" in capsys.readouterr().err
 
 
-def test_what_a_command_of_a_package_prints_is_not_lost_without_a_word() -> None:
-    """A command that only prints need not know of full disks: what Python would drop at its end is said, with a code."""
+def test_lost_output_of_a_package_command_is_an_error() -> None:
+    """If output cannot be flushed at exit, as on a full disk, the command fails with a code."""
     program = (
         "import sys, types\n"
         "from runtime.cli import app\nfrom runtime.cli import command_table as table\n"
@@ -115,7 +113,7 @@ def test_what_a_command_of_a_package_prints_is_not_lost_without_a_word() -> None
     ],
 )
 def test_a_failure_ends_with_the_next_command_to_type(error: RunOpsError, command: str | None) -> None:
-    """The last line names a command, unless the fix did."""
+    """The last line names a command, unless the fix already does."""
     next_command = console.next_command(error, ["run", "my flow.yaml"])
     assert next_command == command
     text = console.failure(error, next_command)
@@ -123,7 +121,7 @@ def test_a_failure_ends_with_the_next_command_to_type(error: RunOpsError, comman
 
 
 def test_a_package_cannot_replace_a_command_of_ours(offers) -> None:
-    """An entry with the name of one of our own commands is passed over."""
+    """An entry point with the name of one of our commands is ignored."""
     offers(run_Something_else="evil:run")
     assert command_table.find("run") is command_table.OWN[0]
     assert [command.name for command in command_table.every()].count("run") == 1
@@ -131,7 +129,7 @@ def test_a_package_cannot_replace_a_command_of_ours(offers) -> None:
 
 @pytest.mark.parametrize(("typed", "meant"), [("rnu", "run"), ("resum", "resume"), ("vaildate", "validate")])
 def test_a_mistyped_command_names_the_nearest(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown command is wrong usage, and the answer holds the command that was meant."""
+    """An unknown command is a usage error that suggests the nearest one."""
     assert app.run([typed]) == UsageError.exit
     captured = capsys.readouterr()
     assert f"did you mean `runops {meant}`?" in captured.err
@@ -139,13 +137,13 @@ def test_a_mistyped_command_names_the_nearest(typed: str, meant: str, capsys: py
 
 
 def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.CaptureFixture[str]) -> None:
-    """A mistyped option ends with the help of the command that it was given to."""
+    """A mistyped option ends with the help command of its command."""
     assert app.run(["runs", "--jsn"]) == 2
     assert "runops runs --help" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["run"], "missing argument 'PATH'"),
         (["run", "squares.yaml", "-i", "turns"], "NAME=VALUE"),
@@ -158,12 +156,12 @@ def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.C
     ],
 )
 def test_wrong_usage_is_a_sentence_and_the_next_command(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A mistake on the command line ends 2, says which one, and what to type."""
+    """A usage error exits with 2, names the mistake, and says what to type."""
     monkeypatch.chdir(tmp_path)
     assert app.run(arguments) == 2
     printed = capsys.readouterr()
-    assert said in printed.err
+    assert text in printed.err
     assert "runops" in printed.err
     assert printed.out == ""

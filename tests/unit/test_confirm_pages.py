@@ -1,4 +1,4 @@
-"""`confirm` over several pages: what it may hold, and that it asks anew each time, in a tab of its own, and changes nothing."""
+"""`confirm` over several pages: allowed nodes, a fresh check each time in its own tab, and no change to the site."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.rig import Killed, Rig
 from tests.unit.test_resume import OPEN, flow, kill, pay
 
 PAID = 3
-"""The page of the list on which the payment stands."""
+"""The page of the list with the payment."""
 
 
-class Leafed(FakePage):
-    """A list of three pages, leafed by a button."""
+class Paged(FakePage):
+    """A list of three pages with a button for the next one."""
 
     number = 1
 
@@ -61,15 +61,15 @@ def asking(most: int = 9) -> str:
     return pay(f', confirm: {{settle: 0, nodes: [{LIST.replace("MAX", str(most))}], done: "{done}"}}')
 
 
-def leafed(home: Path, **more: int) -> Rig:
+def paged(home: Path, **more: int) -> Rig:
     """A run on the list."""
     rig = Rig(home, flow(OPEN, asking(**more), "{id: end, type: transform, expr: '{{ 1 }}'}"))
-    rig.site.page = Leafed
+    rig.site.page = Paged
     return rig
 
 
 async def died(rig: Rig, *, paid: bool) -> None:
-    """The run, killed in the middle of the payment, with its browser."""
+    """Runs until it dies in the middle of the payment, with its browser."""
 
     async def pay_and_die(_target: str, page: FakePage) -> None:
         page.browser.site.texts |= {"paid": "yes"}
@@ -83,8 +83,8 @@ async def died(rig: Rig, *, paid: bool) -> None:
 
 
 async def test_a_payment_on_the_third_page_is_found(tmp_path: Path) -> None:
-    """All pages are looked at, each step under a path and in a thread of the `confirm`, and the payment is not made again."""
-    rig = leafed(tmp_path)
+    """`confirm` reads all pages under its own paths and thread, and the payment is not repeated."""
+    rig = paged(tmp_path)
     await died(rig, paid=True)
     assert (await rig.resume()).status == "passed"
     assert rig.site.actions == ['role=button name="Pay"']
@@ -100,45 +100,45 @@ async def test_a_payment_on_the_third_page_is_found(tmp_path: Path) -> None:
     assert not [path for path in rig.history.scopes if "confirm" in path]
 
 
-async def test_a_second_look_asks_the_whole_list_again(tmp_path: Path) -> None:
-    """Not done is said by two looks, and the second takes nothing from the first: a payment that came to be between them is found."""
-    rig = leafed(tmp_path)
+async def test_a_second_check_reads_the_whole_list_again(tmp_path: Path) -> None:
+    """Not done needs two independent checks, so a payment that appears between them is found."""
+    rig = paged(tmp_path)
     await died(rig, paid=False)
-    looks: list[int] = []
+    checks: list[int] = []
 
-    class Late(Leafed):
+    class Late(Paged):
         async def goto(self, url: str, *, anew: bool = False) -> str:
             if url.endswith("/list"):
-                looks.append(1)
-                self.browser.site.texts |= {"paid": "yes"} if len(looks) == LATE else {}
+                checks.append(1)
+                self.browser.site.texts |= {"paid": "yes"} if len(checks) == LATE else {}
             return await super().goto(url, anew=anew)
 
     rig.site.page = Late
     assert (await rig.resume()).status == "passed"
-    assert (len(looks), rig.site.actions) == (LATE, [])
+    assert (len(checks), rig.site.actions) == (LATE, [])
 
 
 LATE = 3
-"""The look that finds the payment: one on the restored state, then two at the action."""
+"""The check that finds the payment: one on the restored state, then two at the action."""
 
 
 @pytest.mark.parametrize(("most", "broken"), [(2, ""), (9, "2")])
-async def test_a_list_that_is_not_seen_to_its_end_says_nothing(tmp_path: Path, most: int, broken: str) -> None:
-    """More pages than `max`, or a page that cannot be read, whatever `each_error` says: a person is asked, and nothing is done again."""
-    rig = leafed(tmp_path, most=most)
+async def test_an_incomplete_list_gives_no_verdict(tmp_path: Path, most: int, broken: str) -> None:
+    """With more pages than `max`, or an unreadable page, a person is asked and nothing is repeated, whatever `each_error` says."""
+    rig = paged(tmp_path, most=most)
     rig.site.texts["broken"] = broken
     await died(rig, paid=True)
     ended = await rig.resume()
     assert (ended.status, rig.site.actions) == ("paused", ['role=button name="Pay"'])
 
 
-async def test_what_is_filled_in_may_not_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that turns out to be an action once its references are filled in is not done while the site is asked: a person is."""
+async def test_a_node_that_resolves_to_an_action_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node in `confirm` that becomes an action once its references are resolved is not done, and a person is asked."""
 
-    def turns_out(node: Goto) -> str:
+    def resolved(node: Goto) -> str:
         return "effect" if node.url.endswith("/act") else "idempotent"
 
-    monkeypatch.setattr(Goto, "effect_class", property(turns_out))
+    monkeypatch.setattr(Goto, "effect_class", property(resolved))
     visited: list[str] = []
 
     class Watched(FakePage):
@@ -158,7 +158,7 @@ async def test_what_is_filled_in_may_not_act(tmp_path: Path, monkeypatch: pytest
 
 
 def refused(node: str) -> list[str]:
-    """The mistakes of a file whose `confirm` holds ``node``."""
+    """The mistakes of a file whose `confirm` contains ``node``."""
     try:
         reader.parse(flow(OPEN, pay(f", confirm: {{nodes: [{node}], done: true}}")), "test.yaml")
     except WorkflowInvalid as error:
@@ -187,13 +187,13 @@ READ = "{id: b, type: browser_query, query: title}"
         (f"{{id: a, type: route, branches: [{{name: one, when: true, nodes: [{READ}]}}]}}", []),
     ],
 )
-def test_what_a_confirm_may_hold(within: str, node: str, codes: list[str]) -> None:
-    """Reads, `goto`, clicks that only lead on, loops and routes around them: nothing else, however deep."""
+def test_only_reading_nodes_are_allowed_in_confirm(within: str, node: str, codes: list[str]) -> None:
+    """Reads, `goto`, clicks with `effect: read`, loops and routes are allowed at any depth, and nothing else."""
     assert refused(within.replace("{}", node)) == codes
 
 
-def test_both_ways_of_a_route_are_looked_at() -> None:
-    """A click in `otherwise` is refused as one in a branch."""
+def test_both_branches_of_a_route_are_checked() -> None:
+    """A click in `otherwise` is refused like one in a branch."""
     for one, other in ((CLICK, READ), (READ, CLICK)):
         node = f"{{id: way, type: route, branches: [{{name: one, when: true, nodes: [{one}]}}], otherwise: [{other}]}}"
         assert refused(node) == ["not-in-confirm"]

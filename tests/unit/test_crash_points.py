@@ -1,4 +1,4 @@
-"""The moments at which a run may die: what the log and the disk hold at each, and that the page for people tells every one of them."""
+"""The crash points of a run: log and disk at each, and their rows in the documentation."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ nodes:
 """
 
 
-def test_the_page_tells_every_point() -> None:
-    """docs/crash-recovery.md has a row for each point that the code names, and for none that it does not."""
-    told = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE))
+def test_the_page_lists_each_crash_point() -> None:
+    """docs/crash-recovery.md has one row for each crash point of the code, and no other."""
+    listed = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE))
     policies, actions = {"confirm", "redo", "ask"}, {"dialog"}
-    assert told - policies - actions == set(CrashPoint)
+    assert listed - policies - actions == set(CrashPoint)
 
 
-def test_every_note_is_a_point() -> None:
-    """Whatever a note says, a run may die right after it; a torn line is cut before there is a run to die."""
+def test_each_note_is_a_crash_point() -> None:
+    """A run may die after each kind of note; a torn line is cut before a run can die."""
     assert set(typing.get_args(log_entries.NoteName)) - {"tail-truncated"} <= set(CrashPoint)
 
 
-async def test_what_an_action_leaves_at_each_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An action's call is on the disk before the site hears of it, its result is written after that, and is synced with the next action's call."""
+async def test_the_log_of_an_action_at_each_crash_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call is synced before the action, the result is written after it, and is synced with the next action's call."""
     rig = Rig(tmp_path, TWO_ACTIONS)
     synced = 0
     seen: list[tuple[str, str, bool, int]] = []
@@ -58,7 +58,7 @@ async def test_what_an_action_leaves_at_each_point(tmp_path: Path, monkeypatch: 
         assert rig.open_writer is not None
         conversation = rig.open_writer.conversation
         assert isinstance(conversation, file_store.OpenFile)
-        # What stands behind the text of the workflow waits for that.
+        # Lines after the text of the workflow wait for it.
         conversation._submit(lambda: None).result()
         entries = rig.store.read(rig.id).entries
         seen.append((point, entries[-1].kind if entries else "", synced == len(entries), len(rig.site.actions)))
@@ -84,6 +84,6 @@ async def test_what_an_action_leaves_at_each_point(tmp_path: Path, monkeypatch: 
 
 
 def test_a_run_has_no_hook() -> None:
-    """Outside tests nothing waits at these points."""
+    """Outside tests no hook is set at the crash points."""
     assert crash_points.hook is None
     crash_points.crash_point(CrashPoint.ENDED)

@@ -1,4 +1,4 @@
-"""Random workflows, killed at random points and resumed; the site's books say whether every action was done once. ``python -m tests.crashes`` does more."""
+"""Random workflows, killed at random points and resumed; the site's record shows whether each action happened once. ``python -m tests.crashes`` runs more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEEDS = range(1, 41)
 
 
 async def test_no_action_is_lost_or_done_twice(tmp_path: Path) -> None:
-    """However often a run dies, it ends as one that was left alone: the same actions, each once, the same output. A seed that fails is told."""
+    """A run that dies any number of times has the same actions, each once, and the same output. A failing seed is reported."""
     reports = [await trial.examine(seed, tmp_path / str(seed)) for seed in SEEDS]
     assert [report for report in reports if not report.fine] == []
     assert sum(len(report.kills) for report in reports) > len(SEEDS)
@@ -26,7 +26,7 @@ async def test_no_action_is_lost_or_done_twice(tmp_path: Path) -> None:
 
 
 def no_barrier(patched: pytest.MonkeyPatch) -> None:
-    """An action is begun before its call is on the disk."""
+    """Lets an action begin before its call is synced."""
 
     async def unsynced(self: LogWriter, each: entries.Call) -> entries.Call:
         return self.call(each)
@@ -35,7 +35,7 @@ def no_barrier(patched: pytest.MonkeyPatch) -> None:
 
 
 def deaf(patched: pytest.MonkeyPatch) -> None:
-    """What `confirm` says is not heard."""
+    """Ignores the result of `confirm`."""
 
     async def ask(*_given: Any) -> Verdict:
         return Verdict("not-done", "nobody was asked")
@@ -48,12 +48,12 @@ def deaf(patched: pytest.MonkeyPatch) -> None:
 
 
 def nothing_in_the_way(patched: pytest.MonkeyPatch) -> None:
-    """A `try` runs again whatever it did."""
+    """Repeats a `try` whatever it did."""
     patched.setattr(blocks.Blocks, "_in_the_way", lambda *_given: [])
 
 
 def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """A block of this kind that is over is not known any more."""
+    """Forgets finished blocks of this type."""
 
     def patch(patched: pytest.MonkeyPatch) -> None:
         fold = history.History._scope
@@ -80,10 +80,10 @@ def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:
         pytest.param(forgetting("try"), [52, 56], id="tries-forgotten"),
     ],
 )
-async def test_a_broken_promise_is_seen(
+async def test_a_broken_rule_is_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: Callable[[pytest.MonkeyPatch], None], seeds: list[int]
 ) -> None:
-    """An engine that does not keep one of its rules is found out by seeds that pass with it."""
+    """An engine that breaks one of its rules fails for seeds that pass with the rule."""
     for seed in seeds:
         assert (await trial.examine(seed, tmp_path / f"kept-{seed}")).fine
     breaks(monkeypatch)

@@ -1,4 +1,4 @@
-"""Files beside the log that are gone or not as they were written: each has its outcome, the place is named, and other runs are not concerned."""
+"""Missing and damaged files beside the log: each has a defined outcome and a named place, and other runs are unaffected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.rig import Killed
 
 
 async def dead(home: Path) -> Order:
-    """An order that died with its second action in hand, carried out by the site."""
+    """An order that died after the site had performed its second action."""
     order = Order(home)
 
     async def die(target: str, _page: object) -> None:
@@ -36,20 +36,20 @@ async def dead(home: Path) -> Order:
 
 
 def files_of(order: Order) -> dict[Path, bytes]:
-    """Everything that belongs to the order alone, and what is in it."""
+    """The files of the order alone, with their contents."""
     found = [each for each in order.home.rglob(f"*{order.id}*/**/*") if each.is_file()]
     return {each: each.read_bytes() for each in [order.store.conversation_file(order.id), *found]}
 
 
 def flip(file: Path) -> None:
-    """Change one byte in the middle."""
+    """Changes one byte in the middle."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0x01
     file.write_bytes(data)
 
 
 def unreadable(file: Path) -> None:
-    """Put something there that cannot be read as a file, whoever asks."""
+    """Replaces the file by a folder, which no user can read as a file."""
     file.unlink()
     file.mkdir()
 
@@ -62,7 +62,7 @@ def checkpoint_of(order: Order) -> Path:
 
 
 def blob_of(order: Order) -> Path:
-    """The file of the large value that its later steps need."""
+    """The file of the large value that later steps need."""
     result = order.history.attempts["words"][-1].result
     assert result is not None
     assert result.blob is not None
@@ -70,7 +70,7 @@ def blob_of(order: Order) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("hurt", "said"),
+    ("hurt", "message"),
     [
         (Path.unlink, "a value of the run is missing"),
         (flip, "a value of the run was changed"),
@@ -78,10 +78,8 @@ def blob_of(order: Order) -> Path:
     ],
     ids=["missing", "changed", "unreadable"],
 )
-async def test_a_large_value_that_is_not_as_it_was_stops_the_run(
-    tmp_path: Path, hurt: Callable[[Path], None], said: str
-) -> None:
-    """The run stops with the file's name before it does anything; once the file is put back, it continues."""
+async def test_a_damaged_large_value_stops_the_run(tmp_path: Path, hurt: Callable[[Path], None], message: str) -> None:
+    """The run stops with the name of the file before any action, and continues once the file is restored."""
     order = await dead(tmp_path)
     file = blob_of(order)
     before = file.read_bytes()
@@ -89,7 +87,7 @@ async def test_a_large_value_that_is_not_as_it_was_stops_the_run(
     ended = await order.resume()
     assert ended.error is not None
     assert (ended.exit, ended.error["code"], order.site.actions) == (2, "blob-missing", ACTIONS)
-    assert ended.error["message"].startswith(said)
+    assert ended.error["message"].startswith(message)
     assert str(file) in ended.error["message"]
     order.die()
     if file.is_dir():
@@ -100,12 +98,12 @@ async def test_a_large_value_that_is_not_as_it_was_stops_the_run(
 
 
 def no_folder(file: Path) -> None:
-    """Remove everything private of the run."""
+    """Removes the private folder of the run."""
     shutil.rmtree(file.parent)
 
 
 @pytest.mark.parametrize(
-    ("hurt", "said"),
+    ("hurt", "reason"),
     [
         (Path.unlink, "is missing"),
         (flip, "is not what was written"),
@@ -115,21 +113,21 @@ def no_folder(file: Path) -> None:
     ],
     ids=["missing", "changed", "unreadable", "no-folder", "empty"],
 )
-async def test_without_its_checkpoint_a_run_goes_on_from_its_beginning(
-    tmp_path: Path, hurt: Callable[[Path], None], said: str
+async def test_without_its_checkpoint_a_run_restarts_from_its_beginning(
+    tmp_path: Path, hurt: Callable[[Path], None], reason: str
 ) -> None:
-    """A browser is never brought to a state that was not written: the run begins again in a blank one, says so, and no action is done twice."""
+    """With a missing or damaged checkpoint the run restarts in a blank browser, says so, and repeats no action."""
     order = await dead(tmp_path)
     file = checkpoint_of(order)
     hurt(file)
     assert await order.pay() == "passed"
     assert (as_was(order), order.site.actions) == ("passed", ACTIONS)
-    words = [str(getattr(each, "text", "")) for each in order.told]
-    assert [each for each in words if f"the last checkpoint's file {said}" in each and str(file) in each]
+    messages = [str(getattr(each, "text", "")) for each in order.told]
+    assert [each for each in messages if f"the last checkpoint's file {reason}" in each and str(file) in each]
 
 
 async def test_a_checkpoint_without_a_hash_is_read(tmp_path: Path) -> None:
-    """A log whose checkpoints have no hash is resumed as it is."""
+    """A log whose checkpoints have no hash can be resumed."""
     checkpoint = entries.Checkpoint(file="checkpoint-1.json", urls=[], after=1)
     store, run = file_store.Files(tmp_path), log_store.new_id()
     with pytest.raises(checkpoints.Unusable, match="is missing"):
@@ -138,23 +136,23 @@ async def test_a_checkpoint_without_a_hash_is_read(tmp_path: Path) -> None:
     assert checkpoints.content(checkpoint, store, run) == b"anything"
 
 
-def its_log(order: Order) -> None:
-    """Change a byte in the middle of the log."""
+def flip_log(order: Order) -> None:
+    """Changes a byte in the middle of the log."""
     flip(order.store.conversation_file(order.id))
 
 
 @pytest.mark.parametrize(
     "hurt",
     [
-        its_log,
+        flip_log,
         lambda order: flip(checkpoint_of(order)),
         lambda order: (order.store.private(order.id) / own.STATE).write_text("{"),
         lambda order: no_folder(checkpoint_of(order)),
     ],
     ids=["log", "checkpoint", "browser", "private"],
 )
-async def test_other_runs_are_not_concerned(tmp_path: Path, hurt: Callable[[Order], None]) -> None:
-    """While a damaged run is resumed or refused, no byte of the run beside it changes, and that one continues as ever."""
+async def test_other_runs_are_unaffected(tmp_path: Path, hurt: Callable[[Order], None]) -> None:
+    """Resuming or refusing a damaged run changes no byte of another run, which continues normally."""
     order, beside = await dead(tmp_path), await dead(tmp_path)
     before = files_of(beside)
     assert len(before) > 3
@@ -175,8 +173,8 @@ def alive(*folders: Path) -> launch.Alive:
     return launch.Alive("", [str(each) for each in folders], 1, "then", 1, "then", 1, "", "another boot")
 
 
-async def test_a_damaged_file_removes_nothing_that_is_no_browsers(tmp_path: Path) -> None:
-    """Whatever a browser's file says, only folders that were made for a browser go with it."""
+async def test_a_damaged_note_removes_only_browser_folders(tmp_path: Path) -> None:
+    """Only folders created for a browser are removed, whatever its note says."""
     mine, profile = tmp_path / "mine", tmp_path / "profile-x"
     for each in (mine, profile):
         (each / "kept").mkdir(parents=True)

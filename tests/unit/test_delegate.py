@@ -1,4 +1,4 @@
-"""Delegates: clean or behind what their sender was told; only answer and cost come back, and everything that they cost is the session's."""
+"""Delegates begin clean or inherit the conversation, return only answer and cost, and spend the session's budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Scripts = Mapping[str, Sequence[Answer | Exception]]
 
 
 def sending(*tasks: str, context: str | None = None) -> Answer:
-    """An answer that sends a delegate for each task."""
+    """An answer of the model that sends a delegate for each task."""
     calls: list[tuple[str, dict[str, Json]]] = [
         ("delegate", {"task": task, "context": context, "reason": None}) for task in tasks
     ]
@@ -39,15 +39,15 @@ def sending(*tasks: str, context: str | None = None) -> Answer:
 
 
 def by_task(scripts: Scripts) -> talks.Model:
-    """A model that answers each task, or word, by its script; then it says ``done: TASK``."""
+    """A model that answers each task or message by its script, and then with ``done: TASK``."""
 
     def answer(request: Request) -> Answer | Exception:
-        told = [
+        known = [
             number for number, each in enumerate(request.items) if isinstance(each, Message) and each.text in scripts
         ]
-        task = request.items[told[-1]]
+        task = request.items[known[-1]]
         assert isinstance(task, Message)
-        rolled_back = request.items[told[-1] :]
+        rolled_back = request.items[known[-1] :]
         given = sum(is_models(each) and not is_models(before) for before, each in itertools.pairwise(rolled_back))
         script = scripts[task.text]
         return script[given] if given < len(script) else talks.said(f"done: {task.text}")
@@ -65,14 +65,14 @@ def of_thread(life: talks.Life, task: str) -> list[Request]:
 
 
 def results(life: talks.Life) -> list[log_entries.Result]:
-    """Of the calls of the session itself."""
+    """The results of the session's own calls."""
     return [
         each for each in life.now if isinstance(each, log_entries.Result) and each.thread == log_entries.SESSION_THREAD
     ]
 
 
-def test_only_the_answer_and_what_it_cost_come_back() -> None:
-    """The delegate looks with a tool, in a thread of its own; its sender is told its answer and its cost, and nothing of what it looked at."""
+def test_only_answer_and_cost_are_returned() -> None:
+    """A delegate calls tools in its own thread; its parent sees its answer and cost, and no tool result."""
     looks = [talks.asks(("get_workflow_summary", {}))]
     life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent")
     assert life.answers == ["done: Why?"]
@@ -84,23 +84,23 @@ def test_only_the_answer_and_what_it_cost_come_back() -> None:
     assert len(threads) == 2
 
 
-def test_a_delegate_that_begins_clean_is_told_its_task_alone() -> None:
-    """Nothing of the conversation, no state, and only tools that look; the instructions say what it is."""
+def test_a_clean_delegate_sees_only_its_task() -> None:
+    """A clean delegate has no conversation and no state, only tools that read; its instructions say that it is a delegate."""
     life = talks.lived(
         by_task({"Hello.": [], "Why?": [sending("look", context="clean")], "look": []}), "Hello.", "Why?", mode="agent"
     )
-    (child,) = of_thread(life, "look")
-    assert child.items == (Message("user", "look"),)
-    assert child.state == ""
-    assert "You are a delegate" in child.instructions
-    assert {each.name for each in child.tools} == {
+    (subagent,) = of_thread(life, "look")
+    assert subagent.items == (Message("user", "look"),)
+    assert subagent.state == ""
+    assert "You are a delegate" in subagent.instructions
+    assert {each.name for each in subagent.tools} == {
         "get_workflow_summary", "get_workflow_nodes", "get_workflow_variables", "get_current_plan", "get_workflow_description",
         "get_browser_state", "get_workflow_variable", "read_state", "delegate",
     }  # fmt: skip
 
 
-def test_a_delegate_that_inherits_is_told_what_its_sender_was_told() -> None:
-    """The items of its sender stand before the task, up to the answer that asks for it; so for the delegate of a delegate."""
+def test_an_inheriting_delegate_sees_the_request_of_its_parent() -> None:
+    """The parent's items precede the task, up to the answer that sends it. The same holds for a delegate of a delegate."""
     scripts: Scripts = {
         "Hello.": [],
         "Why?": [talks.asks(("get_workflow_summary", {})), sending("look", context="inherit")],
@@ -118,27 +118,27 @@ def test_a_delegate_that_inherits_is_told_what_its_sender_was_told() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_the_tool_says_how_a_delegate_begins(clean: bool) -> None:
-    """Where it begins clean by default, the tool demands a task that can be understood by itself; each call may say otherwise."""
+    """If delegates begin clean by default, the tool demands a self-contained task; each call may choose otherwise."""
     scripts: Scripts = {"Why?": [sending("look", "other")], "look": [], "other": []}
     life = talks.lived(by_task(scripts), "Why?", mode="agent", clean=clean)
     tool = next(each for each in life.requests[0].tools if each.name == "delegate")
-    told = f"{tool.description} {tool.parameters}"
-    assert ("understood by itself" in told) is clean
-    assert ("Self-contained" in told) is clean
-    assert ("It sees this conversation" in told) is not clean
+    description = f"{tool.description} {tool.parameters}"
+    assert ("understood by itself" in description) is clean
+    assert ("Self-contained" in description) is clean
+    assert ("It sees this conversation" in description) is not clean
     for task in ("look", "other"):
         assert (of_thread(life, task)[0].items == (Message("user", task),)) is clean
 
 
 def test_a_delegate_may_be_sent_only_where_the_mode_allows_it() -> None:
-    """In a chat it is refused in words, and nobody is asked."""
+    """In a chat the call is refused, and no delegate request is made."""
     life = talks.lived(by_task({"Why?": [sending("look")], "look": []}), "Why?", mode="chat")
     assert "tool-not-in-mode" in talks.outputs(life.requests[-1])[0]
     assert of_thread(life, "look") == []
 
 
-def test_delegates_that_are_sent_together_work_at_the_same_time() -> None:
-    """Both have been asked before either has answered; each call has its one result, and the sender is told in order."""
+def test_delegates_of_one_answer_run_concurrently() -> None:
+    """Both requests start before either is answered; each call has one result, and results come in call order."""
     order: list[str] = []
     both = asyncio.Event()
 
@@ -161,8 +161,8 @@ def test_delegates_that_are_sent_together_work_at_the_same_time() -> None:
     demand_closed(life.now)
 
 
-def test_a_delegate_that_fails_is_told_as_failed_with_what_it_cost() -> None:
-    """Its error comes back in words, its requests count, and the others that were sent with it have their answers."""
+def test_a_failed_delegate_is_reported_with_its_cost() -> None:
+    """The parent sees the error, the requests count, and the other delegates return their answers."""
     fault = Failed(ModelError("model-refused", "it will not", fix="ask otherwise"), partial="I wi")
     looks = talks.asks(("get_workflow_summary", {}))
     life = talks.lived(
@@ -175,8 +175,8 @@ def test_a_delegate_that_fails_is_told_as_failed_with_what_it_cost() -> None:
     demand_closed(life.now)
 
 
-def test_a_delegate_spends_of_what_its_sender_has_left() -> None:
-    """The session's budget holds for all of them together; who has nothing left is told so, and the session stops where it can be resumed."""
+def test_a_delegate_spends_the_budget_of_its_parent() -> None:
+    """The session's budget limits all delegates together; a used-up budget is reported, and the session stops where it can resume."""
     looks = [talks.asks(("get_workflow_summary", {}))] * 5
     life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent", budget="calls=4")
     assert life.answers == ["budget-reached"]
@@ -184,8 +184,8 @@ def test_a_delegate_spends_of_what_its_sender_has_left() -> None:
     assert "the delegate failed: the session has 0 left of its budget of 4 (calls)" in str(results(life)[0].error)
 
 
-def test_a_delegate_has_a_budget_of_its_own_for_all_that_works_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its own delegates spend is spent of it."""
+def test_a_delegate_has_its_own_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delegate's own delegates spend its budget."""
     monkeypatch.setattr(delegate.Delegation, "budget", delegate.BUDGET.model_copy(update={"calls": 3}))
     looks = [talks.asks(("get_workflow_summary", {}))] * 9
     scripts: Scripts = {"Why?": [sending("look")], "look": [sending("deeper")], "deeper": looks}
@@ -195,8 +195,8 @@ def test_a_delegate_has_a_budget_of_its_own_for_all_that_works_for_it(monkeypatc
     assert "the delegate `1_delegate` has 0 left of its budget of 3 (calls)" in str(life.now)
 
 
-def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that looks without end comes back with an error that says so."""
+def test_a_delegate_has_a_limited_number_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delegate that calls tools without end fails with `delegate-turns`."""
     monkeypatch.setattr(delegate.Delegation, "turns", 2)
     looks = [talks.asks(("get_workflow_summary", {}))] * 9
     life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent")
@@ -204,8 +204,8 @@ def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyP
     assert len(of_thread(life, "look")) == 2
 
 
-def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its sender is told, and can send it clean."""
+def test_a_delegate_that_inherits_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parent sees `window-too-large`, and can send the delegate clean."""
     monkeypatch.setattr("director.conversation.reply.CHAT", reply.ReplyOptions(turns=2))
     limits = window.Limits(strategy="clean", hard_limit=2_000, overflow="prune")
     word, task = "Why? " * 500, "look " * 1_000
@@ -213,12 +213,12 @@ def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeyp
         talks.lived(by_task({word: [sending(task, context=context)], task: []}), word, mode="agent", limits=limits)
         for context in ("inherit", "clean")
     )
-    assert "window-too-large" in told_of(inherit)[0]
-    assert told_of(clean)[0].startswith("done: look")
+    assert "window-too-large" in results_shown(inherit)[0]
+    assert results_shown(clean)[0].startswith("done: look")
 
 
-def told_of(life: talks.Life) -> list[str]:
-    """What the session was told of its calls, word for word."""
+def results_shown(life: talks.Life) -> list[str]:
+    """The text of the session's tool results, as the model sees it."""
     entries = [
         each
         for each in life.now
@@ -227,8 +227,8 @@ def told_of(life: talks.Life) -> list[str]:
     return [life.writer.text_of(each) for each in entries]
 
 
-def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
-    """Every thread is closed, everything that was asked counts, and the sender is told that its delegate was interrupted."""
+def test_ctrl_c_closes_delegates_of_every_depth() -> None:
+    """Each thread is closed, each request counts, and the parent sees that its delegate was interrupted."""
     sent = asyncio.Event()
 
     class Slow(talks.Client):
@@ -262,15 +262,15 @@ def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
 
     asyncio.run(live())
     assert life.answers == ["done: continue"]
-    told = talks.outputs(life.requests[-1])
-    assert "the delegate was interrupted before it had an answer (the delegate took 2 requests" in told[0]
+    reports = talks.outputs(life.requests[-1])
+    assert "the delegate was interrupted before it had an answer (the delegate took 2 requests" in reports[0]
     assert "I see" in [each.text for each in life.now if isinstance(each, log_entries.ModelError)]
     assert [row.status for row in life.writer.history.ledger.rows].count("open") == 0
     demand_costs(life.writer.history)
 
 
 def demand_costs(session: log_session.Session) -> None:
-    """Raises where a session does not cost what all its attempts and all who work for it cost together."""
+    """Raises where the cost of a session differs from the sum of its own attempts and those of its delegates."""
     rows = session.ledger.rows
     every = ledger.totals(rows)
     parts = [ledger.totals([row for row in rows if row.path == ""])]
@@ -296,8 +296,8 @@ SCRIPTS: Any = st.fixed_dictionaries({name: st.lists(ANSWERS, max_size=3) for na
 
 @settings(max_examples=breadth.of(15, 30), deadline=None)
 @given(SCRIPTS, st.booleans(), st.sampled_from([None, "calls=6", "calls=12"]))
-def test_a_session_costs_what_all_who_worked_for_it_cost(scripts: Scripts, clean: bool, budget: str | None) -> None:
-    """Whoever fails, is refused or has nothing left: what it asked for counts once, for itself and for all above it, and no budget is exceeded."""
+def test_a_session_costs_what_all_its_delegates_cost(scripts: Scripts, clean: bool, budget: str | None) -> None:
+    """Each request counts once for its delegate and all parents, even if delegates fail or are refused. No budget is exceeded."""
     life = talks.lived(by_task(scripts), "Why?", "continue", mode="agent", clean=clean, budget=budget)
     demand_closed(life.now)
     demand_costs(life.writer.history)
@@ -308,15 +308,13 @@ def test_a_session_costs_what_all_who_worked_for_it_cost(scripts: Scripts, clean
 
 @settings(max_examples=breadth.of(5, 10), deadline=None)
 @given(SCRIPTS, st.booleans(), st.randoms(use_true_random=False))
-def test_a_session_that_is_killed_among_its_delegates_goes_on(
-    scripts: Scripts, clean: bool, chance: random.Random
-) -> None:
-    """Behind any entry: whose answer is in the log is not asked again, anybody else who was sent is closed as interrupted and told so."""
+def test_a_session_killed_among_its_delegates_resumes(scripts: Scripts, clean: bool, chance: random.Random) -> None:
+    """After a crash at any entry, logged answers are not requested again; other delegates are closed as interrupted."""
     words = ["Why?", "continue"]
     whole = talks.lived(by_task(scripts), *words, mode="agent", clean=clean)
     entries = whole.now
     for lines in chance.sample(range(2, len(entries) + 1), min(8, len(entries) - 1)):
-        there = entries[:lines]
+        logged = entries[:lines]
         again = whole.cut(lines)
 
         async def live(again: talks.Life = again) -> None:
@@ -326,28 +324,28 @@ def test_a_session_that_is_killed_among_its_delegates_goes_on(
         asyncio.run(live())
         demand_closed(again.now)
         demand_costs(again.writer.history)
-        sent = {each.call: each for each in there if isinstance(each, log_entries.Call) and each.node == "delegate"}
-        over = {each.call for each in there if isinstance(each, log_entries.Result)}
+        sent = {each.call: each for each in logged if isinstance(each, log_entries.Call) and each.node == "delegate"}
+        over = {each.call for each in logged if isinstance(each, log_entries.Result)}
         left = [call for call in sent if call not in over]
         new = again.now[lines:]
         for call in left:
             result = next(each for each in new if isinstance(each, log_entries.Result) and each.call == call)
-            said = [
+            answers = [
                 each
-                for each in there
+                for each in logged
                 if each.thread == log_entries.delegate_thread(call) and isinstance(each, log_entries.Assistant)
             ]
-            finished = bool(said) and not said[-1].calls
+            finished = bool(answers) and not answers[-1].calls
             assert result.status == ("recovered" if finished else "interrupted")
             assert not any(
                 isinstance(each, log_entries.Note) and each.thread == log_entries.delegate_thread(call) for each in new
             )
         if not left:
-            assert again.requests == whole.requests[answered(there) :], f"behind line {lines}"
+            assert again.requests == whole.requests[answered(logged) :], f"behind line {lines}"
 
 
-def test_listeners_are_told_of_what_delegates_do() -> None:
-    """Each call below a delegate has the delegate's path before its own."""
+def test_listeners_receive_calls_of_delegates() -> None:
+    """The path of each call in a delegate begins with the delegate's path."""
     paths: list[str] = []
 
     class Paths(events.Listener):
@@ -364,8 +362,8 @@ def test_listeners_are_told_of_what_delegates_do() -> None:
     assert paths == ["1_delegate", "1_delegate/1_delegate", "1_delegate/1_delegate/1_get_workflow_summary"]
 
 
-def test_money_of_delegates_is_the_sessions() -> None:
-    """What is known of prices adds up over all threads."""
+def test_the_cost_of_delegates_belongs_to_the_session() -> None:
+    """Known prices add up over all threads."""
     life = talks.lived(by_task({"Why?": [sending("look")], "look": []}), "Why?", mode="agent")
     for row in life.writer.history.ledger.rows:
         row.dollars = Decimal("0.1")
@@ -376,10 +374,10 @@ def test_money_of_delegates_is_the_sessions() -> None:
 
 @pytest.mark.parametrize("context", ["clean", "inherit"])
 def test_a_delegate_without_a_task_is_not_sent(context: str) -> None:
-    """There is nothing to ask it: the model is told so, nothing is spent, and the talk continues."""
+    """An empty task is refused without cost, and the conversation continues."""
     life = talks.lived(by_task({"Why?": [sending(" \n ", context=context)]}), "Why?", mode="agent")
     assert life.answers == ["done: Why?"]
     assert len(life.requests) == 2
-    (told,) = talks.outputs(life.requests[-1])
-    assert "(tool-arguments)" in told
+    (report,) = talks.outputs(life.requests[-1])
+    assert "(tool-arguments)" in report
     assert [each.status for each in results(life)] == ["error"]

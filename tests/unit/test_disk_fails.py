@@ -1,4 +1,4 @@
-"""A disk that fails or is full, at every write of a run: it stops before its next action and says so, and continues once there is room."""
+"""A disk that fails or is full, at each write of a run: the run stops before its next action, and resumes later."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.orders import ACTIONS, SHOWS, Order, as_was
 from tests.rig import Killed
 
 EVERY = breadth.of(4, 1)
-"""How many writes lie from one that fails to the next that is tried."""
+"""The distance between the writes that are made to fail."""
 
 Life = Callable[[Order], Awaitable[str]]
-"""What an order does on a disk; how it ended."""
+"""Runs an order on a disk and returns its end."""
 
 
 async def left_to(disk: faults.Disk, life: Life, before: Order | None = None) -> tuple[str, Order | None]:
-    """An order on that disk, ``before`` it died or for the first time; how it ended, and the order, unless there was not even a place for it."""
+    """Runs an order on the disk, continuing ``before``. Returns its end, and the order unless it could not be created."""
     order: Order | None = None
     with pytest.MonkeyPatch.context() as patched:
         disk.install(patched)
@@ -50,36 +50,36 @@ async def left_to(disk: faults.Disk, life: Life, before: Order | None = None) ->
 
 
 async def fails_and_is_fixed(disk: faults.Disk, life: Life, before: Order | None = None) -> str:
-    """An order on a disk that fails stops before its next action; on the disk as it is fixed it continues. How it ended on the first one."""
-    told, order = await left_to(disk, life, before)
-    assert told in ("passed", "log-write-failed", "file-write-failed"), disk.failed
+    """On a failing disk the order stops before its next action; on the repaired disk it completes. Returns the first end."""
+    outcome, order = await left_to(disk, life, before)
+    assert outcome in ("passed", "log-write-failed", "file-write-failed"), disk.failed
     if order is not None:
         at_failure = order.site.texts.pop("actions", None)
-        assert told == "passed" or ",".join(order.site.actions) == at_failure, disk.failed
+        assert outcome == "passed" or ",".join(order.site.actions) == at_failure, disk.failed
     patched = faults.Disk(disk.root)
-    if told != "passed":
+    if outcome != "passed":
         life = Order.pay if order is not None and order.begun else Order.begin
         last, order = await left_to(patched, life, order or before)
         assert last == "passed", disk.failed
     assert order is not None
     assert as_was(order) == "passed"
     assert order.site.actions == ACTIONS, disk.failed
-    return told
+    return outcome
 
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
-async def test_at_each_write_the_run_stops_before_its_next_action_and_goes_on_later(tmp_path: Path, full: bool) -> None:
-    """Whichever write fails: no traceback, an error that names the place, nothing done on the site after it; resumed, each action is done once."""
+async def test_at_each_write_the_run_stops_before_its_next_action(tmp_path: Path, full: bool) -> None:
+    """The error names the place without a traceback, and nothing more happens on the site. A resume does each action once."""
     harmless: list[str | None] = []
     disk = faults.Disk(tmp_path)
     for number in itertools.count(1, EVERY):
         disk = faults.Disk(tmp_path / str(number), number, full=full)
         disk.root.mkdir()
-        told = await fails_and_is_fixed(disk, Order.begin)
+        outcome = await fails_and_is_fixed(disk, Order.begin)
         if disk.failed is None:
             break
-        if told == "passed":
+        if outcome == "passed":
             harmless.append(disk.failed)
         shutil.rmtree(disk.root)
     assert len(disk.done) > 100
@@ -88,8 +88,8 @@ async def test_at_each_write_the_run_stops_before_its_next_action_and_goes_on_la
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
-async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool) -> None:
-    """A run that died with an action in hand is resumed on a disk that fails at any write, and then on a good one: each action is done once."""
+async def test_at_each_write_a_resume_stops_too(tmp_path: Path, full: bool) -> None:
+    """A run that died in an action resumes on a failing and then on a good disk, and does each action once."""
     dead = Order(tmp_path / "dead" / "home")
 
     async def die(target: str, _page: object) -> None:
@@ -116,9 +116,9 @@ async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool
     assert len(disk.done) > 12
 
 
-def test_at_each_write_of_a_key_nobody_gets_another_run(tmp_path: Path) -> None:
-    """Whichever write fails while a key gets its run: that is said, and from then on the key has one run."""
-    said: list[str] = []
+def test_at_each_write_a_key_keeps_one_run(tmp_path: Path) -> None:
+    """A failed write while a key gets its run is reported, and afterwards the key has one run."""
+    errors: list[str] = []
     for number in range(1, 12):
         disk = faults.Disk(tmp_path / str(number), number)
         disk.root.mkdir()
@@ -130,10 +130,10 @@ def test_at_each_write_of_a_key_nobody_gets_another_run(tmp_path: Path) -> None:
             try:
                 known = store.keyed("nightly")
             except LogError as error:
-                said.append(error.code)
+                errors.append(error.code)
         assert store.keyed("nightly") == known or (known is None and disk.failed is not None)
         assert store.keyed("nightly") == store.keyed("nightly")
-    assert said == ["log-write-failed"] * 9
+    assert errors == ["log-write-failed"] * 9
 
 
 SQUARE = """
@@ -145,12 +145,12 @@ output: "{{ square }}"
 """
 
 
-async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
-    """Whichever write of a whole run under a key fails: nobody holds the run, and whoever asks for the key again, here or elsewhere, gets its result."""
+async def test_a_run_that_could_not_begin_owns_nothing(tmp_path: Path) -> None:
+    """After a failed write of a keyed run no process owns it, and the next request for the key gets its result."""
     file = tmp_path / "square.yaml"
     file.write_text(SQUARE)
     prepared = prepare.prepare(reader.load(file), {}, host.ENVIRONMENT)
-    said: list[str] = []
+    outcomes: list[str] = []
     for number in itertools.count(1):
         disk = faults.Disk(tmp_path / str(number), number)
         disk.root.mkdir()
@@ -159,22 +159,22 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
             disk.install(patched)
             try:
                 ended = await keys.begin_or_resume(prepared, "nightly", host.of_command(chosen))
-                said.append(str(ended.error["code"]) if ended.error is not None else ended.status)
+                outcomes.append(str(ended.error["code"]) if ended.error is not None else ended.status)
             except LogError as error:
-                said.append(error.code)
+                outcomes.append(error.code)
         store = file_store.Files(chosen.home)
         assert not any(store.owned(each) for each in store.ids()), disk.failed
         ended = await keys.begin_or_resume(prepared, "nightly", host.of_command(chosen))
         assert (ended.status, ended.output, len(store.ids())) == ("passed", 49, 1), disk.failed
         if disk.failed is None:
             break
-    assert set(said) == {"log-write-failed", "passed"}
-    assert said.count("passed") == 1
+    assert set(outcomes) == {"log-write-failed", "passed"}
+    assert outcomes.count("passed") == 1
 
 
 @contextlib.contextmanager
 def one_byte_at_a_time(patched: pytest.MonkeyPatch) -> Generator[None]:
-    """A kernel that writes a little of what it is given."""
+    """A kernel that writes only seven bytes of each call."""
     really = os.write
     with patched.context() as for_now:
         for_now.setattr(os, "write", lambda handle, data: really(handle, data[:7]))
@@ -183,7 +183,7 @@ def one_byte_at_a_time(patched: pytest.MonkeyPatch) -> Generator[None]:
 
 @contextlib.contextmanager
 def many_signals(_patched: pytest.MonkeyPatch) -> Generator[None]:
-    """Signals that interrupt whatever the kernel is asked for."""
+    """Signals that interrupt system calls."""
     arrived: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, _frame: arrived.append(number))
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
@@ -196,10 +196,10 @@ def many_signals(_patched: pytest.MonkeyPatch) -> Generator[None]:
 
 
 @pytest.mark.parametrize("trouble", [one_byte_at_a_time, many_signals])
-async def test_writes_that_are_cut_short_or_interrupted_are_gone_on_with(
+async def test_short_or_interrupted_writes_are_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: Any
 ) -> None:
-    """A kernel that takes only a part of a line, or is interrupted, gets the rest: the log is whole."""
+    """After a short or interrupted write the rest follows, and the log is complete."""
     order = Order(tmp_path / "home")
     with trouble(monkeypatch):
         assert await order.begin() == "passed"

@@ -1,4 +1,4 @@
-"""Displays, driven by events made by hand."""
+"""Displays, driven by events that the tests create."""
 
 import asyncio
 import io
@@ -40,7 +40,7 @@ EVENTS = st.one_of(
 
 
 class Clock:
-    """A clock that stands still until it is told to continue."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -50,7 +50,7 @@ class Clock:
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -73,7 +73,7 @@ def ended(path: str, status: events.StepStatus = "ok", *, whole: bool = False, e
     return events.StepFinished(path, status, 0.1, whole, {"message": error} if error else None)
 
 
-def told(display: Display, stream: io.StringIO, *happened: events.Event) -> list[str]:
+def printed(display: Display, stream: io.StringIO, *happened: events.Event) -> list[str]:
     """The lines that the display prints for the events."""
     for event in happened:
         display(event)
@@ -83,7 +83,7 @@ def told(display: Display, stream: io.StringIO, *happened: events.Event) -> list
 
 @pytest.fixture
 def plain() -> tuple[Plain, io.StringIO, Clock]:
-    """A plain display, what it printed, and its clock."""
+    """A plain display, its output, and its clock."""
     stream, clock = io.StringIO(), Clock()
     return Plain(Talk(stream), clock), stream, clock
 
@@ -94,7 +94,7 @@ def texts(lines: list[Text]) -> list[str]:
 
 @given(st.lists(EVENTS, max_size=60), st.integers(10, 120), st.integers(2, 30))
 def test_the_tree_never_outgrows_the_terminal(happened: list[events.Event], width: int, height: int) -> None:
-    """Whatever happens, in whatever order: no line is wider than the terminal, none is one too many, and none holds a control character."""
+    """For any events, each line fits the width, the lines fit the height, and none contains a control character."""
     progress = Progress(Clock())
     for event in happened:
         progress(event)
@@ -107,16 +107,16 @@ def test_the_tree_never_outgrows_the_terminal(happened: list[events.Event], widt
 
 @given(st.lists(EVENTS, max_size=60))
 def test_plain_prints_one_line_at_a_time(happened: list[events.Event]) -> None:
-    """Whatever text comes from a page or a key, it cannot break a line or move the cursor."""
+    """Text of a page or key can neither break a line nor move the cursor."""
     stream = io.StringIO()
-    lines = told(Plain(Talk(stream), Clock()), stream, *happened)
+    lines = printed(Plain(Talk(stream), Clock()), stream, *happened)
     assert "\x1b" not in stream.getvalue()
     assert len(lines) == stream.getvalue().count("\n")
 
 
 @given(NASTY, st.integers(0, 40))
 def test_cut_keeps_to_the_width(text: str, width: int) -> None:
-    """A cut text is never wider than asked, and one that fits is not touched."""
+    """A cut text fits the width, and a text that fits is unchanged."""
     line = one_line(text)
     assert width_of(cut(line, width)) <= width
     assert cut(line, width_of(line)) == line
@@ -125,13 +125,13 @@ def test_cut_keeps_to_the_width(text: str, width: int) -> None:
 
 @given(NASTY)
 def test_text_from_outside_is_harmless(text: str) -> None:
-    """Nothing is left in a text that a terminal would obey: no escape, no backspace, no mark that turns the direction of writing."""
+    """No escape, backspace or bidirectional mark is left in the text."""
     for made in (one_line(text), harmless(text).replace("\n", "")):
         assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 or char in "\u202e\u2066" for char in made)
 
 
-def test_a_running_step_is_shown_with_its_place_and_what_it_waits_for() -> None:
-    """The picture says where the run is: every open block, the place in the loop, the step, what it waits for, and for how long."""
+def test_a_running_step_is_shown_with_its_place_and_wait() -> None:
+    """The tree shows each open block, the loop position, the step, what it waits for, and the elapsed time."""
     clock = Clock()
     progress = Progress(clock)
     for event in (
@@ -152,15 +152,15 @@ def test_a_running_step_is_shown_with_its_place_and_what_it_waits_for() -> None:
     ]
 
 
-def test_finished_turns_of_a_loop_are_folded_into_a_count() -> None:
-    """A loop of 500 turns takes as many lines, and as much memory, as one of 5; what was tolerated in it is still told."""
+def test_finished_iterations_are_folded_into_a_count() -> None:
+    """A loop of 500 iterations takes as many lines and as much memory as one of 5; tolerated failures are counted."""
     progress = Progress(Clock())
     progress(container("each", "iterate"))
-    for turn in range(1, 501):
-        progress(events.LoopItem("each", turn, 500, None))
+    for number in range(1, 501):
+        progress(events.LoopItem("each", number, 500, None))
         for name in ("look", "pay"):
-            progress(leaf(f"each[{turn}]/{name}"))
-            progress(ended(f"each[{turn}]/{name}", "tolerated" if turn == 7 and name == "pay" else "ok"))
+            progress(leaf(f"each[{number}]/{name}"))
+            progress(ended(f"each[{number}]/{name}", "tolerated" if number == 7 and name == "pay" else "ok"))
     shown = texts(tree.live(progress, 80, 40))
     assert len(shown) == 4
     assert shown[1].startswith(">>  each  500/500  1 tolerated")
@@ -170,7 +170,7 @@ def test_finished_turns_of_a_loop_are_folded_into_a_count() -> None:
 
 
 def test_a_long_block_keeps_only_its_newest_steps_by_name() -> None:
-    """Of a thousand steps below each other the newest are named and the others counted, on the screen and in memory."""
+    """A thousand sibling steps show the newest by name and the others as a count, on screen and in memory."""
     progress = Progress(Clock())
     for number in range(1000):
         progress(leaf(f"s{number}"))
@@ -183,7 +183,7 @@ def test_a_long_block_keeps_only_its_newest_steps_by_name() -> None:
 
 
 def test_on_a_small_terminal_the_running_step_stays() -> None:
-    """When there is room for three lines only, the step that runs is among them."""
+    """With room for only three lines, the running step is one of them."""
     progress = Progress(Clock())
     for event in (container("a"), container("a/b"), container("a/b/c"), leaf("a/b/c/d", "fill it")):
         progress(event)
@@ -193,7 +193,7 @@ def test_on_a_small_terminal_the_running_step_stays() -> None:
 
 
 def test_a_retried_step_is_one_line() -> None:
-    """A failed attempt that is tried again is the same step, and it says which attempt runs and what it waited for."""
+    """A retried step keeps one line, with its attempt and what it waits for."""
     progress = Progress(Clock())
     for event in (leaf("a"), ended("a", "error", error="not found"), events.StepWaiting("a", "1 s before attempt 2")):
         progress(event)
@@ -206,8 +206,8 @@ def test_a_retried_step_is_one_line() -> None:
     assert texts(tree.live(progress, 60, 9))[1:] == [">>  a  click it  attempt 3  0.0 s"]
 
 
-def test_an_interrupted_run_leaves_where_it_stood() -> None:
-    """What stays on the screen of an interrupted run names the step that was not finished, and does not look as if it ran."""
+def test_an_interrupted_run_shows_where_it_stopped() -> None:
+    """The final tree names the unfinished step, and does not show it as running."""
     progress = Progress(Clock())
     for event in (
         leaf("a"),
@@ -225,9 +225,9 @@ def test_an_interrupted_run_leaves_where_it_stood() -> None:
 
 
 def test_plain_prints_a_line_per_step(plain: tuple[Plain, io.StringIO, Clock]) -> None:
-    """Every leaf is one line when it ends; a container that went well says nothing of its own."""
+    """Each leaf is one line when it ends; a successful container has none."""
     display, stream, _ = plain
-    lines = told(
+    lines = printed(
         display,
         stream,
         events.RunStarted("01RUN", "Pay", resumed=False),
@@ -244,10 +244,10 @@ def test_plain_prints_a_line_per_step(plain: tuple[Plain, io.StringIO, Clock]) -
     ]
 
 
-def test_plain_says_an_error_once(plain: tuple[Plain, io.StringIO, Clock]) -> None:
-    """An error goes up through all containers; the step that had it is the line."""
+def test_plain_shows_an_error_once(plain: tuple[Plain, io.StringIO, Clock]) -> None:
+    """An error that propagates through containers is shown only at the step that raised it."""
     display, stream, _ = plain
-    lines = told(
+    lines = printed(
         display,
         stream,
         container("outer"),
@@ -262,10 +262,10 @@ def test_plain_says_an_error_once(plain: tuple[Plain, io.StringIO, Clock]) -> No
     assert [line.split("  ")[:2] for line in lines] == [["error", "outer/inner/pay"], ["error", "other"]]
 
 
-def test_plain_passes_over_what_was_done_before(plain: tuple[Plain, io.StringIO, Clock]) -> None:
-    """A resumed run prints no line for a step that it does not do again: how many there are is said once, at the beginning."""
+def test_plain_skips_steps_of_the_earlier_run(plain: tuple[Plain, io.StringIO, Clock]) -> None:
+    """A resumed run prints no lines for recorded steps, only their number at the beginning."""
     display, stream, _ = plain
-    lines = told(
+    lines = printed(
         display,
         stream,
         events.RunStarted("01RUN", "Pay", resumed=True),
@@ -281,8 +281,8 @@ def test_plain_passes_over_what_was_done_before(plain: tuple[Plain, io.StringIO,
     ]
 
 
-def test_plain_says_every_ten_seconds_what_a_long_step_waits_for(plain: tuple[Plain, io.StringIO, Clock]) -> None:
-    """In a step of 25 seconds there are two lines, after 10 and after 20, with the place in the loop and what is waited for."""
+def test_plain_shows_a_long_wait_every_ten_seconds(plain: tuple[Plain, io.StringIO, Clock]) -> None:
+    """A step of 25 seconds has two lines, with its loop position and what it waits for."""
     display, stream, clock = plain
     display(container("each", "iterate"))
     display(events.LoopItem("each", 3, 9, "x"))
@@ -301,8 +301,8 @@ def test_plain_says_every_ten_seconds_what_a_long_step_waits_for(plain: tuple[Pl
     ]
 
 
-def test_plain_speaks_also_before_the_first_step(plain: tuple[Plain, io.StringIO, Clock]) -> None:
-    """A browser that takes long to start is a reason to say something too."""
+def test_plain_shows_a_wait_before_the_first_step(plain: tuple[Plain, io.StringIO, Clock]) -> None:
+    """A long browser start is shown too."""
     display, stream, clock = plain
     clock.now += 10
     display.tick()
@@ -318,8 +318,8 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-async def test_a_display_has_its_own_clock() -> None:
-    """Its timer continues while the engine tells nothing, and stops with the display."""
+async def test_a_display_has_its_own_timer() -> None:
+    """The timer ticks without events, and stops with the display."""
     ticks: list[None] = []
 
     class Ticking(Display):
@@ -339,8 +339,8 @@ async def test_a_display_has_its_own_clock() -> None:
     assert len(ticks) == seen
 
 
-def test_a_talk_whose_reader_has_gone_is_no_failure() -> None:
-    """Once the stream is broken, the display continues without a word."""
+def test_a_closed_output_is_no_failure() -> None:
+    """After a broken pipe the display continues silently."""
     talk = Talk(Broken())
     display = Plain(talk, Clock())
     display(events.Said("hello"))
@@ -361,7 +361,7 @@ def test_a_talk_whose_reader_has_gone_is_no_failure() -> None:
     ],
 )
 def test_the_display_suits_the_terminal(terminal: bool, environment: dict[str, str], kind: str, colour: bool) -> None:
-    """A tree needs a terminal that can move its cursor; colours need one that nobody asked to be without."""
+    """A tree needs a terminal with cursor movement; colour also needs `NO_COLOR` to be unset or empty."""
     talk = Talk(Terminal() if terminal else io.StringIO())
     assert kind_for(talk, environment=environment.get) == kind
     assert coloured(talk, environment=environment.get) == colour
@@ -371,6 +371,6 @@ def test_the_display_suits_the_terminal(terminal: bool, environment: dict[str, s
     ("seconds", "text"),
     [(0, "0.0 s"), (0.34, "0.3 s"), (9.96, "10 s"), (59.6, "1 min 00 s"), (185, "3 min 05 s"), (3720, "1 h 02 min")],
 )
-def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
-    """A duration has one unit too few rather than one too many."""
+def test_durations_are_readable(seconds: float, text: str) -> None:
+    """A duration has at most two units."""
     assert duration(seconds) == text

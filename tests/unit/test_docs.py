@@ -1,4 +1,4 @@
-"""What the pages of the manual show is right before anything is run: files, pieces of files, links, references."""
+"""Examples, links and references in the manual are valid before anything runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STANDINS: dict[str, object] = {
     "prices": [{"article": "A1", "price": 9.9}],
     "page_count": 3,
 }
-"""What a piece of a file may read without saying where it comes from, by name; and a value of its kind."""
+"""Values that a fragment of a file may read, by name."""
 
 AROUND = {
     "inputs": {
@@ -42,43 +42,43 @@ AROUND = {
     },
     "secrets": ["SHOP_PASSWORD", "TOKEN"],
 }
-"""The inputs and secrets of a piece of a file."""
+"""The inputs and secrets of a fragment of a file."""
 
 
-def told(page: Path, block: Block) -> str:
+def location(page: Path, block: Block) -> str:
     return f"{page.relative_to(ROOT).as_posix()}:{block.line}"
 
 
 def every(language: str, *more: Path) -> list[Any]:
-    """The blocks of a language on all pages; but for files with node types of a package, which is there only where the page is run."""
+    """The blocks of a language on all pages, except files with node types of a package that only run with their page."""
     return [
-        pytest.param(page, block, id=told(page, block))
+        pytest.param(page, block, id=location(page, block))
         for page in [*PAGES, *more]
         for block in pages.blocks(page)
         if block.language == language and "type: acme." not in block.text
     ]
 
 
-def whole(piece: str) -> str:
-    """A piece of a workflow file as a whole one: with a version, the nodes it needs to be one, and what it reads from elsewhere."""
-    data = yaml.safe_load(piece)
+def whole(fragment: str) -> str:
+    """A complete workflow file around a fragment: with a version, required nodes, and the values it reads."""
+    data = yaml.safe_load(fragment)
     if isinstance(data, dict) and not {"id", "type"} & set(data):
         file = {"version": 1, **AROUND, "nodes": [{"id": "nothing", "type": "transform", "expr": 1}], **data}
         return yaml.safe_dump(file, sort_keys=False, allow_unicode=True)
-    own = set(re.findall(r"\b(?:id|as): (\w+)", piece))
-    read = {name for name in STANDINS if re.search(rf"\b{name}\b", piece)} - own
+    own = set(re.findall(r"\b(?:id|as): (\w+)", fragment))
+    read = {name for name in STANDINS if re.search(rf"\b{name}\b", fragment)} - own
     before = [{"id": name, "type": "transform", "expr": STANDINS[name]} for name in sorted(read)]
     file = {"version": 1, **AROUND, "nodes": before}
-    lines = piece if isinstance(data, list) else "- " + piece.replace("\n", "\n  ")
+    lines = fragment if isinstance(data, list) else "- " + fragment.replace("\n", "\n  ")
     head = yaml.safe_dump(file, sort_keys=False, allow_unicode=True).replace("nodes: []\n", "nodes:\n")
     return head + lines
 
 
 @pytest.mark.parametrize(("sheet", "block"), every("yaml", *MORE))
-def test_what_a_page_shows_of_a_workflow_is_valid(sheet: Path, block: Block, tmp_path: Path) -> None:
-    """A whole file has no mistake, nor has a piece between what it needs; and a file called `mistake…` has one."""
+def test_workflows_on_pages_are_valid(sheet: Path, block: Block, tmp_path: Path) -> None:
+    """Files and completed fragments have no mistake, except those named `mistake…`."""
     text = block.text if re.search(r"^version:", block.text, re.MULTILINE) else whole(block.text)
-    # Files that another one uses lie beside it, as in the page's folder.
+    # Used files are beside it, as in the page's folder.
     shutil.copytree(ROOT / "workflows", tmp_path / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for each in pages.blocks(sheet):
         if each.file and each.language == "yaml":
@@ -92,24 +92,24 @@ def test_what_a_page_shows_of_a_workflow_is_valid(sheet: Path, block: Block, tmp
     except WorkflowInvalid as error:
         found = error.render(colour=False)
     wrong = file.name.startswith("mistake")
-    assert bool(found) == wrong, f"{told(sheet, block)}\n{found}\n\n{text}"
+    assert bool(found) == wrong, f"{location(sheet, block)}\n{found}\n\n{text}"
 
 
 @pytest.mark.parametrize("sheet", [*PAGES, *MORE], ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_block_says_what_it_is(sheet: Path) -> None:
-    """No fenced block is without a language that the tests know, and commands stand only in those that are run."""
+def test_every_block_has_a_known_language(sheet: Path) -> None:
+    """Each fenced block has a language known to the tests, and commands are only in blocks that are run."""
     for block in pages.blocks(sheet):
-        assert block.language in LANGUAGES or sheet in MORE, f"{told(sheet, block)}: `{block.language}`"
+        assert block.language in LANGUAGES or sheet in MORE, f"{location(sheet, block)}: `{block.language}`"
         if block.language == "text":
-            assert not COMMAND.search(block.text), f"{told(sheet, block)}: write ```console"
+            assert not COMMAND.search(block.text), f"{location(sheet, block)}: write ```console"
 
 
 @pytest.mark.parametrize(("sheet", "block"), [*every("python", *MORE), *every("toml", *MORE), *every("json", *MORE)])
-def test_code_in_other_languages_can_be_read(sheet: Path, block: Block) -> None:
-    """What is Python, TOML or JSON is that."""
+def test_code_in_other_languages_parses(sheet: Path, block: Block) -> None:
+    """Python, TOML and JSON blocks parse."""
     match block.language:
         case "python":
-            compile(block.text, told(sheet, block), "exec")
+            compile(block.text, location(sheet, block), "exec")
         case "toml":
             tomllib.loads(block.text)
         case _:
@@ -117,7 +117,7 @@ def test_code_in_other_languages_can_be_read(sheet: Path, block: Block) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link to a place in a page may name: its headings, as GitHub writes them."""
+    """The anchors of a page: its headings as GitHub writes them."""
     text = pages.FENCE.sub("", page.read_text(encoding="utf-8"))
     titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
@@ -125,7 +125,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("sheet", [*PAGES, *MORE], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_leads_somewhere(sheet: Path) -> None:
-    """Each relative link names a file of the repository, and a heading in it where it names one."""
+    """Each relative link names an existing file, and an existing heading if it has one."""
     text = pages.FENCE.sub("", sheet.read_text(encoding="utf-8"))
     broken: list[str] = []
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
@@ -137,7 +137,7 @@ def test_every_link_leads_somewhere(sheet: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    """From the README every page can be reached by links."""
+    """Each page is reachable by links from the README."""
     seen: set[Path] = set()
     ahead = [ROOT / "README.md"]
     while ahead:
@@ -150,8 +150,8 @@ def test_every_page_is_in_the_index() -> None:
     assert set(PAGES) - seen == set()
 
 
-def test_the_references_are_those_of_the_code() -> None:
-    """Every node type has its page, and what the pages say of fields and ports is what the models and protocols say."""
+def test_the_references_agree_with_the_code() -> None:
+    """Each node type has its page, and the pages agree with the fields and ports in the code."""
     command = [sys.executable, str(ROOT / "scripts" / "node_docs.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")

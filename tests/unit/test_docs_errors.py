@@ -1,4 +1,4 @@
-"""docs/errors.md has every error that there is, and no other, each under who must act."""
+"""docs/errors.md has each error of the source and no other, in the section of who must act."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CLASSES = {
     for name, each in inspect.getmembers(errors, inspect.isclass)
     if issubclass(each, errors.RunOpsError) and each is not errors.RunOpsError
 }
-"""Who must act, by the class of an error."""
+"""The party that must act, by the class of an error."""
 
 OWN = {"page_error": "site", "Unusable": "file", "Refused": "author", "_refused": "model", "not_written": "operator"}
-"""The same for what is raised inside a part of the code and told as such an error."""
+"""The same for internal exceptions and helpers that become such an error."""
 
 NO_CODES = {"apt-get", "install-deps", "not-begun", "not-done", "system-out", "no-end"}
-"""What stands where a code could stand, and is none."""
+"""Texts in the place of a code that are none."""
 
 SECTIONS = {
     "Mistakes in the file": "file",
@@ -42,11 +42,11 @@ SECTIONS = {
     "Another owner": "replaced",
     "RunOps itself": "internal",
 }
-"""The headings of the page, and who must act by what stands under each; ``file`` is the author, before anything runs."""
+"""The party that must act, by heading of the page; ``file`` is the author, before anything runs."""
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
-    """Every call with a name, and the texts among what it is given; a constant of the module counts as its text."""
+    """Each named call with its text arguments; a constant of the module counts as its text."""
     named = {
         each.targets[0].id: each.value
         for each in tree.body
@@ -60,7 +60,7 @@ def calls(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
 
 
 def handed_on(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Who must act and the code, where a function is given the class of an error and its code, to make the error."""
+    """Pairs of who must act and the code, where a function receives an error class and its code."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(args=[ast.Name(id=name), ast.Constant(value=str(code)), *_]) if name in CLASSES:
@@ -70,7 +70,7 @@ def handed_on(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def returned(tree: ast.AST) -> Iterator[str]:
-    """Texts at the head of what a function returns: a code and its sentence."""
+    """Texts at the head of returned tuples of code and sentence."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and node.value.elts:
             yield from (
@@ -81,7 +81,7 @@ def returned(tree: ast.AST) -> Iterator[str]:
 
 
 def raised() -> set[tuple[str, str]]:
-    """Who must act and the code, of every error in the source."""
+    """Pairs of who must act and the code, of each error in the source."""
     found: set[tuple[str, str]] = set()
     for file in [each for folder in ("nodes", "runtime", "director") for each in ROOT.glob(f"{folder}/**/*.py")]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -97,8 +97,8 @@ def raised() -> set[tuple[str, str]]:
     return {each for each in found if each[1] not in NO_CODES}
 
 
-def told() -> set[tuple[str, str]]:
-    """The same, by the page: the first cell of each row of a table names one code."""
+def entries_of_page() -> set[tuple[str, str]]:
+    """The same from the page: the first cell of each table row names a code."""
     found: set[tuple[str, str]] = set()
     for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         who = SECTIONS.get(section.partition("\n")[0])
@@ -108,12 +108,12 @@ def told() -> set[tuple[str, str]]:
 
 
 def test_every_error_has_its_entry() -> None:
-    """The page names each code that the source can raise, in the section of who must act, and none that it cannot."""
-    there, wanted = told(), raised()
-    assert (sorted(wanted - there), sorted(there - wanted)) == ([], [])
+    """The page has each code that the source can raise, in the section of who must act, and no other."""
+    documented, wanted = entries_of_page(), raised()
+    assert (sorted(wanted - documented), sorted(documented - wanted)) == ([], [])
 
 
 def test_an_entry_helps() -> None:
-    """What stands beside a code says what it means and what to do: two cells with sentences."""
+    """Each entry has two cells with sentences: the meaning and what to do."""
     rows = re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert [code for code, rest in rows if rest.count(" | ") != 1 or min(map(len, rest.split(" | "))) < 12] == []

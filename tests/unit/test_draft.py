@@ -1,4 +1,4 @@
-"""The draft of a session: read by position, id and type, and grown by YAML text that the file's own parser checks, all or nothing."""
+"""The draft of a session: nodes are read by position, id and type, and added as YAML that the parser checks, all or nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ids(draft: drafts.Draft) -> list[str]:
 
 
 def test_the_outline_is_a_tree_in_the_order_of_the_text() -> None:
-    """Each node has its position, its type with what it does of it, and stands below its container; blocks that are not just ``nodes`` are named."""
+    """Each node has position, id, type and kind, indented below its container; blocks other than ``nodes`` are named."""
     assert drafts.Draft.of(SHOP).outline().splitlines() == [
         "  1 sign_in  group",
         "  2   open_login  browser_action goto",
@@ -57,13 +57,13 @@ def test_the_outline_is_a_tree_in_the_order_of_the_text() -> None:
     ],
 )
 def test_nodes_are_chosen_by_position_id_and_type(which: str, kind: str | None, wanted: str) -> None:
-    """In the order of the text, whatever the order in which they were named."""
+    """Selected nodes come in the order of the text, whatever the order of the selection."""
     found = drafts.Draft.of(SHOP).layout.selected(which, kind, ["orders", "pass"])
     assert [each.id for each in found] == wanted.split()
 
 
-def test_without_anything_recent_the_last_nodes_are_meant() -> None:
-    """A file that nobody has changed has its last nodes as the recent ones."""
+def test_without_recent_edits_the_last_nodes_are_recent() -> None:
+    """In a file without edits, `recent` selects the last nodes."""
     found = drafts.Draft.of(SHOP).layout.selected("recent")
     assert [each.id for each in found] == ["pass", "orders", "each_order", "pay", "status"]
 
@@ -78,16 +78,16 @@ def test_without_anything_recent_the_last_nodes_are_meant() -> None:
         ("all", "sql", "these types are there"),
     ],
 )
-def test_a_selection_that_means_nothing_is_refused_with_what_was_meant(which: str, kind: str | None, fix: str) -> None:
-    """The fix names the near miss, or what there is."""
+def test_an_invalid_selection_is_refused_with_a_near_miss(which: str, kind: str | None, fix: str) -> None:
+    """The fix names the nearest valid selection, or what exists."""
     with pytest.raises(ModelError) as caught:
         drafts.Draft.of(SHOP).layout.selected(which, kind)
     assert caught.value.code == "node-unknown"
     assert fix in (caught.value.fix or "")
 
 
-def test_nodes_are_told_in_the_words_of_the_file_and_once() -> None:
-    """A node within another one that is told stands in that one only; a text at any depth is told at the left margin."""
+def test_nodes_are_shown_once_in_their_original_text() -> None:
+    """A node inside another selected node is not repeated, and nested text begins at the left margin."""
     found = drafts.Draft.of(SHOP).layout
     assert found.render(found.selected("2-3")).splitlines() == [
         "# 2  line 11",
@@ -100,8 +100,8 @@ def test_nodes_are_told_in_the_words_of_the_file_and_once() -> None:
     assert whole.splitlines()[1:4] == ["- id: each_order", "  type: iterate", '  over: "{{ orders }}"']
 
 
-def test_nodes_are_added_at_the_end_and_behind_another_one() -> None:
-    """At any depth, in lists in lines and in brackets; what stands in the file already stays as it was, comments too."""
+def test_nodes_are_added_at_the_end_or_after_a_node() -> None:
+    """Nodes go to any depth, into block and flow lists; existing text stays unchanged, comments included."""
     draft = begun().with_nodes(
         "id: two\ntype: group\nnodes:\n  - id: three # third\n    type: transform\n    expr: 3 # stays"
     )
@@ -118,7 +118,7 @@ def test_nodes_are_added_at_the_end_and_behind_another_one() -> None:
 
 
 def test_comments_stay_where_they_are() -> None:
-    """One behind a node stays on its line, and one above a node stays above it; where empty lines stand between nodes, new ones have them too."""
+    """A trailing comment stays on its line, a leading one above its node. New nodes adopt the blank lines between nodes."""
     draft = drafts.Draft.of(
         f"{HEAD}nodes:\n- {{id: one, type: transform, expr: 1}} # first\n\n"
         "- id: two\n  type: transform\n  expr: 2 # second\n\n# about three\n- id: three\n  type: transform\n  expr: 3\n  description:\n# the end\n"
@@ -152,7 +152,7 @@ def test_comments_stay_where_they_are() -> None:
 
 
 def test_a_draft_grows_to_fifteen_nodes() -> None:
-    """Node by node, and what stands behind the nodes stays behind them."""
+    """Nodes are added one by one, and the text after the nodes stays after them."""
     draft = drafts.Draft.of(f"{HEAD}nodes:\n{ONE}output: '{{{{ one }}}}'  # the sum\n")
     for number in range(2, 16):
         draft = draft.with_nodes(f"- id: n{number}\n  type: transform\n  expr: {number}\n")
@@ -171,8 +171,8 @@ def test_a_draft_grows_to_fifteen_nodes() -> None:
         ("[]", "not-a-list", "yaml"),
     ],
 )
-def test_nothing_is_added_where_anything_is_wrong(nodes: str, code: str, place: str) -> None:
-    """The mistakes are those that the file's own parser tells, of what was given where that is no list of nodes; the draft is as it was."""
+def test_invalid_nodes_are_not_added(nodes: str, code: str, place: str) -> None:
+    """The mistakes are those of the parser, placed in the draft, or in the given text if it is no node list."""
     draft = begun()
     with pytest.raises(WorkflowInvalid) as caught:
         draft.with_nodes(nodes)
@@ -181,8 +181,8 @@ def test_nothing_is_added_where_anything_is_wrong(nodes: str, code: str, place: 
     assert ids(draft) == ["one"]
 
 
-def test_a_node_to_stand_behind_is_named_with_its_near_miss() -> None:
-    """Nothing is put anywhere else."""
+def test_an_unknown_node_to_add_after_is_refused_with_a_near_miss() -> None:
+    """The error suggests the nearest id, and adds nothing elsewhere."""
     with pytest.raises(ModelError) as caught:
         begun().with_nodes(ONE.replace("one", "two"), after="onee")
     assert (caught.value.code, caught.value.fix) == ("node-unknown", "did you mean `one`?")
@@ -203,8 +203,8 @@ def _written(tree: object, names: list[str], *, lines: bool) -> str:
 
 
 @given(st.lists(BLOCKS, min_size=1, max_size=3), st.data())
-def test_whatever_is_added_is_found_again_as_it_was_written(trees: list[object], data: st.DataObject) -> None:
-    """Behind any node, in any block: the draft has the nodes of before in their order, and the new ones, which read as the same data."""
+def test_added_nodes_are_found_as_written(trees: list[object], data: st.DataObject) -> None:
+    """After any addition the old nodes keep their order, and the new ones read as the same data."""
     names: list[str] = []
     draft = begun()
     for tree in trees:
@@ -215,12 +215,12 @@ def test_whatever_is_added_is_found_again_as_it_was_written(trees: list[object],
         draft = draft.with_nodes(text, after)
         new = names[first:]
         assert [each for each in ids(draft) if each not in new] == before
-        told = draft.layout.text_of(next(each for each in draft.layout.nodes if each.id == new[0]))
-        assert yaml_text.read("a", told).data == yaml_text.read("b", text).data
+        written = draft.layout.text_of(next(each for each in draft.layout.nodes if each.id == new[0]))
+        assert yaml_text.read("a", written).data == yaml_text.read("b", text).data
 
 
-def test_a_file_with_mistakes_has_an_outline_as_far_as_it_can_be_read() -> None:
-    """Nodes without a usable id or type have a place too."""
+def test_an_invalid_file_has_an_outline() -> None:
+    """Nodes without a valid id or type have a position too."""
     document = yaml_text.read(
         "x", "version: 1\nnodes:\n  - {id: a, type: browser_actoin, action: goto}\n  - {type: group}\n"
     )

@@ -1,4 +1,4 @@
-"""Edits of a draft: nothing but what is meant changes, in whatever way the file is written, and what is refused says what to do."""
+"""Edits of a draft change only what is meant, in any style of YAML; a refused edit says what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.language.diagnostics import WorkflowInvalid
 from tests import breadth
 
 WIDE = settings(max_examples=breadth.of(20, 400))
-"""A draft that is drawn is larger than most of what is drawn."""
+"""Generated drafts are large, so examples are fewer."""
 
 HEAD = "version: 1\nname: Sums  # of all\ninputs: # given\n  a: {type: integer, default: 1}\n\n  # the other\n  b:\n    type: integer\n    default: 2\n"
 
@@ -31,7 +31,7 @@ LEAVES = (
     "id: {id}\ntype: transform\nexpr: 1\ndescription:",
     "id: {id}\ntype: transform\nexpr: |2\n    \n    far\n   \n  near",
 )
-"""Ways in which a leaf is written, at the left margin."""
+"""Styles of a leaf, at the left margin."""
 
 MORE = (
     "- {id: new, type: transform, expr: 1}",
@@ -41,22 +41,22 @@ MORE = (
     "[{id: new, type: transform, expr: 1}, {id: newer, type: transform, expr: 1}]",
     "- {id: new, type: transform, expr: 1}\n\n- {id: newer, type: transform, expr: 1}\n",
 )
-"""Nodes as they are given."""
+"""Nodes to add."""
 
 
 class Writer:
-    """Writes a draft in ways that are drawn."""
+    """Writes a draft in random styles."""
 
     def __init__(self, data: st.DataObject) -> None:
         self._draw = data.draw
         self._number = 0
 
     def some(self, *choices: str) -> str:
-        """One of them."""
+        """One of the choices."""
         return self._draw(st.sampled_from(choices))
 
     def nodes(self, depth: int, *, flow: bool = False) -> list[str]:
-        """Some nodes, each at the left margin, without its dash."""
+        """Some nodes at the left margin, without their dashes."""
         return [self.node(depth, flow=flow) for _ in range(self._draw(st.integers(1, 3)))]
 
     def node(self, depth: int, *, flow: bool) -> str:
@@ -75,7 +75,7 @@ class Writer:
         return f"id: {name}\ntype: group\nnodes:\n{textwrap.indent(items, self.some('', '  ', '    '))}"
 
     def block(self, nodes: Sequence[str]) -> str:
-        """Nodes as a list in lines, with comments and empty lines."""
+        """Nodes as a block list, with comments and empty lines."""
         written: list[str] = []
         spaced = self.some("", "\n", "mixed")
         for node in nodes:
@@ -98,9 +98,9 @@ class Writer:
 
 
 def drawn(data: st.DataObject) -> drafts.Draft:
-    """A draft written in any way."""
+    """A draft in a random style."""
     draft = drafts.Draft.of(Writer(data).text())
-    # An edit ends the last line of a text.
+    # An edit adds the last line end.
     return draft if draft.text.endswith("\n") else drafts.Draft.of(draft.text).with_moved([ids(draft)[0]], "/")
 
 
@@ -110,15 +110,15 @@ def ids(draft: drafts.Draft) -> list[str]:
 
 
 def places(draft: drafts.Draft) -> list[str | None]:
-    """Wherever nodes can be put."""
+    """Each place where nodes can be added."""
     begins = [f"{each}/" for each, blocks in draft.layout.blocks.items() if blocks]
     return [None, "/", *ids(draft), *begins]
 
 
 @WIDE
 @given(st.data())
-def test_what_is_added_and_taken_away_again_leaves_the_text_as_it_was(data: st.DataObject) -> None:
-    """Byte for byte, wherever it was put and however the file is written: in lines, in brackets, with comments, CRLF, a byte order mark."""
+def test_adding_and_removing_nodes_restores_the_text(data: st.DataObject) -> None:
+    """The text is the same byte for byte, for each place and YAML style: block or flow, with comments, CRLF or a byte order mark."""
     draft = drawn(data)
     after = data.draw(st.sampled_from(places(draft)))
     made = draft.with_nodes(data.draw(st.sampled_from(MORE)), after)
@@ -132,19 +132,19 @@ def test_what_is_added_and_taken_away_again_leaves_the_text_as_it_was(data: st.D
 
 
 def _in_brackets(draft: drafts.Draft, path: Sequence[str | int]) -> bool:
-    """Whether a node is in a list in brackets, which gets lines of its own."""
+    """Tells whether a node is in a flow list, which is rewritten as a block."""
     return lines.opening(draft.loaded.document, tuple(path[:-1])) == "["
 
 
 def _unfolded(before: drafts.Draft, after: drafts.Draft) -> bool:
-    """Whether a list in brackets got lines of its own."""
+    """Tells whether a flow list became a block."""
     return after.text.count("[") < before.text.count("[")
 
 
 @WIDE
 @given(st.data())
 def test_only_the_lines_of_a_node_change_with_it(data: st.DataObject) -> None:
-    """What stands above and below a node that is written anew stays byte for byte, and its own words put back make the same data."""
+    """An update keeps the lines above and below byte for byte, and restoring the node's text restores the data."""
     draft = drawn(data)
     node = data.draw(st.sampled_from(draft.layout.nodes))
     made = draft.with_updates(f"- id: {node.id}\n  type: transform\n  expr: 7", node.id)
@@ -159,14 +159,14 @@ def test_only_the_lines_of_a_node_change_with_it(data: st.DataObject) -> None:
 
 @WIDE
 @given(st.data())
-def test_what_is_moved_and_moved_back_says_what_it_said(data: st.DataObject) -> None:
-    """Every node says what it said, and no comment is lost; only empty lines may be others."""
+def test_moving_a_node_and_back_restores_the_data(data: st.DataObject) -> None:
+    """No node changes and no comment is lost; only empty lines may differ."""
     draft = drawn(data)
     node = data.draw(st.sampled_from(ids(draft)))
     path = draft.loaded.places[node]
-    inside = [each for each, there in draft.loaded.places.items() if there[: len(path)] == path]
+    inside = [each for each, place in draft.loaded.places.items() if place[: len(path)] == path]
     after = data.draw(st.sampled_from([each for each in places(draft) if (each or "").rstrip("/") not in inside]))
-    siblings = [each for each, there in draft.loaded.places.items() if there[:-1] == path[:-1]]
+    siblings = [each for each, place in draft.loaded.places.items() if place[:-1] == path[:-1]]
     if len(siblings) == 1 and _block(draft, after) != path[:-1]:
         with pytest.raises(ModelError, match="would be empty"):
             draft.with_moved([node], after)
@@ -179,16 +179,16 @@ def test_what_is_moved_and_moved_back_says_what_it_said(data: st.DataObject) -> 
     back = made.with_moved([node], home)
     assert back.loaded.document.data == draft.loaded.document.data
     if "[" not in draft.text:
-        assert said(made) == said(back) == said(draft)
+        assert words_of(made) == words_of(back) == words_of(draft)
 
 
-def said(draft: drafts.Draft) -> list[list[str]]:
-    """The words of its lines, in no order; empty lines aside."""
+def words_of(draft: drafts.Draft) -> list[list[str]]:
+    """The words of each line, sorted, without empty lines."""
     return sorted(filter(None, map(str.split, draft.text.removeprefix("\ufeff").splitlines())))
 
 
 def _block(draft: drafts.Draft, after: str | None) -> object:
-    """The list that is meant by where something is put."""
+    """The list that a place refers to."""
     name = after or "/"
     if name == "/":
         return ("nodes",)
@@ -203,8 +203,8 @@ def _begin(draft: drafts.Draft, node: str) -> str:
 
 @WIDE
 @given(st.data())
-def test_a_head_changed_and_changed_back_is_as_it_was(data: st.DataObject) -> None:
-    """Keys that are added and taken away, and values that are replaced and put back, leave everything else byte for byte."""
+def test_changing_the_head_and_back_restores_the_text(data: st.DataObject) -> None:
+    """Adding and removing keys, or replacing and restoring values, keeps all else byte for byte."""
     draft = drawn(data)
     made = draft.with_head(
         "inputs: {c: {type: string, default: x}}\nallowed_origins: ['http://a.test']\nx-note: mine\n"
@@ -218,7 +218,7 @@ def test_a_head_changed_and_changed_back_is_as_it_was(data: st.DataObject) -> No
 
 
 def test_a_node_takes_its_comments_along() -> None:
-    """Those right above it, behind it, and below it further to the right; what stands apart stays where it is."""
+    """Comments directly above, beside and indented below a node move with it; separate ones stay."""
     draft = drafts.Draft.of(
         "version: 1\nnodes:\n  - {id: a, type: transform, expr: 1}\n\n  # apart\n\n  # about b\n  # and more\n  - id: b # b!\n    type: transform\n"
         "    expr: 1 # one\n    # still b\n\n  - id: g\n    type: group\n    nodes:\n      - {id: c, type: transform, expr: 1}\n  # the end\n"
@@ -244,8 +244,8 @@ def test_a_node_takes_its_comments_along() -> None:
     )
 
 
-def test_blanks_that_end_a_text_are_never_lost() -> None:
-    """Where lines of blanks belong to a text of several lines, what would change it is refused; what leaves it as it is is done."""
+def test_trailing_blank_lines_of_a_block_scalar_are_kept() -> None:
+    """An edit that would change the blank lines of a block scalar is refused; others are done."""
     draft = drafts.Draft.of(
         "version: 1\nnodes:\n- id: a\n  type: transform\n  expr: |+\n    kept\n\n\n- {id: b, type: transform, expr: 1}\n"
     )
@@ -254,8 +254,8 @@ def test_blanks_that_end_a_text_are_never_lost() -> None:
     assert draft.with_nodes("- {id: c, type: transform, expr: 1}", "b").without(["c"]).text == draft.text
 
 
-def test_a_comment_behind_brackets_becomes_no_part_of_a_text() -> None:
-    """Where a list in brackets gets lines of its own, it stays with the key: behind a text of several lines it would be a part of that."""
+def test_a_comment_after_a_flow_list_stays_a_comment() -> None:
+    """If a flow list becomes a block, its comment stays with the key, outside any block scalar."""
     draft = drafts.Draft.of(
         "version: 1\nnodes:\n- id: g\n  type: group\n  nodes: [{id: a, type: transform, expr: 1}] # all\n"
         "- id: b\n  type: transform\n  expr: |\n    one\n     \n    two\n- {id: c, type: transform, expr: 1}\n"
@@ -265,8 +265,8 @@ def test_a_comment_behind_brackets_becomes_no_part_of_a_text() -> None:
     assert "  nodes:  # all\n" in made.text
 
 
-def test_a_text_that_would_say_something_else_is_refused() -> None:
-    """Where an alias would mean another anchor than before, nothing is moved; the draft is never read as what was not meant."""
+def test_an_edit_that_would_change_other_data_is_refused() -> None:
+    """A move that would bind an alias to another anchor is refused."""
     draft = drafts.Draft.of(
         "version: 1\nnodes:\n- {id: a, x-k: &k 1, type: transform, expr: 1}\n- {id: b, x-k: &k 2, type: transform, expr: 1}\n"
         "- {id: c, type: transform, expr: *k}\n"
@@ -291,8 +291,8 @@ nodes:
 """
 
 
-def test_what_is_wrong_is_told_with_its_node_and_field() -> None:
-    """That of the text that was given, and that elsewhere which it makes wrong; the line is shown as it would be."""
+def test_mistakes_are_reported_with_node_and_field() -> None:
+    """The error lists mistakes in the given text and those it causes elsewhere, each with its resulting line."""
     draft = drafts.Draft.of(SMALL)
     with pytest.raises(WorkflowInvalid) as caught:
         draft.with_updates("# the first\n- id: z\n  type: transform\n  expr: '{{ bb }}'\n  exprr: 2\n", "a")
@@ -304,8 +304,8 @@ def test_what_is_wrong_is_told_with_its_node_and_field() -> None:
     ]
 
 
-def test_several_nodes_are_written_anew_at_once() -> None:
-    """Each in the place of the one with its id, checked only when all are there; one that is wrong leaves all as they were."""
+def test_several_nodes_are_updated_together() -> None:
+    """Each node replaces the one with its id, and all are checked together; one mistake changes nothing."""
     draft = drafts.Draft.of(SMALL)
     both = "- {id: a, type: context, set: {n: 1}}\n- {id: b, type: transform, expr: '{{ vars.n }}'}\n"
     made = draft.with_updates(both)
@@ -314,8 +314,8 @@ def test_several_nodes_are_written_anew_at_once() -> None:
         draft.with_updates(both.replace("vars.n", "vars.m"))
 
 
-def test_nodes_begin_a_block_that_is_named() -> None:
-    """By the container and the block, as the outline calls them; without the block's name its first one."""
+def test_nodes_can_be_added_at_the_beginning_of_a_block() -> None:
+    """A place names container and block as in the outline, or the container alone for its first block."""
     made = drafts.Draft.of(SMALL)
     for number, after in enumerate(["h/catch", "h/", "g/", "/"]):
         made = made.with_nodes(f"- {{id: n{number}, type: transform, expr: 1}}", after)
@@ -337,8 +337,8 @@ def test_nodes_begin_a_block_that_is_named() -> None:
         (10, lambda draft: draft.with_head("nodes: []"), "update-unclear", "`create_nodes`"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_says_what_can(number: int, edit: object, code: str, fix: str) -> None:
-    """Nothing is done by halves, and the fix names the call that does it."""
+def test_a_refused_edit_says_what_to_do(number: int, edit: object, code: str, fix: str) -> None:
+    """Nothing is changed, and the fix names the call or place that works."""
     assert number
     assert callable(edit)
     with pytest.raises(ModelError) as caught:

@@ -1,4 +1,4 @@
-"""The tools that edit a draft: what begins it, what they may not, what is told, and that a crash makes none of them happen twice."""
+"""The tools that edit a draft: its first nodes, what they refuse and report, and edits that a crash does not repeat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DOCUMENTS = {str(each.relative_to(ROOT)): each.read_text() for each in sorted((R
 LOOK = "- {id: look, type: browser_action, action: goto, url: '{{ inputs.base_url }}/admin/'}\n"
 
 
-def shop_of(folder: Path, text: str | None = None) -> BuildContext:
+def build_of(folder: Path, text: str | None = None) -> BuildContext:
     """A build at a site with a path, an input and a secret."""
     return build_contexts.opened(
         folder,
@@ -40,21 +40,21 @@ def shop_of(folder: Path, text: str | None = None) -> BuildContext:
     )
 
 
-async def told(build: BuildContext, name: str, **arguments: object) -> str:
-    """What a tool of editing answers."""
+async def answer_of(build: BuildContext, name: str, **arguments: object) -> str:
+    """The text that an editing tool returns."""
     given = {"reason": f"because {len(build.state.history.versions('draft'))}", **arguments}
     return (await build_contexts.call(build, name, tools.toolsets(build), **given)).text
 
 
 async def create(build: BuildContext, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
-    """What ``create_nodes`` answers."""
-    return await told(build, "create_nodes", yaml=yaml, after=after, dry_run=dry)
+    """The text that ``create_nodes`` returns."""
+    return await answer_of(build, "create_nodes", yaml=yaml, after=after, dry_run=dry)
 
 
-async def test_the_first_nodes_begin_the_draft_with_what_the_person_said(tmp_path: Path) -> None:
-    """Name and purpose from the goal, only the origin of the address, inputs with their types and without a default but of the address, secrets by name, and no origin but these."""
-    build = shop_of(tmp_path)
-    assert "draft-missing" in await told(build, "update_node", id="x", yaml="id: x")
+async def test_the_first_nodes_create_the_head_from_the_goal(tmp_path: Path) -> None:
+    """The head has name, description, typed inputs and names of secrets from the goal. Only the base URL has a default and an allowed origin."""
+    build = build_of(tmp_path)
+    assert "draft-missing" in await answer_of(build, "update_node", id="x", yaml="id: x")
     answer = await create(build, LOOK)
     assert answer.startswith("version 1\n  1 look  browser_action goto")
     assert build.state.draft is not None
@@ -79,12 +79,12 @@ async def test_the_first_nodes_begin_the_draft_with_what_the_person_said(tmp_pat
     ],
     ids=["above", "below", "in braces"],
 )
-async def test_the_first_nodes_may_come_with_what_they_need_of_the_head(tmp_path: Path, given: str) -> None:
-    """An input of the model's own, and the output, stand beside `nodes`; what the person has given stays as it is. Who forgets it is told how."""
-    build = shop_of(tmp_path)
-    told_of = await create(build, "- {id: sum, type: transform, expr: '{{ inputs.most }}'}")
-    assert "`yaml` may be a map, `inputs: …` and `nodes: …`" in told_of
-    assert "`yaml` may be a map" in await told(
+async def test_the_first_nodes_may_come_with_inputs_and_output(tmp_path: Path, given: str) -> None:
+    """`inputs` and `output` may come beside `nodes`; inputs of the goal stay. The error for a missing input explains this."""
+    build = build_of(tmp_path)
+    refused = await create(build, "- {id: sum, type: transform, expr: '{{ inputs.most }}'}")
+    assert "`yaml` may be a map, `inputs: …` and `nodes: …`" in refused
+    assert "`yaml` may be a map" in await answer_of(
         build, "update_node", id="workflow", yaml="inputs: {most: {type: number}}"
     )
     answer = await create(build, given)
@@ -93,15 +93,15 @@ async def test_the_first_nodes_may_come_with_what_they_need_of_the_head(tmp_path
     file = build.state.draft.loaded.workflow
     assert list(file.inputs) == ["base_url", "user", "many", "most"]
     assert (file.inputs["most"].default, file.output) == (100, {"seen": "{{ sum }}"})
-    # There is a head now, and it is changed by itself.
+    # A draft has a head already, which only `update_node` changes.
     assert "this is a whole file" in await create(build, given)
     assert "`update_node` of `workflow` with `inputs: …`" in await create(
         build, "- {id: other, type: transform, expr: '{{ inputs.least }}'}"
     )
 
 
-def test_whatever_a_person_says_begins_a_valid_draft() -> None:
-    """Also where it looks like YAML or like a reference, and where there is no address."""
+def test_any_goal_begins_a_valid_draft() -> None:
+    """A goal that looks like YAML or a reference, or has no address, still gives a valid head."""
     goal = Goal(
         'Say "{{ x }}": *now*\n# and - more', None, Path("x.yaml"), inputs={"a": "{{ b }}", "n": None, "m": {"k": [1]}}
     )
@@ -111,9 +111,9 @@ def test_whatever_a_person_says_begins_a_valid_draft() -> None:
     assert loaded.workflow.description == 'Say "{{ x }}": *now* # and - more'
 
 
-async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) -> None:
-    """Every mistake is told at once with its node and field; a dry run says whether it would be valid."""
-    build = shop_of(tmp_path)
+async def test_invalid_and_dry_edits_are_not_stored(tmp_path: Path) -> None:
+    """All mistakes are reported together with their node and field; a dry run says whether the edit is valid."""
+    build = build_of(tmp_path)
     answer = await create(build, f"{LOOK}- {{id: more, type: transform, expr: '{{{{ lok }}}}', exprr: 1}}")
     assert "2 mistakes" in answer
     assert "`more.expr`: `lok` is not defined" in answer
@@ -138,31 +138,31 @@ async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) ->
         ("allowed_origins: ['{{ now() }}']", "expression-failed"),
     ],
 )
-async def test_a_draft_gives_itself_nothing_that_the_person_has_not(tmp_path: Path, head: str, code: str) -> None:
-    """Neither sites nor secrets nor switches of the browser; what was given stays declared. The draft is as it was."""
-    build = shop_of(tmp_path)
+async def test_a_draft_cannot_grant_itself_more_than_the_goal(tmp_path: Path, head: str, code: str) -> None:
+    """Sites, secrets and browser switches outside the goal are refused, as are removed inputs. The draft stays as it was."""
+    build = build_of(tmp_path)
     await create(build, LOOK)
-    answer = await told(build, "update_node", id="workflow", yaml=head)
+    answer = await answer_of(build, "update_node", id="workflow", yaml=head)
     assert code in answer
     assert len(build.state.history.versions("draft")) == 1
 
 
-async def test_without_its_list_a_draft_opens_no_other_site_either(tmp_path: Path) -> None:
-    """The origins that a file without ``allowed_origins`` may open are those that its nodes spell out; modules of Python stay refused."""
-    build = shop_of(tmp_path)
+async def test_without_allowed_origins_a_draft_opens_no_other_site(tmp_path: Path) -> None:
+    """Without ``allowed_origins`` a node may still open only granted origins, and Python modules stay refused."""
+    build = build_of(tmp_path)
     await create(build, LOOK)
-    assert "allowed_origins gone" in await told(build, "update_node", id="workflow", yaml="allowed_origins: null")
+    assert "allowed_origins gone" in await answer_of(build, "update_node", id="workflow", yaml="allowed_origins: null")
     answer = await create(build, "- {id: out, type: browser_action, action: goto, url: 'https://evil.test/'}")
     assert "origin-not-granted" in answer
     assert "python-not-allowed" in await create(build, "- {id: os, type: transform, python: 'os:getcwd'}")
     assert len(build.state.history.versions("draft")) == 2
 
 
-async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
-    """What is new, other and gone is told; inputs that are not named stay."""
-    build = shop_of(tmp_path)
+async def test_the_head_is_edited_as_the_node_workflow(tmp_path: Path) -> None:
+    """The answer lists what is new, changed and removed; inputs that the edit does not name stay."""
+    build = build_of(tmp_path)
     await create(build, LOOK)
-    answer = await told(
+    answer = await answer_of(
         build, "update_node", id="workflow", yaml="output: '{{ look }}'\ninputs: {sort: {type: string, default: green}}"
     )
     assert "head: output new, inputs.sort new, inputs.base_url as it was" in answer
@@ -171,50 +171,50 @@ async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["workflow", "all", "recent"])
-async def test_no_node_is_called_what_means_something_else_to_the_tools(tmp_path: Path, name: str) -> None:
-    """It could not be named: refused at its id, with the fix; in a file that has one, `workflow` is the head all the same, and the node is written anew by its own id."""
-    build = shop_of(tmp_path)
+async def test_ids_that_the_tools_reserve_are_refused(tmp_path: Path, name: str) -> None:
+    """A reserved id is refused with a fix. In a file that has one, `workflow` is the head, and `id` null edits the node."""
+    build = build_of(tmp_path)
     node = f"- {{id: {name}, type: transform, expr: 1}}\n"
     answer = await create(build, LOOK + node)
     assert "reserved-name" in answer
     assert f"`{name}.id`: " in answer
     assert "choose another id" in answer
     head = "version: 1\ninputs: {user: {type: string, default: a}, many: {type: integer, default: 1}}\nnodes:\n"
-    build = shop_of(tmp_path / "there", head + node)
-    assert "head: output new" in await told(build, "update_node", id="workflow", yaml="output: 7")
-    assert "1 nodes in all" in await told(build, "update_node", id=None, yaml=node.replace("1", "2"))
+    build = build_of(tmp_path / "there", head + node)
+    assert "head: output new" in await answer_of(build, "update_node", id="workflow", yaml="output: 7")
+    assert "1 nodes in all" in await answer_of(build, "update_node", id=None, yaml=node.replace("1", "2"))
 
 
-async def test_what_changed_is_told_in_few_words(tmp_path: Path) -> None:
-    """Nodes that are new, other, moved or gone, with their positions now; a description is a change too, a comment is none."""
-    build = shop_of(tmp_path)
+async def test_an_edit_reports_its_changes_briefly(tmp_path: Path) -> None:
+    """The answer lists new, changed, moved and removed nodes with their positions. A description counts as a change, a comment does not."""
+    build = build_of(tmp_path)
     await create(build, LOOK)
     described = LOOK.replace("action: goto", "action: goto, description: The list.")
-    assert "  1 look" in await told(build, "update_node", id="look", yaml=described)
-    assert "only layout" in await told(build, "update_node", id="look", yaml=f"# here\n{described}")
+    assert "  1 look" in await answer_of(build, "update_node", id="look", yaml=described)
+    assert "only layout" in await answer_of(build, "update_node", id="look", yaml=f"# here\n{described}")
     await create(build, "- {id: two, type: transform, expr: 2}\n- {id: three, type: transform, expr: 3}")
-    assert "  1 three  transform\n3 nodes" in await told(build, "move_nodes", ids=["three"], after="/")
-    answer = await told(build, "update_node", id="two", yaml="{id: zwei, type: transform, expr: admin}")
+    assert "  1 three  transform\n3 nodes" in await answer_of(build, "move_nodes", ids=["three"], after="/")
+    answer = await answer_of(build, "update_node", id="two", yaml="{id: zwei, type: transform, expr: admin}")
     assert "  3 zwei  transform\ngone: two\n3 nodes in all\nhint: zwei: it contains `admin` literally" in answer
 
 
 async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path) -> None:
-    """Taken once more for the same reason it tells what it did, and there is one version of it."""
-    build = shop_of(tmp_path)
-    first = await told(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin")
-    assert await told(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin") == first
+    """The same edit with the same reason returns the same answer and makes no second version."""
+    build = build_of(tmp_path)
+    first = await answer_of(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin")
+    assert await answer_of(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin") == first
     more = {"yaml": "- {id: more, type: transform, expr: 1}", "after": "look", "dry_run": None, "reason": "for more"}
-    second = await told(build, "create_nodes", **more)
-    assert await told(build, "create_nodes", **more) == second
-    gone = await told(build, "delete_nodes", ids=["more"], reason="no more")
+    second = await answer_of(build, "create_nodes", **more)
+    assert await answer_of(build, "create_nodes", **more) == second
+    gone = await answer_of(build, "delete_nodes", ids=["more"], reason="no more")
     assert "gone: more" in gone
-    assert await told(build, "delete_nodes", ids=["more"], reason="no more") == gone
+    assert await answer_of(build, "delete_nodes", ids=["more"], reason="no more") == gone
     assert len(build.state.history.versions("draft")) == 3
 
 
-async def test_no_secret_comes_into_a_draft(tmp_path: Path) -> None:
-    """One that stands in the text as it is refuses the edit, and is told to nobody."""
-    build = shop_of(tmp_path)
+async def test_no_secret_is_stored_in_a_draft(tmp_path: Path) -> None:
+    """An edit that contains the value of a secret is refused, and the answer does not show it."""
+    build = build_of(tmp_path)
     answer = await create(build, f"{LOOK}- {{id: pass, type: transform, expr: hunter-22}}")
     assert "secret-refused" in answer
     assert build.state.draft is None
@@ -224,7 +224,7 @@ async def test_no_secret_comes_into_a_draft(tmp_path: Path) -> None:
 
 
 def test_the_reference_knows_every_type_and_stays_short() -> None:
-    """Each type and topic within its bound, with an example that the parser takes; what is not known is told with its near miss."""
+    """Each type and topic has a valid example and stays within its limit. An unknown name is answered with the nearest one."""
     names = [
         *registry.node_types(),
         "browser_action.select",
@@ -238,7 +238,7 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
     for name in names:
         assert 100 < len(reference.render(name)) <= reference.LONGEST, name
     for each in reference.CARD.values():
-        assert not wrong_with(each), each
+        assert not mistakes_in(each), each
     assert set(reference.CARD) == set(registry.node_types())
     assert tokens.count(reference.card()) <= 585
     with pytest.raises(ModelError, match="no node type") as caught:
@@ -258,16 +258,16 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
         ("references", ["selectattr", "regex(pattern"]),
     ],
 )
-def test_one_answer_says_what_a_node_needs(name: str, words: list[str]) -> None:
-    """What else would be asked for next stands in it, and it keeps its bound; reads carry nothing about actions."""
+def test_a_reference_page_contains_all_that_a_node_needs(name: str, words: list[str]) -> None:
+    """A page includes what would be asked for next and stays within its limit; pages of reads leave out `confirm`."""
     text = reference.render(name)
     assert [each for each in words if each not in text] == []
     assert len(text) <= reference.LONGEST
     assert "confirm: {nodes:" not in reference.render("browser_query.text")
 
 
-def wrong_with(example: str) -> list[str]:
-    """The mistakes of an example in a file of its own, names of others aside."""
+def mistakes_in(example: str) -> list[str]:
+    """The mistakes of an example in its own file, apart from references to other names."""
     numbers = iter(range(10))
     nodes = re.sub(r"…(?= \])", lambda _: f"{{id: in{next(numbers)}, type: transform, expr: 1}}", example)
     try:
@@ -304,8 +304,8 @@ nodes:
 """
 
 
-async def test_what_could_be_better_is_found_and_never_by_guess_an_error(tmp_path: Path) -> None:
-    """Values of inputs as whole words outside addresses, the site's address, positions, actions without proof; only a secret is an error."""
+async def test_hints_are_errors_only_for_secrets(tmp_path: Path) -> None:
+    """Literal inputs and addresses, positional targets and effects without checks are hints; only a literal secret is an error."""
     build = build_contexts.opened(tmp_path, text=LINTED)
     assert build.state.draft is not None
     found = lint.hints(build.state.draft, build.goal, {"KEY": "Signed in"})
@@ -343,16 +343,16 @@ nodes:
 """
 
 
-@pytest.mark.parametrize(("given", "told"), [("1002", ["number"]), ("1003", [])])
-async def test_an_input_that_decides_on_an_action_has_no_value_of_its_own(
-    tmp_path: Path, given: str, told: list[str]
+@pytest.mark.parametrize(("given", "reported"), [("1002", ["number"]), ("1003", [])])
+async def test_an_input_that_decides_on_an_action_should_have_no_default(
+    tmp_path: Path, given: str, reported: list[str]
 ) -> None:
-    """Where what was given this once is the default of an input on which an action depends, that is said; of a user who signs in, an address and others it is not."""
+    """A goal value as the default of an input that an action depends on is reported. Addresses, sign-in users and other inputs are not."""
     inputs = {"user": "admin", "number": given, "other": "1002"}
     build = build_contexts.opened(tmp_path, "http://127.0.0.1:8765", DECIDED, inputs=inputs)
     assert build.state.draft is not None
     found = [(each.node, each.text.split("`")[1]) for each in lint.defaults(build.state.draft, build.goal)]
-    assert found == [("pay", name) for name in told]
+    assert found == [("pay", name) for name in reported]
     without = drafts.Draft.of(DECIDED.replace('number: {type: string, default: "1002"}', "number: {type: string}"))
     assert lint.defaults(without, build.goal) == []
 
@@ -376,8 +376,8 @@ nodes:
 """
 
 
-async def test_a_query_that_does_not_count_and_clicks_that_only_open(tmp_path: Path) -> None:
-    """A glob with a query and no `?` is told with the one that was meant; a click may only open a page, and one in a loop that is read next needs no rule."""
+async def test_url_globs_without_a_query_and_clicks_that_only_open(tmp_path: Path) -> None:
+    """A glob that cannot match a query gets a fix. A click may be `effect: read`; in a loop, one before a read needs no rule."""
     build = build_contexts.opened(tmp_path, text=PAGED)
     assert build.state.draft is not None
     found = {(each.node, each.code): each.fix for each in lint.hints(build.state.draft, build.goal)}
@@ -400,16 +400,16 @@ async def test_a_query_that_does_not_count_and_clicks_that_only_open(tmp_path: P
         ("**/a=b/list", None, ""),
     ],
 )
-def test_the_glob_that_was_meant_holds(pattern: str, meant: str | None, url: str) -> None:
-    """It holds of the address with its query, of which what was written does not."""
+def test_the_corrected_glob_matches(pattern: str, meant: str | None, url: str) -> None:
+    """The corrected glob matches the address with its query; the original does not."""
     assert rules.with_query(pattern) == meant
     if meant is not None:
         assert locators.address_matches(meant, url)
         assert not locators.address_matches(pattern, url)
 
 
-def test_what_a_class_means_is_said_once() -> None:
-    """The card says of `effect` what the documents say of it, and a click of which they say that it opens a tab changes nothing on the site."""
+def test_an_effect_class_is_explained_the_same_everywhere() -> None:
+    """The card explains `effect` in the words of the documents. Documented clicks that open a tab have `effect: read`."""
     card = reference.render("browser_action").replace("`", "")
     (row,) = [each for each in DOCUMENTS["docs/nodes/README.md"].split("\n") if each.startswith("| `effect` |")]
     assert row.split(" | ")[2].rstrip(" |").replace("`", "").removeprefix("W") in card

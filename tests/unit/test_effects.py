@@ -1,4 +1,4 @@
-"""What a build may do of class *effect*: asked for as it is, done, or held."""
+"""Side effects in a build: asked for exactly, performed, or withheld."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.holding import SITE, TEXT, asking, click, edited, holds, leaf
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_question_waits_in_its_own_words(tmp_path: Path) -> None:
-    """Where nobody is there the session pauses, and asks the same again when it continues, whatever page is looked at by then."""
+async def test_a_pending_question_keeps_its_text(tmp_path: Path) -> None:
+    """Without a person the session pauses, and a resume asks the same question, whatever page is open then."""
     build = build_contexts.opened(tmp_path, SITE, TEXT, policy="ask", who=person.Nobody())
     wanted = [(leaf(build, "pay"), "each[1]/pay")]
     with pytest.raises(Paused) as first:
@@ -34,8 +34,8 @@ async def test_a_question_waits_in_its_own_words(tmp_path: Path) -> None:
     assert first.value.message == second.value.message
 
 
-async def test_scouting_is_asked_for_each_time(tmp_path: Path) -> None:
-    """An action of scouting that was allowed once is asked for when it is wanted again."""
+async def test_each_action_of_a_scout_is_asked_for(tmp_path: Path) -> None:
+    """An approved action of a scout is asked for again when it is wanted again."""
     build, asked = asking(tmp_path, "yes", "no")
     first = await build.effects.demand([(click(), "click")], place="3_send_scout/1_debug_action")
     again = await build.effects.demand([(click(), "click")], place="3_send_scout/2_debug_action")
@@ -43,13 +43,13 @@ async def test_scouting_is_asked_for_each_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "site", "held"), [("allow", SITE, False), ("hold", SITE, True), ("allow", "https://shop.test", True)]
+    ("policy", "site", "withheld"), [("allow", SITE, False), ("hold", SITE, True), ("allow", "https://shop.test", True)]
 )
-async def test_a_policy_asks_nobody(tmp_path: Path, policy: Policy, site: str, held: bool) -> None:
-    """Where all is allowed, or all held, nobody is asked; and of a site that is not on this machine nothing is allowed in that way."""
+async def test_a_policy_asks_no_person(tmp_path: Path, policy: Policy, site: str, withheld: bool) -> None:
+    """The policies allow and hold ask no question, and allow covers only sites on this machine."""
     build, asked = asking(tmp_path, policy=policy, text=TEXT.replace(SITE, site))
     found = await holds(build)
-    assert (found(leaf(build, "pay"), "each[1]/pay"), asked) == (held, [])
+    assert (found(leaf(build, "pay"), "each[1]/pay"), asked) == (withheld, [])
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ async def test_a_policy_asks_nobody(tmp_path: Path, policy: Policy, site: str, h
     ],
 )  # fmt: skip
 async def test_a_script_in_an_address_is_an_action(tmp_path: Path, address: str, action: bool) -> None:
-    """What is no address of a site may be a script, and do anything: it is held like a click, though opening an address is not; also filled in."""
+    """An address that may be a script, also one filled in from an input, is withheld like a click; other addresses are not."""
     for written in (address, "{{ inputs.who }}"):
         text = TEXT.replace('url: "{{ inputs.base_url }}/orders"', f"url: {json.dumps(written)}")
         build, _asked = asking(tmp_path / written[:2], policy="hold", text=text)
-        held, node = await holds(build), leaf(build, "open")
-        assert held(node.model_copy(update={"url": address}), "open") is action
+        withheld, node = await holds(build), leaf(build, "open")
+        assert withheld(node.model_copy(update={"url": address}), "open") is action
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ async def test_a_script_in_an_address_is_an_action(tmp_path: Path, address: str,
         ('url: "{{ inputs.base_url }}/file", effect: effect', True),
     ],
 )
-async def test_a_download_by_what_may_be_no_link_is_an_action(tmp_path: Path, how: str, action: bool) -> None:
-    """A button that gives a file may send a form: it is held, and the draft is told so, unless the draft says what it is; a link and an address are not."""
+async def test_a_download_by_anything_but_a_link_is_an_action(tmp_path: Path, how: str, action: bool) -> None:
+    """A download by a button may send a form: it is withheld, with a hint unless the draft declares `effect`. Links and addresses are not."""
     text = TEXT.replace("action: press, key: Enter", f"action: download, {how}")
     build, _asked = asking(tmp_path, policy="hold", text=text)
     assert (await holds(build))(leaf(build, "note"), "note") is action
@@ -93,18 +93,18 @@ async def test_a_download_by_what_may_be_no_link_is_an_action(tmp_path: Path, ho
     assert hints == (["note"] if action and "effect:" not in how else [])
 
 
-async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
-    """Typed, a line break is the key Enter, which may send a form: asked for, and done with its references filled in; where the file says that it is none, nobody is asked."""
+async def test_a_typed_line_break_is_the_key_enter(tmp_path: Path) -> None:
+    """A typed line break may send a form, so it is asked for and approved with its references resolved. `effect: idempotent` avoids the question."""
     typing = 'type: browser_action, action: type, target: {label: Find}, value: "{{ inputs.who }}\\n"'
     build, asked = asking(
         tmp_path, "yes", "no", "no", text=TEXT.replace("type: browser_action, action: press, key: Enter", typing)
     )
     build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
     wanted = leaf(build, "note")
-    held = await build.effects.demand([(wanted, "note")], place="1_run_draft")
-    assert not held(wanted, "note")
-    assert not held(wanted.model_copy(update={"value": "Ann\n"}), "note")
-    assert held(wanted.model_copy(update={"value": "Ann\n", "delay": 5}), "note")
+    withheld = await build.effects.demand([(wanted, "note")], place="1_run_draft")
+    assert not withheld(wanted, "note")
+    assert not withheld(wanted.model_copy(update={"value": "Ann\n"}), "note")
+    assert withheld(wanted.model_copy(update={"value": "Ann\n", "delay": 5}), "note")
     assert len(asked) == 1
     edited(build, "action: type,", "action: type, effect: idempotent,")
     free = await build.effects.demand([(leaf(build, "note"), "note")], place="2_run_draft")
@@ -119,8 +119,8 @@ async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
         ("Ann\\n", 'action: type, target: {text: user}, value: "{{ said }}"'),
     ],
 )
-async def test_what_becomes_an_action_once_it_is_filled_in_is_held(tmp_path: Path, said: str, node: str) -> None:
-    """A script that an address turns out to be, and a line break that a text turns out to hold, are held, and with harmless values they are not."""
+async def test_a_value_that_makes_an_action_is_withheld(tmp_path: Path, said: str, node: str) -> None:
+    """A value that turns an address into a script, or a text into one with a line break, is withheld; harmless values are not."""
     text = f"""
   - {{id: said, type: transform, expr: "{said}"}}
   - {{id: does, type: browser_action, {node}}}
@@ -133,16 +133,16 @@ async def test_what_becomes_an_action_once_it_is_filled_in_is_held(tmp_path: Pat
 
 
 async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
-    """An action is shown with its secrets as references, and what else holds one is masked."""
-    who = build_contexts.Answering("no", "no", "no")
+    """A question shows secrets of the action as references, and masks them elsewhere."""
+    person = build_contexts.Answering("no", "no", "no")
     text = TEXT.replace("Pay for", "Pay tops3cret-word")
-    build = build_contexts.opened(tmp_path, SITE, None, policy="ask", who=who, known={"WORD": "tops3cret-word"})
+    build = build_contexts.opened(tmp_path, SITE, None, policy="ask", who=person, known={"WORD": "tops3cret-word"})
     loaded = draft.Draft.of(text).loaded
     await grants.Grants(build.writer, build.state, build.goal, build.person).demand(
         effects.actions_of(loaded), place="1_run_draft"
     )
-    assert who.asked
-    assert not any("tops3cret" in each for each in who.asked)
+    assert person.asked
+    assert not any("tops3cret" in each for each in person.asked)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
     ],
 )
 def test_everything_is_allowed_on_this_machine_only(origins: Sequence[str], fits: bool) -> None:
-    """All actions at once are allowed where every site is known to be on this machine."""
+    """The policy allow needs at least one site, and all of them on this machine."""
     if fits:
         grants.refuse_allow(origins)
         return
@@ -165,7 +165,7 @@ def test_everything_is_allowed_on_this_machine_only(origins: Sequence[str], fits
 
 
 def test_paths_of_steps_find_their_actions() -> None:
-    """An action is known by one key wherever it stands: in a loop, a branch, a try, or a file that is used."""
+    """An action has one key wherever it is: in a loop, a branch, a try, or a used file."""
     files = {"in.yaml": "version: 1\nnodes:\n- {id: go, type: browser_action, action: click, target: {text: Go}}\n"}
     text = textwrap.dedent("""
         version: 1
@@ -187,8 +187,8 @@ def test_paths_of_steps_find_their_actions() -> None:
     assert {path: effects.key_of(loaded, path) for path in paths} == paths
 
 
-def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
-    """What its user did on the page before belongs to the action of a file that opens no page itself; behind it, that the file was used belongs to an action of the user."""
+def test_a_used_file_continues_on_the_page_of_its_user() -> None:
+    """The user's earlier steps belong to an action in a used file that opens no page. Later actions of the user list the used file."""
     files = {"in.yaml": "version: 1\nnodes:\n- {id: go, type: browser_action, action: click, target: {text: Go}}\n"}
     text = textwrap.dedent("""
         version: 1
@@ -206,8 +206,8 @@ def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
     ]
 
 
-def test_a_sign_in_is_what_comes_right_behind_a_password() -> None:
-    """What is sent with a secret in its form may be a sign-in; what is clicked behind that is none, though no page was opened in between."""
+def test_a_sign_in_directly_follows_a_password() -> None:
+    """A click that sends the form with a secret may be a sign-in; a later click on the same page may not."""
     text = textwrap.dedent("""
         version: 1
         secrets: [WORD]

@@ -1,4 +1,4 @@
-"""Targets of what a model points at: semantic first, proved, and never by more than is needed."""
+"""Targets for the element that a model points at: semantic first, verified, and as short as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW = Row("row", ("Ada Okafor", "1001", "248.50"))
 
 
 class Pointed:
-    """An element on a page where targets match as ``places`` says, by what they look like; none of the others match it."""
+    """An element on a page where targets match as ``places`` says; other targets match nothing."""
 
     def __init__(self, facts: Facts, places: dict[str, tuple[int, int]]) -> None:
         self.facts = facts
@@ -24,20 +24,20 @@ class Pointed:
         self.tried: list[str] = []
 
     async def places(self, target: Target) -> tuple[int, int]:
-        """As the test says."""
+        """The matches that the test sets."""
         line = str(target)
         self.tried.append(line)
         return self._places.get(line, (0, -1))
 
 
 def anything(_text: str) -> bool:
-    """No text is a secret."""
+    """Accepts any text, as if none were a secret."""
     return True
 
 
 CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
     (
-        "a name of its own",
+        "a unique name",
         Facts("button"),
         "button",
         "Pay",
@@ -45,7 +45,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay"',
     ),
     (
-        "a list whose label stands around its options by what it is called",
+        "a select whose label contains its options, by its name",
         Facts("select", labels=("Action: Draft Open",)),
         "combobox",
         "Action:",
@@ -53,7 +53,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'label="Action:"',
     ),
     (
-        "a field without a label by the name under which it is sent",
+        "a field without a label, by its form name",
         Facts("input", "number", name="lines-1-quantity", rows=(Row("row", ("Remove",)),)),
         "spinbutton",
         "",
@@ -65,7 +65,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'css=input[name="lines-1-quantity"]',
     ),
     (
-        "a name within another's",
+        "a name contained in another",
         Facts("button"),
         "button",
         "Pay",
@@ -81,7 +81,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'label="Name"',
     ),
     (
-        "alike in rows, by the number of the row",
+        "identical in rows, by the number in the row",
         Facts("button", rows=(ROW,)),
         "button",
         "Pay",
@@ -109,7 +109,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay" frame=card',
     ),
     (
-        "alike in everything, by its place",
+        "identical elements, by position",
         Facts("button"),
         "button",
         "Pay",
@@ -117,7 +117,7 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay" nth=2',
     ),
     (
-        "by what it says where it has no role of its own",
+        "without a role, by its text",
         Facts("div", text="More"),
         "generic",
         "",
@@ -130,16 +130,16 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
 @pytest.mark.parametrize(
     ("facts", "role", "name", "places", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-async def test_the_first_target_that_is_proved_is_taken(
+async def test_the_first_verified_target_is_chosen(
     facts: Facts, role: str, name: str, places: dict[str, tuple[int, int]], wanted: str
 ) -> None:
-    """It matches the element, and nothing else."""
+    """The chosen target matches the element, and no other."""
     found = await targets.target_of(Pointed(facts, places), role, name, anything)
     assert str(found) == wanted
 
 
-async def test_one_that_matches_another_element_is_none() -> None:
-    """One match is no proof where it is not the element that the model meant."""
+async def test_a_target_of_another_element_is_rejected() -> None:
+    """A single match is no proof if it is not the element that the model meant."""
     pointed = Pointed(Facts("button"), {'role=button name="Pay"': (1, -1)})
     with pytest.raises(SiteError) as raised:
         await targets.target_of(pointed, "button", "Pay", anything)
@@ -147,8 +147,8 @@ async def test_one_that_matches_another_element_is_none() -> None:
     assert pointed.tried
 
 
-async def test_no_secret_stands_in_a_target() -> None:
-    """A name or a row that holds one is passed by for the next way."""
+async def test_no_secret_is_in_a_target() -> None:
+    """A name or row with a secret is skipped for the next kind of target."""
     usable: Callable[[str], bool] = lambda text: "s3cret" not in text  # noqa: E731
     facts = Facts("button", id="pay", rows=(Row("row", ("s3cret", "Ada")),))
     places: dict[str, Any] = {'role=button name="Pay s3cret"': (1, 0), "css=#pay": (1, 0)}

@@ -1,4 +1,4 @@
-"""The engine on a fake site: the order of a step, what a failure does, what stands in the log."""
+"""The engine on a fake site: order of a step, effects of a failure, and entries in the log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def flow(nodes: str, more: str = "") -> str:
 
 
 async def test_values_flow_from_node_to_node(tmp_path: Path) -> None:
-    """A node's value is read by its id; the output is rendered at the end."""
+    """A node's value is read by its id, and the output is rendered at the end."""
     rig = Rig(
         tmp_path,
         flow(
@@ -42,7 +42,7 @@ async def test_values_flow_from_node_to_node(tmp_path: Path) -> None:
 
 
 async def test_a_loop_yields_its_items_in_order(tmp_path: Path) -> None:
-    """An iterate's value is the list of each item's last value; `loop` and `<as>_loop` tell where it is."""
+    """The value of an iterate lists each item's last value; `loop` and `<as>_loop` give the position."""
     rig = Rig(
         tmp_path,
         flow(
@@ -63,8 +63,8 @@ async def test_a_loop_yields_its_items_in_order(tmp_path: Path) -> None:
     assert "each[#a]/seen" in rig.history.order
 
 
-async def test_a_route_takes_the_first_branch_that_holds(tmp_path: Path) -> None:
-    """The first true branch runs and no other; its name is `run.taken.<id>`."""
+async def test_a_route_takes_the_first_true_branch(tmp_path: Path) -> None:
+    """Only the first true branch runs, and `run.taken.<id>` has its name."""
     rig = Rig(
         tmp_path,
         flow(
@@ -85,7 +85,7 @@ async def test_a_route_takes_the_first_branch_that_holds(tmp_path: Path) -> None
     assert "way/c" not in rig.history.order
 
 
-async def test_an_action_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
+async def test_an_action_is_synced_before_it_begins(tmp_path: Path) -> None:
     """When an effect begins, its call is the last line of the log and synced."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
 
@@ -102,8 +102,8 @@ async def test_an_action_is_on_the_disk_before_it_begins(tmp_path: Path) -> None
     assert rig.site.actions == ['role=button name="Pay"']
 
 
-async def test_an_attempt_that_finds_nothing_has_done_nothing(tmp_path: Path) -> None:
-    """A target that is missing fails before the action: call and error result together, phase before, path named."""
+async def test_a_missing_target_fails_before_the_action(tmp_path: Path) -> None:
+    """The attempt has an error result with phase before, the run names the path, and no action is done."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
     rig.missing.add('role=button name="Pay"')
     ended = await rig.start()
@@ -115,7 +115,7 @@ async def test_an_attempt_that_finds_nothing_has_done_nothing(tmp_path: Path) ->
 
 
 async def test_retry_covers_errors_before_the_action_only(tmp_path: Path) -> None:
-    """What failed before the action is tried again; after it, an effect is not, though attempts are left."""
+    """An error before the action is retried; an effect is not retried after its action, even with attempts left."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 3, delay: 0}}}}"))
     tries = 0
 
@@ -139,8 +139,8 @@ async def test_retry_covers_errors_before_the_action_only(tmp_path: Path) -> Non
     assert (ended.status, rig.calls("pay"), len(rig.site.actions)) == ("failed", ["error"], 1)
 
 
-async def test_on_error_continue_goes_on_and_counts(tmp_path: Path) -> None:
-    """A tolerated failure leaves no value, stands in `run.errors`, and the run passes with its count."""
+async def test_on_error_continue_tolerates_and_counts_failures(tmp_path: Path) -> None:
+    """A tolerated failure has no value, is in `run.errors`, and the run passes with its count."""
     rig = Rig(
         tmp_path,
         flow(
@@ -167,8 +167,8 @@ async def test_a_refused_origin_is_never_tolerated(tmp_path: Path) -> None:
     assert (ended.status, ended.error and ended.error["code"]) == ("failed", "origin-refused")
 
 
-async def test_a_failed_assert_is_a_finding_and_never_retried(tmp_path: Path) -> None:
-    """`assert` fails the run with its own code and who: the workflow's finding."""
+async def test_a_failed_assert_is_a_finding(tmp_path: Path) -> None:
+    """A failed `assert` fails the run with `assert-failed` as a finding of the workflow."""
     rig = Rig(tmp_path, flow("  - {id: check, type: browser_query, query: assert, rules: [{text: never}]}"))
     ended = await rig.start()
     assert ended.error is not None
@@ -176,7 +176,7 @@ async def test_a_failed_assert_is_a_finding_and_never_retried(tmp_path: Path) ->
 
 
 async def test_cancelling_leaves_the_step_open_and_the_run_resumable(tmp_path: Path) -> None:
-    """A cancelled run says interrupted, writes no outcome for the step in hand, closes its browser, and is cancelled."""
+    """A cancelled run is interrupted, logs no result for its current step, and closes its browser."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
     begun = asyncio.Event()
 
@@ -198,8 +198,8 @@ async def test_cancelling_leaves_the_step_open_and_the_run_resumable(tmp_path: P
     assert rig.told[-1].exit == 130
 
 
-async def test_secrets_stand_in_the_log_as_their_reference(tmp_path: Path) -> None:
-    """What is filled is the secret; what is logged is its template; what the page plays back is masked."""
+async def test_secrets_are_logged_as_references(tmp_path: Path) -> None:
+    """The page receives the secret, the log its template, and text echoed by the page is masked."""
     rig = Rig(
         tmp_path,
         flow(
@@ -225,7 +225,7 @@ async def test_secrets_stand_in_the_log_as_their_reference(tmp_path: Path) -> No
 
 
 async def test_without_masking_the_scan_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With masking switched off, the scan at the end finds the secret in the log and fails the run by name."""
+    """With masking switched off, the final scan finds the secret in the log and fails the run with `secret-leaked`."""
     rig = Rig(
         tmp_path,
         flow(f"  - {READ}, id: echo}}"),
@@ -237,8 +237,8 @@ async def test_without_masking_the_scan_fails_the_run(tmp_path: Path, monkeypatc
     assert (ended.status, ended.error and ended.error["code"]) == ("failed", "secret-leaked")
 
 
-async def test_large_values_stand_in_blobs(tmp_path: Path) -> None:
-    """A value over 4 KiB is kept by its hash, read back whole, and shown by a preview."""
+async def test_large_values_are_stored_in_blobs(tmp_path: Path) -> None:
+    """A value over 4 KiB is stored in a blob and read back in full."""
     rig = Rig(
         tmp_path,
         flow("  - {id: big, type: transform, expr: \"{{ ['0123456789'] * 1000 }}\"}", 'output: "{{ big | length }}"'),
@@ -253,8 +253,8 @@ async def test_large_values_stand_in_blobs(tmp_path: Path) -> None:
     assert rig.open_writer.value_of(result) == ["0123456789"] * 1000
 
 
-async def test_a_step_is_told_with_its_references_filled_in(tmp_path: Path) -> None:
-    """Whoever watches sees what a step does with what; a secret that found its way there is masked."""
+async def test_a_step_is_shown_with_resolved_references(tmp_path: Path) -> None:
+    """The summary of a step has its resolved values, with secrets masked."""
     goto = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/{{ item }}/{{ echo }}'}"
     rig = Rig(
         tmp_path,
@@ -266,8 +266,8 @@ async def test_a_step_is_told_with_its_references_filled_in(tmp_path: Path) -> N
         site=FakeSite(texts={"css=h1": "correct-horse"}),
     )
     await rig.start()
-    told = {event.path: event.summary for event in rig.told if isinstance(event, events.StepStarted)}
-    assert told["open"] == "goto http://shop.test/42/[hidden]"
+    summaries = {event.path: event.summary for event in rig.told if isinstance(event, events.StepStarted)}
+    assert summaries["open"] == "goto http://shop.test/42/[hidden]"
 
 
 CONFIRMED = (
@@ -278,7 +278,7 @@ CONFIRMED = (
 
 @pytest.mark.parametrize("verify", ["", ", verify: [{text: paid, target: {css: p}}]"])
 async def test_a_click_whose_answer_was_lost_is_unknown(tmp_path: Path, verify: str) -> None:
-    """Without a `confirm` nobody knows: the run pauses with exit 4, the call stays open, and the action was begun once."""
+    """Without `confirm` the run pauses with exit 4, the call stays open, and the click happened once."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 3, delay: 0}}{verify}}}"))
 
     async def lose(_target: str, page: FakePage) -> None:
@@ -294,8 +294,8 @@ async def test_a_click_whose_answer_was_lost_is_unknown(tmp_path: Path, verify: 
 @pytest.mark.parametrize(
     ("status", "calls", "actions"), [("paid", ["recovered"], 1), ("open", ["error not-done", "ok"], 2)]
 )
-async def test_confirm_tells_of_a_lost_answer(tmp_path: Path, status: str, calls: list[str], actions: int) -> None:
-    """With a `confirm` the site itself says whether it happened: done is not repeated, not done is tried again where attempts are left."""
+async def test_confirm_resolves_a_lost_answer(tmp_path: Path, status: str, calls: list[str], actions: int) -> None:
+    """If `confirm` says done, the click is not repeated; if not done, it is retried while attempts are left."""
     rig = Rig(
         tmp_path,
         flow(f"  - {CLICK}, id: pay, retry: {{attempts: 2, delay: 0}}{CONFIRMED}}}"),
@@ -318,7 +318,7 @@ async def test_confirm_tells_of_a_lost_answer(tmp_path: Path, status: str, calls
 async def test_with_confirm_every_answer_counts(
     tmp_path: Path, how: Literal["late", "error"], confirm: str, status: str, calls: list[str], actions: int
 ) -> None:
-    """A request that is not answered in time, or with an error of the server, has `confirm` asked; without one only documents are waited for."""
+    """With `confirm`, late and failed requests are checked too; without it, only documents are waited for."""
     rig = Rig(
         tmp_path,
         flow(f"  - {CLICK}, id: pay, retry: {{attempts: 2, delay: 0}}{confirm}}}"),
@@ -334,8 +334,8 @@ async def test_with_confirm_every_answer_counts(
     assert (ended.status, rig.calls("pay"), len(rig.site.actions)) == ("passed", calls, actions)
 
 
-async def test_confirm_proves_nothing_while_the_request_is_on_its_way(tmp_path: Path) -> None:
-    """The site takes longer than the step and shows nothing yet: nothing is sent again, a person is asked, and a later resume finds that it happened."""
+async def test_confirm_proves_nothing_while_the_request_is_pending(tmp_path: Path) -> None:
+    """While the request is pending a denial does not repeat the click: a person is asked, and a later resume finds it done."""
     site = FakeSite(texts={'test_id="status"': "open"})
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 2, delay: 0}}{CONFIRMED}}}"), site=site)
 
@@ -353,8 +353,8 @@ async def test_confirm_proves_nothing_while_the_request_is_on_its_way(tmp_path: 
 
 
 @pytest.mark.parametrize("tries_again", [False, True])
-async def test_what_a_site_did_not_show_is_asked_again_by_the_next_life(tmp_path: Path, tries_again: bool) -> None:
-    """A run that failed because `confirm` said no asks once more before it acts: an order that came late is not sent again."""
+async def test_a_resume_repeats_confirm_before_acting(tmp_path: Path, tries_again: bool) -> None:
+    """A run that failed after `confirm` denied the click checks again on resume, and does not repeat a click that arrived late."""
     site = FakeSite(texts={'test_id="status"': "open"})
     retry = "retry: {attempts: 2, delay: 0}" if tries_again else "timeout: 5"
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, {retry}{CONFIRMED}}}"), site=site)
@@ -372,7 +372,7 @@ async def test_what_a_site_did_not_show_is_asked_again_by_the_next_life(tmp_path
 
 
 async def test_a_verify_that_fails_is_a_failure_not_a_question(tmp_path: Path) -> None:
-    """The site answered, and not as the author wants: the run fails with exit 1."""
+    """If the site answers but `verify` fails, the run fails with exit 1."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, verify: [{{text: paid, target: {{css: p}}}}]}}"))
     ended = await rig.start()
     assert ended.error is not None

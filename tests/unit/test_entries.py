@@ -1,4 +1,4 @@
-"""The log: entries as lines, and files that survive what can happen to them."""
+"""The log: entries as lines, and files that survive damage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ paths = st.text(st.characters(codec="utf-8"), max_size=30)
 
 @st.composite
 def entries(draw: st.DrawFn) -> log_entries.AnyEntry:
-    """Any entry but a result, whose call must stand before it."""
+    """Any entry but a result, whose call must come first."""
     match draw(st.sampled_from(["scope", "call", "checkpoint", "note"])):
         case "scope":
             event: Any = draw(st.sampled_from(["opened", "decided", "committed"]))
@@ -50,7 +50,7 @@ def entries(draw: st.DrawFn) -> log_entries.AnyEntry:
 
 
 def fill(store: file_store.Files, run: str, given: list[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
-    """A conversation with these entries, closed again."""
+    """A closed conversation with these entries."""
     conversation = store.create(run)
     try:
         return [conversation.append(entry) for entry in given]
@@ -62,7 +62,7 @@ def fill(store: file_store.Files, run: str, given: list[log_entries.AnyEntry]) -
 def test_any_appends_read_back(
     given_entries: list[log_entries.AnyEntry], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever is appended is read back as it was, in order, with line numbers from 1."""
+    """Appended entries are read back unchanged and in order, with line numbers from 1."""
     store, run = file_store.Files(tmp_path_factory.mktemp("home")), log_store.new_id()
     written = fill(store, run, given_entries)
     assert store.read(run).entries == written
@@ -74,7 +74,7 @@ def test_any_appends_read_back(
 def test_any_cut_of_the_tail_recovers(
     given_entries: list[log_entries.AnyEntry], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A log cut anywhere behind its first line yields every whole line before the cut, and can be resumed."""
+    """A log cut anywhere after its first line has all complete lines before the cut, and can be resumed."""
     store, run = file_store.Files(tmp_path_factory.mktemp("home")), log_store.new_id()
     written = fill(store, run, given_entries)
     file = store.conversation_file(run)
@@ -96,7 +96,7 @@ def test_any_cut_of_the_tail_recovers(
 
 
 def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path) -> None:
-    """Damage before the last line names the file and the line; the run beside it is read as ever."""
+    """Damage before the last line names file and line, and another run stays readable."""
     store = file_store.Files(tmp_path)
     hurt, whole = log_store.new_id(), log_store.new_id()
     notes: list[log_entries.AnyEntry] = [
@@ -118,7 +118,7 @@ def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path
 
 
 def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
-    """A log of a later version says which version it has and which can be read."""
+    """The error for a log of a later version names that version and the readable ones."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     fill(store, run, [log_entries.Note(name="restored", data={})])
     later = log_entries.seal(b'{"v":2,"seq":1,"at":"x","thread":"run","kind":"dream"')
@@ -128,8 +128,8 @@ def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
     assert caught.value.code == "log-too-new"
 
 
-def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that fails stops every later append and barrier, also when the disk would take them again."""
+def test_after_a_failed_write_the_writer_stays_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failed write each append and sync is refused, even if the disk would work again."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     conversation = store.create(run)
     conversation.append(log_entries.Note(name="restored", data={}))
@@ -149,8 +149,8 @@ def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypa
     assert len(store.read(run).entries) == 1
 
 
-def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
-    """A blob reads back by its hash; one that was changed or lost is refused by name."""
+def test_blobs_are_named_by_their_hash(tmp_path: Path) -> None:
+    """A blob is read by its hash; a changed or lost one is refused."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     conversation = store.create(run)
     blob = conversation.put_blob(b"large", "orders")
@@ -166,7 +166,7 @@ def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
 
 
 def test_the_home_is_private(tmp_path: Path) -> None:
-    """Folders are for their owner only, files too, and git ignores them all."""
+    """Folders and files are only for their owner, and git ignores them."""
     store, run = file_store.Files(tmp_path / ".runops"), log_store.new_id()
     fill(store, run, [log_entries.Note(name="restored", data={})])
     assert [oct(path.stat().st_mode & 0o777) for path in (store.home, store.private(run))] == ["0o700", "0o700"]
@@ -175,7 +175,7 @@ def test_the_home_is_private(tmp_path: Path) -> None:
 
 
 def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[log_entries.AnyEntry]:
-    """What a step and its model said to each other: an answer that did not come, one that asks for tools, what became of each; and one that continues."""
+    """The conversation of a step with its model: a failed answer, tool calls with their results, and a continuation."""
     thread = "model:c15"
     usage = log_entries.Usage(input=100, cached=20, output=30, reasoning=5)
     asked: dict[str, Any] = {"key": "0" * 64, "model": "m", "estimate": 90, "raw": 90, "limit": 500, "seconds": 60.0}
@@ -235,7 +235,7 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
 
 
 def golden_entries() -> list[log_entries.AnyEntry]:
-    """One entry of every kind, with every field, as the specification has them."""
+    """One entry of each kind, with all fields, as the specification has them."""
     blob = log_entries.Blob(sha256="0" * 64, bytes=5000, preview="version: 1", path="@state/01/workflow.yaml")
     header = log_entries.RunHeader(
         workflow="Pay",
@@ -331,7 +331,7 @@ def golden_entries() -> list[log_entries.AnyEntry]:
 
 
 def golden_session() -> list[log_entries.AnyEntry]:
-    """What only a session has, with every field."""
+    """Entries that only a session has, with all fields."""
     blob = log_entries.Blob(sha256="0" * 64, bytes=5000, preview="Pay", path="@state/01/plan")
     thread = log_entries.SESSION_THREAD
     error: dict[str, Any] = {"code": "model-timeout", "who": "model", "message": "it did not answer"}
@@ -374,7 +374,7 @@ def golden_session() -> list[log_entries.AnyEntry]:
 
 
 def golden_build() -> list[log_entries.AnyEntry]:
-    """What only a build has: its wish, the runs of its tools, what a person was asked, what its bench and its grants keep."""
+    """Entries that only a build has: goal, runs of tools, questions, and versions of bench and grants."""
     thread, run = log_entries.SESSION_THREAD, "01JD0000000000000000000004"
     goal = log_entries.Build(
         goal="Pay every open order",
@@ -410,7 +410,7 @@ def golden_build() -> list[log_entries.AnyEntry]:
 
 
 def test_a_build_is_folded_to_its_mode_its_runs_and_its_questions() -> None:
-    """Its first line alone says what it is to reach, and that it continues in mode agent."""
+    """A build has mode agent from its first line, the runs of its calls, and its questions with answers."""
     folded = session.Session(golden_build())
     assert session.Session(golden_build()[:1]).mode == folded.mode == "agent"
     assert folded.runs_of == {"c9": ["01JD0000000000000000000004"]}
@@ -429,14 +429,14 @@ def test_a_build_is_folded_to_its_mode_its_runs_and_its_questions() -> None:
 def test_the_golden_log_is_written_and_read_the_same(
     file: Path, entries: Callable[[], list[log_entries.AnyEntry]]
 ) -> None:
-    """Format 1 stays what it is: the golden file holds exactly these lines, and reads back as these entries."""
+    """Format 1 is stable: the golden file has exactly these lines, and reads back as these entries."""
     written = b"".join(log_entries.encode(entry) for entry in entries())
     assert file.read_bytes() == written
     assert [log_entries.decode(line) for line in file.read_bytes().splitlines()] == entries()
 
 
-def test_a_session_is_folded_to_what_it_keeps() -> None:
-    """What was cleared has no value; a summary stands for what came before it; a failed answer's beginning is kept."""
+def test_a_session_is_folded_to_its_state() -> None:
+    """A cleared variable has no value, a summary replaces earlier entries, and the partial text of a failed answer is kept."""
     folded = session.Session(golden_session())
     assert folded.mode == "agent"
     assert folded.about == "01JD0000000000000000000004"
@@ -448,7 +448,7 @@ def test_a_session_is_folded_to_what_it_keeps() -> None:
 
 
 def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversation() -> None:
-    """Whatever is added to what is logged of models stands in the golden log, too."""
+    """The golden log covers each kind of entry and each field of conversation entries, so additions must appear there."""
     kinds: dict[type[log_entries.AnyEntry], set[str]] = {}
     for each in [*golden_entries(), *golden_session()]:
         kinds.setdefault(type(each), set()).update(each.model_dump(exclude_none=True))
@@ -467,12 +467,12 @@ def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversatio
     assert {"asked", "again"} <= kinds[log_entries.Call]
 
 
-def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> None:
-    """The answer has its calls in order, each with the last entry that began it, its result and what was told; those that were not begun have nothing."""
-    said = history.History(golden_entries()).thread("model:c15").said
-    answer = next(each for each in said if isinstance(each, threads.Exchange))
+def test_the_golden_conversation_is_folded_with_its_call_results() -> None:
+    """An answer has its calls in order, each with its last call entry, result and output; calls that did not begin have none."""
+    items = history.History(golden_entries()).thread("model:c15").said
+    answer = next(each for each in items if isinstance(each, threads.Exchange))
     assert [
-        each.answer.key[0] if isinstance(each, threads.Exchange) else type(each).__name__.lower() for each in said
+        each.answer.key[0] if isinstance(each, threads.Exchange) else type(each).__name__.lower() for each in items
     ] == [
         "user",
         "0",
@@ -493,20 +493,20 @@ def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> No
 
 
 def test_the_golden_log_agrees_with_its_page() -> None:
-    """Every field of every line of the golden log stands in docs/log-format.md."""
+    """docs/log-format.md names each field in the golden log."""
     page = (Path(__file__).parents[2] / "docs" / "log-format.md").read_text()
     for line in (GOLDEN.read_text() + GOLDEN_SESSION.read_text()).splitlines():
         for field in json.loads(line):
             assert f"`{field}`" in page or f"`{field}`/" in page or f"/`{field}`" in page, field
 
 
-def test_folding_in_pieces_is_folding_at_once() -> None:
-    """A history fed entry by entry knows the same as one made from the whole log."""
-    at_once, in_pieces = history.History(golden_entries()), history.History()
+def test_incremental_folding_equals_folding_at_once() -> None:
+    """A history fed entry by entry equals one made from the whole log."""
+    at_once, incremental = history.History(golden_entries()), history.History()
     for entry in golden_entries():
-        in_pieces.add(entry)
+        incremental.add(entry)
     assert (
-        in_pieces.order
+        incremental.order
         == at_once.order
         == [
             "",
@@ -517,7 +517,7 @@ def test_folding_in_pieces_is_folding_at_once() -> None:
             "buy",
         ]
     )
-    assert in_pieces.status == at_once.status == "failed"
-    assert [attempt.result for attempt in in_pieces.all_attempts()] == [
+    assert incremental.status == at_once.status == "failed"
+    assert [attempt.result for attempt in incremental.all_attempts()] == [
         attempt.result for attempt in at_once.all_attempts()
     ]

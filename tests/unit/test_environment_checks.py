@@ -1,4 +1,4 @@
-"""Whether a machine is fit: each way in which a folder, a disk or a setting can fail is found, and which profile fits a server."""
+"""Environment checks find each fault of folder, disk or settings, and the profile that fits a server."""
 
 import errno
 import itertools
@@ -25,8 +25,8 @@ class Mount(NamedTuple):
     fstype: str
 
 
-def test_a_folder_that_is_not_there_is_looked_at_where_it_will_be(tmp_path: Path) -> None:
-    """It is not made, and nothing is left in the folder above."""
+def test_a_missing_home_is_checked_at_its_parent(tmp_path: Path) -> None:
+    """The check neither creates the folder nor leaves a file in its parent."""
     check = doctor.home(tmp_path / "a" / "b")
     assert (check.state, check.fix) == ("ok", None)
     assert "made by the first run" in check.text
@@ -35,7 +35,7 @@ def test_a_folder_that_is_not_there_is_looked_at_where_it_will_be(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["mkstemp", "fsync"])
 def test_a_folder_that_cannot_be_written_is_wrong(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether no file can be made or it cannot be brought to the disk: with the reason, what to set, and nothing left."""
+    """If a file cannot be created or cannot be synced, the check gives the reason and the setting, and leaves nothing."""
 
     def fails(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "read-only file system")
@@ -48,8 +48,8 @@ def test_a_folder_that_cannot_be_written_is_wrong(name: str, tmp_path: Path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_whose_locks_nobody_sees_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a file system that says yes to every lock."""
+def test_a_folder_without_working_locks_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that grants each lock is wrong."""
     monkeypatch.setattr(locks.fcntl, "flock", lambda *_: None)
     check = doctor.home(tmp_path)
     assert check.state == "wrong"
@@ -59,15 +59,15 @@ def test_a_folder_whose_locks_nobody_sees_is_wrong(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("kind", "state"), [("ext4", "ok"), ("nfs4", "note"), ("cifs", "note"), ("tmpfs", "note"), ("unknown", "ok")]
 )
-def test_what_the_folder_is_on_is_told(kind: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that machines share, or that ends with this one, works, and one should know."""
+def test_the_file_system_is_reported(kind: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network or memory file system works, but the check notes it."""
     monkeypatch.setattr(doctor, "file_system", lambda _: kind)
     check = doctor.home(tmp_path)
     assert (check.state, kind in check.text) == (state, True)
 
 
-def test_of_nested_mounts_the_innermost_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And of two at one place the later one; a folder whose name only begins alike is another."""
+def test_the_innermost_mount_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The later of two mounts at one place counts; a path with only the same prefix is another."""
     here = str(tmp_path)
     mounts = [Mount("/", "root"), Mount(here, "below"), Mount(here, "over"), Mount(f"{here}/a", "a")]
     monkeypatch.setattr(doctor.psutil, "disk_partitions", lambda all: mounts)
@@ -78,18 +78,16 @@ def test_of_nested_mounts_the_innermost_counts(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("free", "state"), [(5 * 10**9, "ok"), (5 * 10**8, "note"), (10**8, "wrong")])
-def test_little_room_is_told_before_it_is_none(
-    free: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The least of the places counts, and `prune` is named."""
+def test_low_disk_space_is_reported(free: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place with the least space counts, and the fix names `prune`."""
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Disk(free if place == tmp_path else 10**12))
     check = doctor.room(tmp_path)
     assert check.state == state
     assert ("runops prune" in (check.fix or "")) == (state != "ok")
 
 
-def test_only_what_looks_like_a_setting_is_called_misspelt() -> None:
-    """Settings, what else is read, secrets of workflows and other programs' variables are left alone."""
+def test_only_near_misses_of_settings_are_misspelt() -> None:
+    """Settings, other known variables, secrets and variables of other programs are not reported."""
     environ = dict.fromkeys(
         ["RUNOPS_HOME", "RUNOPS_MODEL_KEY", "RUNOPS_TRACEBACK", "RUNOPS_DEMO_SHOP", "HOEM", "RUNOPS_HAEDED"], "1"
     )
@@ -97,7 +95,7 @@ def test_only_what_looks_like_a_setting_is_called_misspelt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({}, ["none is set"]),
         ({"model": "m"}, ["m for everything", "a key is set"]),
@@ -106,28 +104,28 @@ def test_only_what_looks_like_a_setting_is_called_misspelt() -> None:
         ({"model": "m", "model_profile": "vllm"}, ["m for everything", "profile vllm (as set)"]),
     ],
 )
-def test_models_are_told_by_what_they_are_for(
-    given: dict[str, str], told: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_models_are_listed_by_their_roles(
+    given: dict[str, str], expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Roles that share a model stand together; the key itself is never told."""
+    """Roles with the same model share an entry, and the key is never shown."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNOPS_MODEL_KEY", "key-that-nobody-may-see")
     checks = doctor.models(host.of_command(settings.Settings(**given, home=tmp_path)))  # type: ignore[arg-type]
-    assert len(checks) == len(told)
-    assert all(part in check.text for part, check in zip(told, checks, strict=True))
+    assert len(checks) == len(expected)
+    assert all(part in check.text for part, check in zip(expected, checks, strict=True))
     assert "nobody-may-see" not in repr(checks)
 
 
 def every_finding() -> list[list[probing.Found]]:
-    """Every combination of levels, unknown ones among them."""
+    """Each combination of probed levels, unknown ones included."""
     names = list(probing.LEVELS)
     combined = itertools.product(*((*probing.LEVELS[name], None) for name in names))
     return [[probing.Found(name, level, "") for name, level in zip(names, each, strict=True)] for each in combined]
 
 
 @pytest.mark.parametrize("used", profiles.PROFILES.values(), ids=lambda each: each.name)
-def test_the_profile_that_fits_says_nothing_that_the_server_lacks(used: profiles.Profile) -> None:
-    """Whatever was found; no known profile that says no more than was found uses more of it; and one that is as good is kept."""
+def test_the_fitting_profile_promises_only_what_the_server_has(used: profiles.Profile) -> None:
+    """The most capable profile that promises no more than was found is chosen, preferring the current one."""
 
     def fits(profile: profiles.Profile, found: list[probing.Found]) -> bool:
         return all(probing.promised_rank(profile, each.name) <= each.rank for each in found)
@@ -142,17 +140,15 @@ def test_the_profile_that_fits_says_nothing_that_the_server_lacks(used: profiles
         assert best == used or not (fits(used, found) and worth(used) == worth(best))
 
 
-def test_a_folder_below_one_that_nobody_may_look_into_is_no_bug(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether it is there cannot be told: the folder above is looked at."""
-    asked = tmp_path / "closed" / "runs"
-    there = Path.exists
+def test_a_home_below_an_unreadable_folder_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the existence of the folder cannot be checked, the folder above is checked."""
+    denied = tmp_path / "closed" / "runs"
+    exists = Path.exists
 
     def refuses(path: Path) -> bool:
-        if path == asked:
+        if path == denied:
             raise PermissionError(errno.EACCES, "permission denied")
-        return there(path)
+        return exists(path)
 
     monkeypatch.setattr(Path, "exists", refuses)
-    assert doctor.home(asked).state == "ok"
+    assert doctor.home(denied).state == "ok"

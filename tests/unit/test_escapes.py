@@ -1,4 +1,4 @@
-"""What may be written to a terminal, and that nothing else is."""
+"""Text for a terminal, and proof that no other control characters reach it."""
 
 import ast
 import io
@@ -16,7 +16,7 @@ from runtime.display import escapes, facts, stream
 from tests import modules
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What no text may hold that is written for people: a terminal would obey it."""
+"""Characters that no text for people may contain, since a terminal would obey them."""
 
 HOSTILE = st.text(
     alphabet=st.one_of(st.characters(), st.sampled_from("\x1b[2J\x07\x9b\r\n\t\u202e\u2066\u200f\u2028\ud800\\")),
@@ -25,8 +25,8 @@ HOSTILE = st.text(
 
 
 @given(HOSTILE)
-def test_what_is_written_for_people_moves_and_colours_nothing(text: str) -> None:
-    """Through the one border a text keeps its line breaks and tabs, and whatever else a terminal would obey is an escape."""
+def test_text_for_people_has_no_control_characters(text: str) -> None:
+    """Output keeps line breaks and tabs, and escapes all other control characters."""
     out = io.StringIO()
     stream.Talk(out).write(text)
     stream.put(out, text)
@@ -48,21 +48,21 @@ def test_what_is_written_for_people_moves_and_colours_nothing(text: str) -> None
         ("支払い 👩‍👧", "支払い 👩‍👧"),
     ],
 )
-def test_an_escape_says_which_character_stands_there(text: str, shown: str) -> None:
-    r"""One form: two digits after `\x` for control characters, four after `\u` for what turns the direction of writing."""
+def test_an_escape_shows_the_code_of_its_character(text: str, shown: str) -> None:
+    r"""Control characters become `\x` with two digits, bidirectional marks `\u` with four."""
     assert escapes.shown(text) == shown
     assert escapes.shown(shown) == shown
 
 
 def test_only_our_own_colours_pass() -> None:
-    """A colour of ours reaches the terminal; the same sequence in a text from outside does not, inside a colour of ours neither."""
+    """Our colour sequences reach the terminal; sequences in outside text are escaped, even inside our colours."""
     assert escapes.shown(escapes.styled("a\x1b[8mb", 1, 31)) == "\x1b[1;31ma\\x1b[8mb\x1b[0m"
     assert escapes.shown(f"{escapes.ERASED}x") == "\r\x1b[Kx"
 
 
 @given(HOSTILE, HOSTILE)
-def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys(name: str, text: str) -> None:
-    """What a program reads of `--json` is what it was, also where nothing of it stands there raw."""
+def test_json_is_equal_and_has_no_control_characters(name: str, text: str) -> None:
+    """A program that reads `--json` gets the original data, though control characters are escaped."""
     for printed in (console.as_json(v={name: [text]}), escapes.as_json({"v": {name: [text]}})):
         assert OBEYED.search(printed) is None
         assert json.loads(printed)["v"] == {name: [text]}
@@ -72,7 +72,7 @@ def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys(name: str, 
     st.text(alphabet=st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("\x1b\n\u202e")), max_size=40)
 )
 def test_a_result_for_people_is_read_back_as_it_was(text: str) -> None:
-    """The YAML of a result holds escapes of YAML in the place of what a terminal would obey."""
+    """The YAML of a result escapes control characters and reads back equal."""
     printed = escapes.shown(facts.result_text({"text": text})) + "\n"
     assert OBEYED.search(printed) is None
     assert yaml.safe_load(printed) == {"text": text}
@@ -85,11 +85,11 @@ BORDER = {
     "director/cli/input.py": "a prompt that never varies, drawn by the line editor",
     "runtime/cli/console.py": "asks by typer's prompt, what it asks made harmless",
 }
-"""The files that may write to a standard stream past the border, and why."""
+"""The files that may write to a standard stream without escaping, and why."""
 
 
-def test_nothing_is_written_past_the_border() -> None:
-    """No module prints, or writes to a standard stream, but through `Talk`, `put` and `put_at_once`."""
+def test_no_module_bypasses_the_escaping() -> None:
+    """No module writes to a standard stream except through `Talk`, `put` and `put_at_once`."""
     found = modules.places(raw_writes)
     assert {file: seen for file, seen in found.items() if file not in BORDER} == {}
     assert found.keys() >= BORDER.keys()
@@ -116,13 +116,13 @@ def test_nothing_is_written_past_the_border() -> None:
         "sys.__stdout__",
     ],
 )
-def test_every_way_past_the_border_is_known(line: str) -> None:
-    """Each of these would be found in a module."""
+def test_each_bypass_is_detected(line: str) -> None:
+    """Each of these lines is detected in a module."""
     assert list(raw_writes(ast.parse(line)))
 
 
 def raw_writes(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The places of a module where something is written for people, but not through the border."""
+    """The places of a module that write for people without escaping."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="print" | "input" | "Console" | "pprint" as name)):

@@ -1,4 +1,4 @@
-"""Tokens of a request before it is sent: never below the truth, and not far above it."""
+"""Token estimates before a request is sent: never too low, and not far too high."""
 
 import dataclasses
 import itertools
@@ -41,23 +41,23 @@ DENSE = {
     ),
     *("hexadecimal ids", "UUIDs", "addresses", "white space", "CSS", "base64", "ULIDs", "random ASCII"),
 }
-"""What requests are mostly made of."""
+"""The usual content of requests."""
 
 
 def request(text: str, *, instructions: str = "", schema: dict[str, Any] | None = None) -> Request:
-    """One user's message."""
+    """A request with one user message."""
     return Request("m", instructions, (Message("user", text),), schema, 100)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=[each["of"] for each in SAMPLES])
 def test_a_text_is_never_counted_too_low(sample: dict[str, Any]) -> None:
-    """At least what the real tokenizer counts; at most 16 % more for what requests are made of, and 65 % more for any text."""
+    """The count is at least that of the real tokenizer, at most 16 % above for usual content and 65 % for any text."""
     counted, real = tokens.count(sample["text"]), sample["tokens"]
     assert real <= counted <= real * (1.16 if sample["of"] in DENSE else 1.65)
 
 
 def test_together_the_samples_are_counted_closely() -> None:
-    """Over the samples of what requests are made of the count is at most 7 % above the truth."""
+    """Over all samples of usual content the count is at most 7 % too high."""
     dense = [each for each in SAMPLES if each["of"] in DENSE]
     assert len(dense) == len(DENSE)
     assert sum(tokens.count(each["text"]) for each in dense) <= 1.07 * sum(each["tokens"] for each in dense)
@@ -67,7 +67,7 @@ def test_together_the_samples_are_counted_closely() -> None:
 @example("don't DON'Tx we'll I'D 1234567 a\r\n//\n  \n   x Éa\u0301\u0301 \x1c\x85")
 @example("\udc80 lone")
 def test_pieces_are_the_text(text: str) -> None:
-    """No character is lost or stands twice; a piece has a token at least, and at most one for each of its bytes."""
+    """Pieces join to the text; each has at least one token, and at most one per byte."""
     found = tokens.pieces(text)
     assert "".join(found) == text
     assert all(found)
@@ -88,13 +88,13 @@ def test_pieces_are_the_text(text: str) -> None:
     ],
 )
 def test_a_text_is_cut_where_the_tokenizer_cuts(text: str, wanted: list[str]) -> None:
-    """Words with the blank before them, runs of at most three digits, punctuation with its line ends, marks with their letters."""
+    """Words keep their leading space, digits come in threes, punctuation keeps its line ends, and marks their letters."""
     assert tokens.pieces(text) == wanted
 
 
 @pytest.mark.parametrize("text", [" " * 1_000_000 + "x", "a" * 1_000_000, "茶" * 300_000])
-def test_a_run_without_an_end_is_counted_without_joining(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody cuts would take seconds to join: its bytes are counted, of which there are never fewer than tokens."""
+def test_a_very_long_piece_is_counted_without_merging(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece that is never split would take seconds to merge, so its bytes are counted, never fewer than its tokens."""
     joined: list[int] = []
 
     def counted(piece: bytes, ranks: dict[bytes, int]) -> int:
@@ -108,20 +108,20 @@ def test_a_run_without_an_end_is_counted_without_joining(text: str, monkeypatch:
 
 
 def parts_of(piece: bytes) -> set[bytes]:
-    """Every run of bytes in it."""
+    """Each substring of the bytes."""
     return {piece[start:end] for start in range(len(piece)) for end in range(start + 1, len(piece) + 1)}
 
 
 @given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode), st.integers(256, 50_000))
-def test_a_list_that_ends_early_counts_no_fewer(piece: bytes, end: int) -> None:
-    """What the first merges join, the longer list joins too: the count of a shorter list is never below."""
+def test_a_shorter_merge_list_counts_no_fewer(piece: bytes, end: int) -> None:
+    """A prefix of the merge list never gives fewer tokens than the whole list."""
     first = {part: RANKS[part] for part in parts_of(piece) if RANKS.get(part, end) < end}
     assert tokens.joined(piece, first) >= tokens.joined(piece, RANKS)
 
 
 @given(st.text("abc", max_size=30), st.permutations(["ab", "bc", "ca", "aa", "abc", "bca", "aab", "abab"]))
-def test_parts_are_joined_as_by_hand(text: str, order: list[str]) -> None:
-    """The neighbours with the lowest rank are joined first, the left ones of two alike, until none are left that are a token."""
+def test_merges_equal_a_naive_implementation(text: str, order: list[str]) -> None:
+    """Neighbours of the lowest rank merge first, the left ones if equal, until no pair is a token."""
     ranks = {token.encode(): rank for rank, token in enumerate(order)}
     parts = [each.encode() for each in text]
     while True:
@@ -137,17 +137,17 @@ def test_parts_are_joined_as_by_hand(text: str, order: list[str]) -> None:
     assert tokens.joined(text.encode(), ranks) == len(parts)
 
 
-def test_the_list_is_packed_and_unpacked() -> None:
-    """What is packed comes back in its order; the list of the package begins with the bytes themselves."""
+def test_the_merge_list_survives_packing() -> None:
+    """A packed list keeps its order; the list of the package begins with the single bytes."""
     some = [b"a", b"\x00", b" the", bytes(range(128))]
     assert tokens.unpacked(tokens.packed(some)) == some
-    there = tokens.unpacked(tokens.MERGES.read_bytes())
-    assert {each for each in there if len(each) == 1} == {bytes([each]) for each in range(256)}
-    assert len(there) == len(set(there)) == 50_000
+    merges = tokens.unpacked(tokens.MERGES.read_bytes())
+    assert {each for each in merges if len(each) == 1} == {bytes([each]) for each in range(256)}
+    assert len(merges) == len(set(merges)) == 50_000
 
 
 def test_everything_in_a_request_counts() -> None:
-    """Instructions, each message and the schema add at least their own tokens; the limit of the answer adds none."""
+    """Instructions, each message and the schema add at least their own tokens; the answer limit adds none."""
     plain = estimates.tokens(request("hello"))
     schema = {"type": "object", "properties": {"ok": {"type": "boolean", "description": "whether it is"}}}
     with_schema = estimates.tokens(request("hello", schema=schema))
@@ -171,7 +171,7 @@ LOOK = Tool(
 
 
 def test_tools_calls_and_outputs_count() -> None:
-    """Every part of a conversation with tools adds at least its own tokens: name, description and schema of a tool, arguments, outputs."""
+    """Descriptions and schemas of tools, arguments of calls and outputs add at least their own tokens."""
     plain = request("hello")
     tooled = dataclasses.replace(plain, tools=(LOOK,))
     before = estimates.tokens(tooled)
@@ -180,13 +180,13 @@ def test_tools_calls_and_outputs_count() -> None:
     call, output = ToolCall("call_a", "look", '{"ref": "e5"}'), ToolOutput("call_a", "button Pay, and many more words")
     asked = estimates.tokens(dataclasses.replace(tooled, items=(*tooled.items, call)))
     assert asked >= before + tokens.count(call.arguments) + tokens.count(call.name)
-    told = estimates.tokens(dataclasses.replace(tooled, items=(*tooled.items, call, output)))
-    assert told >= asked + tokens.count(output.text)
+    answered = estimates.tokens(dataclasses.replace(tooled, items=(*tooled.items, call, output)))
+    assert answered >= asked + tokens.count(output.text)
     assert estimates.tokens(dataclasses.replace(plain, brief="You are here.")) >= estimates.tokens(plain) + 4
 
 
 async def test_a_conversation_with_tools_is_never_estimated_lower_than_the_server_counts() -> None:
-    """At each of its requests, by the real client, by a server that counts the whole of what it is sent with the same tokenizer."""
+    """No request of the real client is estimated lower than a server with the same tokenizer counts."""
     tools = (LOOK, dataclasses.replace(LOOK, name="find", description="Find an element of the page by its words."))
     asked = dataclasses.replace(request("Pay the order.", instructions="Work."), tools=tools, brief="Step 3 of 4.")
     script = [
@@ -214,8 +214,8 @@ COUNTED = st.lists(st.tuples(st.integers(1, 10**6), st.floats(0.1, 9), st.intege
 
 
 @given(COUNTED, st.integers(0, 10**7))
-def test_what_was_counted_is_never_estimated_lower(points: list[tuple[int, float, int]], raw: int) -> None:
-    """Whatever a server counts, a request of the same size is estimated that high from then on, and none below the raw count."""
+def test_estimates_are_never_below_earlier_counts(points: list[tuple[int, float, int]], raw: int) -> None:
+    """After a server's count, a request of the same size is estimated at least as high, and never below its raw count."""
     calibrated = estimates.Calibrated()
     seen = [(size, math.ceil(size * ratio) + more) for size, ratio, more in points]
     for size, counted in seen:
@@ -231,7 +231,7 @@ def test_what_was_counted_is_never_estimated_lower(points: list[tuple[int, float
 
 @given(st.floats(1, 4), st.integers(0, 190), st.lists(st.integers(1000, 10**6), min_size=2, max_size=8))
 def test_a_steady_server_is_learned(ratio: float, more: int, sizes: list[int]) -> None:
-    """Where a server counts a ratio and something more, a larger request is estimated right but for what it adds, in proportion."""
+    """For a server with a constant ratio and offset, a larger request is estimated right up to a multiple of the offset."""
     calibrated = estimates.Calibrated()
     for size in sizes:
         calibrated.take("m", size, math.ceil(size * ratio) + more)
@@ -240,8 +240,8 @@ def test_a_steady_server_is_learned(ratio: float, more: int, sizes: list[int]) -
     assert real - 1 <= calibrated.corrected("m", larger) <= real + 2 * (more + 2) + more + 2
 
 
-def test_a_count_takes_no_longer_after_many() -> None:
-    """Counts that no correction depends on are forgotten: the work for an answer does not grow with the run."""
+def test_calibration_time_stays_constant() -> None:
+    """Counts without influence on a correction are dropped, so the work per answer does not grow."""
     calibrated, checked = estimates.Calibrated(), Counter[str]()
 
     def trace(frame: types.FrameType, event: str, _argument: object) -> None:
@@ -257,8 +257,8 @@ def test_a_count_takes_no_longer_after_many() -> None:
     assert sum(checked.values()) < 100 * 100
 
 
-def test_a_small_request_tells_no_ratio() -> None:
-    """A server that adds 90 tokens to each request makes a large one no larger than that, and a lower count lowers nothing."""
+def test_a_small_request_sets_no_ratio() -> None:
+    """A fixed overhead of 90 tokens adds only 90 to a large request, and a lower count lowers nothing."""
     calibrated = estimates.Calibrated()
     calibrated.take("m", 30, 120)
     assert calibrated.corrected("m", 10_000) == 10_090

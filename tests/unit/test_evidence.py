@@ -1,4 +1,4 @@
-"""What is kept of the page where a step failed."""
+"""Evidence kept of the page where a step failed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ nodes:
 
 
 def failing(folder: Path, text: str = MISSING, page: type[FakePage] | None = None) -> Rig:
-    """A run whose step `press` finds nothing, on a page that shows a secret."""
+    """A run whose step `press` misses its target, on a page that shows a secret."""
     site = FakeSite(texts={"": '- button "Pay with tok-123456"'}, page=page)
 
     async def missing(target: str, _page: FakePage) -> None:
@@ -38,8 +38,8 @@ def failing(folder: Path, text: str = MISSING, page: type[FakePage] | None = Non
     return Rig(folder, text, site, secrets={"TOKEN": "tok-123456"}, missing={str(Target(css="gone"))})
 
 
-async def test_a_failure_keeps_what_the_page_showed_without_secrets(tmp_path: Path) -> None:
-    """Address, observation and picture of the page are kept beside the run and named in its log; what was secret on the page is masked, and the files are their owner's alone."""
+async def test_a_failure_keeps_its_page_without_secrets(tmp_path: Path) -> None:
+    """Address, observation and screenshot are stored beside the run, private and with secrets masked, and named in the log."""
     rig = failing(tmp_path)
     ended = await rig.start()
     assert (ended.status, ended.path) == ("failed", "press")
@@ -54,7 +54,7 @@ async def test_a_failure_keeps_what_the_page_showed_without_secrets(tmp_path: Pa
 
 
 class Stuck(FakePage):
-    """A page that answers to nothing any more."""
+    """A page that no longer answers."""
 
     @override
     async def look(self, target: Target | None = None) -> Observation:
@@ -72,7 +72,7 @@ class Stuck(FakePage):
 
 
 async def test_a_page_that_does_not_answer_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the page is stuck, or breaks, the run ends as it would have, in bounded time, and its address is kept."""
+    """If the page hangs or breaks, the run still ends in bounded time with its own error, and keeps the address."""
     monkeypatch.setattr(evidence, "SECONDS", 0.1)
     rig = failing(tmp_path, page=Stuck)
     ended = await asyncio.wait_for(rig.start(), 5)
@@ -82,15 +82,15 @@ async def test_a_page_that_does_not_answer_changes_nothing(tmp_path: Path, monke
 
 
 class Unpaintable(FakePage):
-    """A page of which no picture without its secrets can be taken."""
+    """A page whose secrets cannot be painted over in a screenshot."""
 
     @override
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
         raise AuthorError("secret-on-page", "a secret stands where no element can be painted over")
 
 
-async def test_a_picture_that_would_show_a_secret_is_not_taken_and_the_log_says_so(tmp_path: Path) -> None:
-    """The log has the code of what refused the picture in its place, and all else that was to be had."""
+async def test_a_screenshot_that_would_show_a_secret_is_not_taken(tmp_path: Path) -> None:
+    """The log has the error code in place of the screenshot, and keeps all other evidence."""
     rig = failing(tmp_path, page=Unpaintable)
     await rig.start()
     found = evidence.of(rig.history, "press")
@@ -100,8 +100,8 @@ async def test_a_picture_that_would_show_a_secret_is_not_taken_and_the_log_says_
     assert Path(found["observation"]["path"]).exists()
 
 
-async def test_a_dialog_is_kept_by_its_words(tmp_path: Path) -> None:
-    """A page that shows a dialog cannot be looked at: what it says is kept."""
+async def test_a_dialog_is_kept_by_its_text(tmp_path: Path) -> None:
+    """A page with a dialog cannot be observed, so the text of the dialog is kept, masked."""
     rig = failing(tmp_path)
 
     async def ask(_target: str, page: FakePage) -> None:
@@ -114,8 +114,8 @@ async def test_a_dialog_is_kept_by_its_words(tmp_path: Path) -> None:
     assert evidence.of(rig.history) == {"path": "press", "url": "http://shop.test/", "dialog": "Pay with [hidden]?"}
 
 
-async def test_of_many_failures_that_the_run_goes_on_after_the_first_are_kept(tmp_path: Path) -> None:
-    """A failure that is tolerated keeps its page too, but a loop of thousands does not fill the disk."""
+async def test_only_the_first_tolerated_failures_keep_evidence(tmp_path: Path) -> None:
+    """A tolerated failure keeps its page too, but a long loop does not fill the disk."""
     text = MISSING.replace(
         "  - {id: press",
         """  - id: each

@@ -1,4 +1,4 @@
-"""An excerpt: some nodes as one run, at their places, with what they read given."""
+"""An excerpt runs some nodes of a file as one run, in their places, with given values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ nodes:
 
 
 class Watching(run_state.Watch):
-    """Notes what it sees."""
+    """Records what it sees."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -56,7 +56,7 @@ class Watching(run_state.Watch):
 
 
 async def run_of(one: rig.Rig, part: excerpt.Excerpt) -> Any:
-    """How a run of the excerpt ended."""
+    """Runs the excerpt and returns its end."""
     writer = one.open_writer = await one.newly_begun()
     run.write_header(writer, one.loaded, one.inputs, trial=part.header, parent="01SESSION")
     own = one._run(writer)
@@ -66,12 +66,12 @@ async def run_of(one: rig.Rig, part: excerpt.Excerpt) -> Any:
 def segment(
     one: rig.Rig, node: str, path: str | None = None, bound: Mapping[str, Json] | None = None
 ) -> excerpt.Segment:
-    """A node of the rig's file, at its place."""
+    """A node of the rig's file, in its place."""
     return excerpt.Segment(one.loaded.index[node][0], path or node, bound or {})
 
 
-async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_path: pathlib.Path) -> None:
-    """A leaf of a loop runs as in its turn, nodes that are not named do not run, and whoever watches sees each node and its value."""
+async def test_segments_run_in_order_in_their_places_with_given_values(tmp_path: pathlib.Path) -> None:
+    """A leaf of a loop runs as in its iteration, and unselected nodes do not run. The watcher sees each node and its value."""
     one, watch = rig.Rig(tmp_path, TEXT), Watching()
     item = Item("order", {"no": 7}, 1, 3, 7)
     pay = segment(one, "pay", "each[#7]/pay", {**item.bound, "name": "N7"})
@@ -86,16 +86,16 @@ async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_
     assert list(one.history.attempts) == ["each[#7]/pay", "total"]
 
 
-async def test_what_a_piece_yielded_before_is_gone_once_it_is_passed_by(tmp_path: pathlib.Path) -> None:
-    """A value that it is given is that of another time; what follows finds what a run would find."""
+async def test_the_earlier_value_of_a_skipped_segment_is_dropped(tmp_path: pathlib.Path) -> None:
+    """Once a segment is skipped, later ones no longer see its given value, as in a full run."""
     one = rig.Rig(tmp_path, TEXT)
     segments = [segment(one, "maybe"), segment(one, "behind")]
     part = excerpt.Excerpt(segments=segments, names=["maybe", "behind"], values={"maybe": 7}, variables={"more": 1})
     assert (await run_of(one, part)).output == "none"
 
 
-async def test_a_piece_is_placed_by_what_a_piece_before_it_made(tmp_path: pathlib.Path) -> None:
-    """The list of a loop may be made in the same run."""
+async def test_a_segment_may_depend_on_an_earlier_one(tmp_path: pathlib.Path) -> None:
+    """The same run may compute the list of the loop."""
     one = rig.Rig(tmp_path, TEXT)
     loop = one.loaded.index["each"][0]
     assert isinstance(loop, Iterate)
@@ -109,8 +109,8 @@ async def test_a_piece_is_placed_by_what_a_piece_before_it_made(tmp_path: pathli
     assert list(one.history.attempts) == ["list", "each[#2]/name"]
 
 
-async def test_a_fresh_browser_is_brought_to_the_state_first(tmp_path: pathlib.Path) -> None:
-    """The first piece works on the page of the state."""
+async def test_a_fresh_browser_begins_with_the_given_state(tmp_path: pathlib.Path) -> None:
+    """The first segment runs on the page of the state."""
     one = rig.Rig(tmp_path / "log", TEXT)
     state = tmp_path / "state.json"
     state.write_text('{"url": "http://shop.test/orders"}')
@@ -120,8 +120,8 @@ async def test_a_fresh_browser_is_brought_to_the_state_first(tmp_path: pathlib.P
     assert one.browser.page.address == "http://shop.test/orders"
 
 
-async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
-    """A held action ends the excerpt as paused, and what was ready is known."""
+async def test_a_withheld_action_is_reported(tmp_path: pathlib.Path) -> None:
+    """A withheld action pauses the excerpt, which has its arguments."""
     one = rig.Rig(tmp_path, TEXT)
     pay = segment(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
     part = excerpt.Excerpt(segments=[pay, segment(one, "total")], names=["pay", "total"])
@@ -138,7 +138,7 @@ async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
 
 
 def test_an_item_is_found_by_key_or_number_or_refused() -> None:
-    """The first is taken where none is named; a key goes before a number; what is neither is refused with what there is."""
+    """Without a name the first item is taken, and keys precede numbers. An unknown item is refused with the valid range."""
     loop = Iterate.model_validate(
         {
             "id": "each",

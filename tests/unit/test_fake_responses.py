@@ -1,4 +1,4 @@
-"""The fake Responses server over plain HTTP: what it answers, what it keeps, and what it holds a client to."""
+"""The fake Responses server over plain HTTP: its answers, its record, and the protocol that it enforces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOK = {"type": "function", "name": "look", "parameters": STRICT, "strict": True
 
 
 def test_the_script_answers_in_order() -> None:
-    """Each request gets the script's next answer, also after a fault, and every request is on record with what came back."""
+    """Each request gets the next scripted answer, also after a fault, and is recorded with its response."""
     script = [scripted_model.text("one"), scripted_model.server_error(), scripted_model.text({"n": 3})]
     with responses.serve(script, strict=True) as server:
         got = [ask(server, f"request {number}") for number in range(3)]
@@ -35,8 +35,8 @@ def test_the_script_answers_in_order() -> None:
         assert [json.loads(each.sent) for each in server.asked] == [body for _status, _headers, body in got]
 
 
-def test_the_record_holds_every_byte_that_came() -> None:
-    """The raw record of a request is what went over the wire, from its first line to the last byte of its body."""
+def test_the_record_has_each_received_byte() -> None:
+    """The raw record of a request is the sent bytes, from its first line to the end of its body."""
     line = b"POST /v1/responses?x=1 HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer "
     body = json.dumps({"model": "any", "input": "grüße"}, ensure_ascii=False).encode()
     with responses.serve([scripted_model.text("yes")]) as server:
@@ -50,8 +50,8 @@ def test_the_record_holds_every_byte_that_came() -> None:
         assert server.requests[0].complete
 
 
-def test_a_repetition_is_the_same_to_the_byte() -> None:
-    """Two servers with the same script answer the same requests with the same bytes: no id and no time is drawn."""
+def test_answers_are_deterministic() -> None:
+    """Two servers with the same script answer the same requests with the same bytes, ids and times included."""
 
     def recorded() -> list[object]:
         script = [scripted_model.text("one"), scripted_model.thought("so") + scripted_model.call("look", {"name": "x"})]
@@ -64,7 +64,7 @@ def test_a_repetition_is_the_same_to_the_byte() -> None:
 
 
 def test_a_script_that_has_ended_says_so() -> None:
-    """A request too many gets a 500 that says so, and stands among the problems."""
+    """A request beyond the script gets a 500 that says so, and is listed as a problem."""
     with responses.serve([]) as server:
         status, _headers, body = ask(server)
         assert (status, body["error"]["code"]) == (500, "script")
@@ -73,7 +73,7 @@ def test_a_script_that_has_ended_says_so() -> None:
 
 
 def test_several_threads_get_an_answer_each() -> None:
-    """Asked by many at once, the script gives each of its answers once."""
+    """Each scripted answer is given once, even to concurrent requests."""
     with responses.serve([scripted_model.text(f"{number}") for number in range(20)], strict=True) as server:
         got = list[str]()
         threads = [threading.Thread(target=lambda: got.append(said_by(ask(server)[2]))) for _ in range(20)]
@@ -85,14 +85,14 @@ def test_several_threads_get_an_answer_each() -> None:
 
 
 def test_strict_raises_at_the_end() -> None:
-    """With strict, what no client should have sent is raised when the block ends; without, it stands among the problems."""
+    """With strict, problems of the client are raised when the block ends; without it, they are only listed."""
     missing = "request 1: 400 Missing required parameter: 'model'"
     with pytest.raises(AssertionError, match=missing), responses.serve([], strict=True) as server:
         send(server, {"input": "Hello"})
 
 
 def test_nothing_is_left_when_it_closes() -> None:
-    """Closing ends every thread, also those of connections that hang or lie idle, and frees the port."""
+    """Closing ends all threads, also those of hanging and idle connections, and frees the port."""
     before = set(threading.enumerate())
     with responses.serve([scripted_model.hang(), scripted_model.text("yes")]) as server:
         url = urlsplit(server.url)
@@ -136,7 +136,7 @@ def test_nothing_is_left_when_it_closes() -> None:
     ],
 )  # fmt: skip
 def test_a_request_that_the_api_refuses(body: object, status: int, code: str | None, message: str) -> None:
-    """What the API refuses is refused with its status, code and words, and the model is never asked."""
+    """A request that the API refuses gets the same status, code and message, without using a scripted answer."""
     with responses.serve([scripted_model.text("still mine")], models=("any",)) as server:
         found, _headers, answer = send(server, body)
         assert (found, answer["error"]["code"]) == (status, code)
@@ -165,7 +165,7 @@ THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
     ],
 )  # fmt: skip
 def test_a_thread_that_the_api_refuses(items: list[Any], message: str) -> None:
-    """Every call has one output after it, every output one call, and every thought its content and what it led to."""
+    """Each call needs one later output, each output one call, and reasoning needs its content and a following item."""
     with responses.serve([]) as server:
         status, _headers, answer = ask(server, items)
         assert status == (404 if "not found. Items" in message else 400)
@@ -173,8 +173,8 @@ def test_a_thread_that_the_api_refuses(items: list[Any], message: str) -> None:
         assert len(server.problems) == 1
 
 
-def test_a_whole_thread_is_taken() -> None:
-    """A thread with thoughts, calls and outputs in order is answered, and the script sees what came since the model last spoke."""
+def test_a_complete_thread_is_accepted() -> None:
+    """A thread with reasoning, calls and outputs in order is answered, and the script sees the items since the last answer."""
     seen = list[scripted_model.AskedFor]()
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -188,7 +188,7 @@ def test_a_whole_thread_is_taken() -> None:
 
 
 def schema(**more: object) -> dict[str, Any]:
-    """An object with one property of this kind."""
+    """An object with one property of this type."""
     return {"type": "object", "properties": {"x": more}, "required": ["x"], "additionalProperties": False}
 
 
@@ -210,7 +210,7 @@ def schema(**more: object) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_schema_that_strict_refuses(asked: dict[str, Any], message: str) -> None:
-    """A strict schema that the API refuses is refused with the place, for the text's form and for a tool; without strict it is taken."""
+    """A schema invalid in strict mode is refused with its place, for text formats and tools; otherwise it is accepted."""
     form = {"type": "json_schema", "name": "answer", "schema": asked}
     tool = {"type": "function", "name": "look", "parameters": asked}
     with responses.serve([scripted_model.text("{}")] * 2) as server:
@@ -226,12 +226,12 @@ def test_a_schema_that_strict_refuses(asked: dict[str, Any], message: str) -> No
 
 
 def nested(levels: int) -> dict[str, Any]:
-    """An object in an object, and so on."""
+    """Nested objects of this depth."""
     return schema(type="string") if levels == 1 else schema(**nested(levels - 1))
 
 
-def test_a_schema_that_strict_takes() -> None:
-    """References, unions, nullable fields, lists and deep objects pass; one level too many does not."""
+def test_a_schema_that_strict_accepts() -> None:
+    """References, unions, nullable fields, lists and nested objects are accepted up to the depth limit."""
     good = {
         "type": "object",
         "properties": {
@@ -250,7 +250,7 @@ def test_a_schema_that_strict_takes() -> None:
 
 
 def test_the_key() -> None:
-    """A wrong key is a 401 that does not show it, and so is none; the header of Azure's clients is taken as well."""
+    """A wrong or missing key gets a 401 that does not show it; the header of Azure's clients is accepted too."""
     with responses.serve([]) as server:
         status, _headers, body = send(server, {}, key="sk-wrong-key-of-somebody")
         assert (status, body["error"]["code"]) == (401, "invalid_api_key")
@@ -265,8 +265,8 @@ def test_the_key() -> None:
         assert server.problems == []
 
 
-def test_a_client_that_dies_while_it_sends_has_asked_nothing() -> None:
-    """Half a request is in the record, and neither answered nor a problem; the model's next answer is for the next request."""
+def test_an_incomplete_request_uses_no_answer() -> None:
+    """Half a request is recorded but neither answered nor a problem, and the next request gets the next answer."""
     with responses.serve([scripted_model.text("Hello.")], strict=True) as server:
         url = urlsplit(server.url)
         with socket.create_connection((str(url.hostname), url.port or 0), timeout=30) as dying:

@@ -1,4 +1,4 @@
-"""The fake Responses server: what it keeps, how it streams, what it does in the background, and what it counts."""
+"""The state of the fake Responses server: stored responses, streams, background work and token counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def poll(server: responses.Server, name: str) -> tuple[int, dict[str, str], Any]
 
 
 def test_a_response_that_follows_another_one() -> None:
-    """The model sees the input of the earlier request, its answer and the new input; the instructions are those of the new request."""
+    """The model sees the earlier input, its answer and the new input, with the instructions of the new request."""
     seen = list[scripted_model.AskedFor]()
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -43,7 +43,7 @@ def test_a_response_that_follows_another_one() -> None:
 
 
 def test_an_open_call_is_refused_through_a_chain() -> None:
-    """A request that follows a response with a call and brings no output for it is refused."""
+    """A request that follows a response with a call, but has no output for it, is refused."""
     with responses.serve([scripted_model.call("look", {})]) as server:
         first = ask(server)[2]
         status, _headers, body = ask(server, "and now?", previous_response_id=first["id"])
@@ -51,8 +51,8 @@ def test_an_open_call_is_refused_through_a_chain() -> None:
         assert body["error"]["message"].startswith("No tool output found for function call call_")
 
 
-def test_what_is_not_stored_is_not_found() -> None:
-    """With store false, after a delete and after the server forgot, a response can neither be fetched nor followed; only forgetting is no fault of the client's."""
+def test_a_response_that_is_not_stored_is_not_found() -> None:
+    """Unstored, deleted and forgotten responses can be neither fetched nor followed. Only forgetting is not the client's problem."""
     with responses.serve([scripted_model.text("x")] * 3) as server:
         loose = ask(server, store=False)[2]["id"]
         deleted = ask(server)[2]["id"]
@@ -68,8 +68,8 @@ def test_what_is_not_stored_is_not_found() -> None:
         assert not [problem for problem in server.problems if lost in problem]
 
 
-def test_a_server_that_ignores_what_it_does_not_know() -> None:
-    """It takes a request that follows another one, and shows the model the new input alone; it works at once, and keeps nothing."""
+def test_a_server_that_ignores_unknown_fields() -> None:
+    """The profile ignores `previous_response_id`, `store` and `background`: the model sees only the new input."""
     seen = list[int]()
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -93,14 +93,14 @@ def test_a_server_that_ignores_what_it_does_not_know() -> None:
     ],
 )
 def test_a_server_that_refuses_what_it_does_not_know(field: str, value: object) -> None:
-    """It answers 400 to state, to the background and to a schema, and names the field."""
+    """The profile answers 400 to stored state, background and schemas, and names the field."""
     with responses.serve([], profile=responses.REFUSING) as server:
         status, _headers, body = ask(server, **{field: value})
         assert (status, body["error"]["param"].split(".")[0]) == (400, field)
 
 
 def test_the_order_of_events() -> None:
-    """A stream opens, spells out each item in pieces that make the whole, and closes with the response as a plain request gets it."""
+    """A stream opens, sends each item in deltas that join to the whole, and ends with the response of a plain request."""
     said = (
         scripted_model.thought("Let me see.")
         + scripted_model.text("Here it is: 42.")
@@ -133,7 +133,7 @@ def test_the_order_of_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "last"),
+    ("answer", "last"),
     [
         (scripted_model.incomplete("so fa"), "response.incomplete"),
         (scripted_model.incomplete("", "content_filter"), "response.incomplete"),
@@ -143,14 +143,14 @@ def test_the_order_of_events() -> None:
         (scripted_model.cut("so fa"), "response.output_text.delta"),
     ],
 )
-def test_how_a_stream_may_end(said: scripted_model.Scripted, last: str) -> None:
-    """The last event is what the script says, also where none says that it is over."""
-    with responses.serve([said]) as server:
+def test_a_stream_ends_as_scripted(answer: scripted_model.Scripted, last: str) -> None:
+    """The last event is the scripted one, even if it does not end the stream properly."""
+    with responses.serve([answer]) as server:
         assert stream(server)[-1]["type"] == last
 
 
-def test_a_response_that_did_not_go_well() -> None:
-    """A plain answer tells of being cut short, of failing and of refusing where the API tells it."""
+def test_a_failed_response() -> None:
+    """A plain answer reports truncation, failure and refusal in the API's fields."""
     script = [
         scripted_model.incomplete("so fa"),
         scripted_model.failed("server_error", "Oh."),
@@ -164,11 +164,11 @@ def test_a_response_that_did_not_go_well() -> None:
     assert refused["output"][0]["content"] == [{"type": "refusal", "refusal": "I won't."}]
 
 
-def test_what_is_counted() -> None:
-    """Input is instructions, items, tools and schema; output what is said and thought: each by the server's rule, unless the answer says, or says nothing."""
+def test_token_counts() -> None:
+    """Usage counts instructions, items and schema as input, text and reasoning as output, unless the script sets or omits it."""
     form = {"type": "json_schema", "name": "answer", "schema": {"type": "object"}}
-    said = scripted_model.thought("well") + scripted_model.text("one two")
-    script = [said, said, said.using(input=100, cached=60, output=9, reasoning=3), said.without_usage()]
+    answer = scripted_model.thought("well") + scripted_model.text("one two")
+    script = [answer, answer, answer.using(input=100, cached=60, output=9, reasoning=3), answer.without_usage()]
     with responses.serve(script, tokens=lambda text: len(text.split())) as server:
         usage = ask(server, "a b c")[2]["usage"]
         assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (3, 3, 6)
@@ -183,7 +183,7 @@ def test_what_is_counted() -> None:
 
 
 def test_an_answer_longer_than_allowed_is_a_problem() -> None:
-    """A script whose answer has more tokens than the request allowed is told so: no server would send it."""
+    """A scripted answer above `max_output_tokens` is a problem, as no server would send it."""
     with responses.serve([scripted_model.text("x" * 68), scripted_model.text("x" * 64)]) as server:
         ask(server, max_output_tokens=16)
         assert len(server.problems) == 1
@@ -193,7 +193,7 @@ def test_an_answer_longer_than_allowed_is_a_problem() -> None:
 
 
 def test_in_the_background() -> None:
-    """A response in the background is queued, at work for as many polls as were set, and then done; it can be followed only then."""
+    """A background response is queued, in progress for the set number of polls, then completed; only then it can be followed."""
     with responses.serve([scripted_model.text("done").in_background(polls=2), scripted_model.text("next")]) as server:
         first = ask(server, background=True)[2]
         assert (first["status"], first["output"]) == ("queued", [])
@@ -204,7 +204,7 @@ def test_in_the_background() -> None:
 
 
 def test_the_background_waits_for_a_gate_and_for_time() -> None:
-    """It is at work until its gate is set, and until its seconds have passed by the server's clock; the first polls get the faults."""
+    """The response stays in progress until its gate is set or its seconds have passed; faults answer the first polls."""
     gate, now = threading.Event(), [0.0]
     script = [
         scripted_model.text("one").in_background(polls=0).held(gate),
@@ -223,7 +223,7 @@ def test_the_background_waits_for_a_gate_and_for_time() -> None:
 
 
 def test_a_cancelled_response_stays_cancelled() -> None:
-    """Cancelling ends a response in the background that is at work, leaves one that is done, and is refused for one that was plain."""
+    """Cancelling stops a background response, leaves a completed one, and is refused for a plain one."""
     with responses.serve([scripted_model.text("x").in_background(polls=0)] * 3) as server:
         running, done = (ask(server, background=True)[2]["id"] for _ in range(2))
         plain = ask(server)[2]["id"]
@@ -238,8 +238,8 @@ def test_a_cancelled_response_stays_cancelled() -> None:
         assert (cancel(plain)[0], cancel("resp_none")[0]) == (400, 404)
 
 
-def test_a_stream_in_the_background_can_be_taken_up_again() -> None:
-    """What was streamed in the background is streamed once more from the event after the one named."""
+def test_a_background_stream_can_be_resumed() -> None:
+    """A background stream can be read again from after a named event."""
     with responses.serve([scripted_model.text("a longer answer")], strict=True) as server:
         events = stream(server, background=True)
         assert [event["type"] for event in events[:3]] == [
@@ -252,8 +252,8 @@ def test_a_stream_in_the_background_can_be_taken_up_again() -> None:
         assert poll(server, name)[2]["status"] == "completed"
 
 
-def test_the_words_of_the_faults() -> None:
-    """Limits, quota and failures come with the status, code and headers that the API gives them."""
+def test_the_form_of_the_faults() -> None:
+    """Rate limits, quota and server errors have the status, code and headers of the API."""
     when = dt.datetime(2030, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
     faults = [
         (scripted_model.rate_limited(), 429, "rate_limit_exceeded", {}),
@@ -279,14 +279,14 @@ def test_the_words_of_the_faults() -> None:
 
 
 def spans(page: str) -> list[str]:
-    """The pieces of code within the lines of the page's part about models."""
+    """The inline code in the page's section about models."""
     text = page.split("## Models", 1)[1]
     outside = "".join(part for number, part in enumerate(text.split("```")) if number % 2 == 0)
     return re.findall(r"`([^`]+)`", outside)
 
 
-def test_what_the_manual_writes_down_works() -> None:
-    """Each expression of the page is one that can be written, its model answers a request, and every maker of answers is on the page."""
+def test_the_examples_of_the_manual_work() -> None:
+    """Each expression on the page evaluates and answers a request, and the page has each function that makes answers."""
     page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {**vars(scripted_model), "a_datetime": dt.datetime(2030, 1, 1, tzinfo=dt.UTC)}
     names |= {"scripted": scripted_model, "responses": responses}
@@ -306,7 +306,7 @@ def test_what_the_manual_writes_down_works() -> None:
     makers = [name for name, made in functions.items() if inspect.signature(made).return_annotation in kinds]
     assert len(makers) > 10
     assert not [name for name in makers if f"`{name}(" not in page]
-    # What hangs is left out of the asking: nothing would come.
+    # An answer that hangs is not requested.
     for script in scripts:
         if isinstance(script, list) and isinstance(script[0], scripted_model.Broken):
             continue
@@ -320,7 +320,7 @@ def test_what_the_manual_writes_down_works() -> None:
 
 
 def test_rules_choose_what_the_model_says() -> None:
-    """The first rule that fits what came since the model last spoke answers; where none fits, the script says so."""
+    """The first rule that matches the newest input answers; if none matches, the error says so."""
     late = scripted_model.when("late", scripted_model.text("delay"))
     tool = scripted_model.when(lambda asked: bool(asked.body.get("tools")), scripted_model.call("look", {}))
     with responses.serve(scripted_model.first_of(late, tool, otherwise=scripted_model.text("other"))) as server:
@@ -333,7 +333,7 @@ def test_rules_choose_what_the_model_says() -> None:
 
 
 def test_an_answer_waits_for_its_gate() -> None:
-    """A held answer is sent when its gate is set, and not before; other requests are answered meanwhile."""
+    """An answer is sent only after its gate is set; other requests are answered meanwhile."""
     gate = threading.Event()
     with responses.serve(
         [scripted_model.text("now").held(gate), scripted_model.text("on time")], strict=True
@@ -341,40 +341,40 @@ def test_an_answer_waits_for_its_gate() -> None:
         got = list[str]()
         waiting = threading.Thread(target=lambda: got.append(said_by(ask(server)[2])))
         waiting.start()
-        (held,) = server.wait(1)
+        (waiting_request,) = server.wait(1)
         assert said_by(ask(server)[2]) == "on time"
-        assert (held.status, got) == (None, [])
+        assert (waiting_request.status, got) == (None, [])
         gate.set()
         waiting.join()
         assert got == ["now"]
 
 
-def test_a_client_that_goes_is_on_record() -> None:
-    """A client that closes its connection while its answer waits is seen to go, and its answer is not complete."""
+def test_a_client_that_disconnects_is_recorded() -> None:
+    """If a client disconnects while its answer waits, the request is marked as gone and incomplete."""
     with responses.serve([scripted_model.text("now").held(threading.Event())], strict=True) as server:
         url = urlsplit(server.url)
         connection = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
         body = b'{"model": "any", "input": "Hello"}'
         connection.request("POST", "/v1/responses", body, {"Authorization": f"Bearer {server.key}"})
-        (held,) = server.wait(1)
-        assert not held.gone.is_set()
+        (waiting,) = server.wait(1)
+        assert not waiting.gone.is_set()
         connection.close()
-        assert held.gone.wait(30)
-        assert not held.complete
+        assert waiting.gone.wait(30)
+        assert not waiting.complete
 
 
 def test_waiting_for_requests_ends() -> None:
-    """Waiting for a request that does not come raises, and says how many came."""
+    """Waiting for a missing request times out with the number that came."""
     with responses.serve([]) as server, pytest.raises(TimeoutError, match="0 of 1 requests came"):
         server.wait(1, timeout=0.01)
 
 
 def test_a_reset_drops_the_connection() -> None:
-    """A reset connection is dropped with no farewell, and nothing was sent."""
+    """A reset connection sends no bytes and raises ConnectionResetError."""
     with responses.serve([scripted_model.reset()], strict=True) as server:
         with pytest.raises(ConnectionResetError) as raised:
             ask(server)
-        # http.client has a kind of its own for a connection that is closed in peace.
+        # http.client has its own subclass for a connection that closes normally.
         assert type(raised.value) is ConnectionResetError
         (dropped,) = server.wait(1)
         assert (dropped.status, dropped.sent, dropped.complete) == (None, b"", False)

@@ -1,4 +1,4 @@
-"""The file store, where it is more than its interface: what a dead process left, several at once, and what a power cut would take."""
+"""The file store beyond its interface: leftovers of a dead process, concurrent use, and power cuts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ NO_SECTOR = b"\0" * integrity.SECTOR + FIRST[integrity.SECTOR :]
     [b"", b'{"v":1,"seq":1,"at":"2026', b"\0" * 300, NO_SECTOR],
     ids=["empty", "torn", "zeros", "a sector is missing"],
 )
-def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Path, left: bytes) -> None:
-    """What a process left that died before its first entry was whole is emptied, and the run begins at line 1."""
+def test_a_run_without_a_complete_first_entry_is_created_again(tmp_path: Path, left: bytes) -> None:
+    """The remains of a creator that died before its first complete entry are discarded, and the run begins at line 1."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     store.make()
     store.conversation_file(run).write_bytes(left)
@@ -45,8 +45,8 @@ def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Pat
     assert store.read(run).entries == [written]
 
 
-def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
-    """A run with an entry is refused to whoever would make it, and nothing of it is lost."""
+def test_a_started_run_is_not_created_again(tmp_path: Path) -> None:
+    """Creating a run that has an entry is refused, and its log stays unchanged."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     conversation = store.create(run)
     conversation.append(note(1))
@@ -59,8 +59,8 @@ def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
     assert not store.owned(run)
 
 
-def test_a_run_that_somebody_is_making_is_held(tmp_path: Path) -> None:
-    """Between its making and its first entry a run belongs to its maker already."""
+def test_a_run_is_owned_while_it_is_created(tmp_path: Path) -> None:
+    """A new run is locked by its creator even before its first entry."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     conversation = store.create(run)
     with pytest.raises(RunHeld):
@@ -70,10 +70,10 @@ def test_a_run_that_somebody_is_making_is_held(tmp_path: Path) -> None:
     assert store.read(run).entries == [written]
 
 
-def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written_to(
+def test_a_file_deleted_while_waiting_for_its_lock_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who gets the lock of a file that has no name any more makes the run anew under its name."""
+    """If the file is deleted before the lock is acquired, the run is created again under its name."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     store.make()
     file = store.conversation_file(run)
@@ -95,8 +95,8 @@ def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written
     assert store.read(run).entries == [written]
 
 
-def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) -> None:
-    """However many ask for a new key at once, there is one run for it."""
+def test_concurrent_requests_for_a_key_get_the_same_run(tmp_path: Path) -> None:
+    """Concurrent requests for a new key create one run."""
     many = 8
     for key in ("nightly", "a key\nwith anything in it ü", ""):
         ready = threading.Barrier(many)
@@ -113,8 +113,8 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
     assert not list((tmp_path / "keys").glob(".*"))
 
 
-def test_a_damaged_key_is_named(tmp_path: Path) -> None:
-    """With any one byte of it changed, cut or added the file of a key is refused by its path: no other run is begun in its place."""
+def test_a_damaged_key_is_refused_by_its_path(tmp_path: Path) -> None:
+    """A key file with a byte changed, cut or added is refused, and no other run is started in its place."""
     store = file_store.Files(tmp_path)
     store.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
@@ -128,7 +128,7 @@ def test_a_damaged_key_is_named(tmp_path: Path) -> None:
 
 
 def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
-    """A first line that is there, and is another one now, is refused: the run may have begun."""
+    """A damaged but complete first line is refused, since the run may have started."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     store.make()
     store.conversation_file(run).write_bytes(FIRST.replace(b"x", b"y", 1))
@@ -137,7 +137,7 @@ def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
-    """What cannot be read is told as that, with its file."""
+    """The error for an unreadable log names its file."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     store.make()
     store.conversation_file(run).mkdir()
@@ -146,8 +146,8 @@ def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     assert (caught.value.code, str(store.conversation_file(run)) in caught.value.message) == ("log-unreadable", True)
 
 
-def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks while `runops prune` takes the key away gets a run that stands on the disk."""
+def test_a_key_pruned_while_it_is_read_gets_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request during `runops prune` of the key gets a run that is on disk."""
     store = file_store.Files(tmp_path)
     before = store.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
@@ -166,7 +166,7 @@ def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, m
 
 
 def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A value fails, and with it the line behind it, just while the next line is about to be written: that is refused, and the log is whole."""
+    """If a value and its line fail just before the next append, that append is refused, and the log stays complete."""
     store, fails = file_store.Files(tmp_path), threading.Event()
     conversation = store.create(log_store.new_id())
     conversation.append(note(1))
@@ -178,20 +178,20 @@ def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(files, "write", write)
     conversation.put_blob(b"large", "orders")
     conversation.append(note(2))
-    turn, main = conversation._turn, threading.get_ident()
+    lock, main = conversation._turn, threading.get_ident()
 
     class Late:
-        """Lets the value fail before the next line has its turn."""
+        """Makes the value fail before the next line is written."""
 
         def __enter__(self) -> None:
             if threading.get_ident() == main:
                 fails.set()
                 while conversation._waiting:
                     time.sleep(0.001)
-            turn.acquire()
+            lock.acquire()
 
         def __exit__(self, *_error: object) -> None:
-            turn.release()
+            lock.release()
 
     monkeypatch.setattr(conversation, "_turn", Late())
     with pytest.raises(LogError, match="could not be written"):
@@ -200,8 +200,8 @@ def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytes
     assert [each.seq for each in store.read(conversation.id).entries] == [1]
 
 
-def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
-    """A run that keeps the same value as one whose file was damaged since writes it anew: both can be read."""
+def test_a_damaged_value_is_written_again(tmp_path: Path) -> None:
+    """A run that stores the value of a damaged blob rewrites it, so both runs can read it."""
     store = file_store.Files(tmp_path)
     first, second = (store.create(log_store.new_id()) for _each in range(2))
     blob = first.put_blob(b"a value", "x")
@@ -212,8 +212,8 @@ def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
     assert store.blob(blob.sha256) == b"a value"
 
 
-def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder or file that the store made has its name brought to the disk: what a power cut leaves has all of them."""
+def test_each_new_name_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of each new file or folder is synced, so that a power cut loses none."""
     synced: set[Path] = set()
     really = files.sync_folder
 
@@ -232,8 +232,8 @@ def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch
     assert made - synced == set()
 
 
-def test_looking_for_what_is_new_costs_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a log of many thousand lines who has seen all but the last few reads these, and so few others that it makes no difference how long the log is."""
+def test_reading_new_entries_reads_only_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader who knows all but the last few of 5,000 lines reads at most about 60 more."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     with contextlib.closing(store.create(run)) as owned:
         for number in range(5000):
@@ -255,21 +255,21 @@ def test_looking_for_what_is_new_costs_what_is_new(tmp_path: Path, monkeypatch: 
 
 
 class Counted:
-    """A file of which is counted what is read."""
+    """A file that counts the bytes read."""
 
     def __init__(self, file: Any, read: list[int]) -> None:
         self._file, self._read = file, read
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the file's."""
+        """Delegates all else to the file."""
         return getattr(self._file, name)
 
     def read(self) -> bytes:
-        """The rest."""
+        """Reads the rest."""
         return self._counted(self._file.read())
 
     def readline(self) -> bytes:
-        """A line."""
+        """Reads a line."""
         return self._counted(self._file.readline())
 
     def _counted(self, data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Filters: what they give, and that they fail in words."""
+"""Filters: their results, and their errors."""
 
 import contextlib
 import inspect
@@ -94,7 +94,7 @@ LANGUAGE = Path(__file__).parents[2] / "docs" / "references.md"
     ],
 )
 def test_examples(expression: str, value: Any) -> None:
-    """Each filter and test gives what its documentation says, as plain data of the right kind."""
+    """Each filter and test returns the documented value, as plain data of the right type."""
     given = value_of(expression)
     assert given == value
     assert type(given) is type(value)
@@ -131,8 +131,8 @@ def test_examples(expression: str, value: Any) -> None:
         ("['a'] | sum", "`+` does not work"),
     ],
 )
-def test_what_does_not_suit_a_filter_fails_in_words(expression: str, part: str) -> None:
-    """A value of the wrong kind is the expression's failure, told without Python's own words for it."""
+def test_a_value_of_the_wrong_type_is_an_expression_error(expression: str, part: str) -> None:
+    """The error describes the problem in our words, not Python's."""
     with pytest.raises(AuthorError) as caught:
         value_of(expression)
     assert caught.value.code == "expression-failed"
@@ -147,8 +147,8 @@ json_values = st.recursive(
 
 
 @given(st.sampled_from(sorted(builtins.FILTERS)), json_values, st.lists(json_values, max_size=2))
-def test_every_filter_gives_json_or_fails_in_words(name: str, value: Any, arguments: list[Any]) -> None:
-    """Whatever a filter is given, it yields plain data or an error for the author, never one of Python's."""
+def test_each_filter_returns_json_or_an_author_error(name: str, value: Any, arguments: list[Any]) -> None:
+    """For any arguments a filter returns plain data or an error for the author, never a Python exception."""
     known = {f"a{index}": each for index, each in enumerate(arguments)}
     text = f"{{{{ x | {name}({', '.join(known)}) }}}}"
     try:
@@ -162,12 +162,12 @@ def test_every_filter_gives_json_or_fails_in_words(name: str, value: Any, argume
 
 @pytest.mark.parametrize("name", sorted(filters.OWN))
 def test_every_filter_of_ours_is_documented(name: str) -> None:
-    """A filter's docstring is its documentation: one that begins with a whole sentence."""
+    """The docstring of a filter is its documentation, and begins with a sentence."""
     assert re.match(r"[A-Z].*[.;:]", inspect.cleandoc(filters.OWN[name].__doc__ or ""), re.DOTALL)
 
 
 def test_the_manual_lists_the_filters_as_they_are() -> None:
-    """The table in the manual is the one that the filters themselves make (`python -m runtime.language.reference FILE` puts it there)."""
+    """The table in the manual equals the generated one (`python -m runtime.language.reference FILE`)."""
     page = LANGUAGE.read_text(encoding="utf-8")
     assert reference.with_filters(page) == page
 
@@ -189,18 +189,18 @@ class TestNumbers:
         ],
     )
     def test_the_number_in_a_text(self, text: str, mark: str, value: Any) -> None:
-        """Groups, signs, currencies and blanks around do not matter."""
+        """Digit groups, signs, currencies and spaces do not matter."""
         assert value_of("x | number(m)", x=text, m=mark) == value
 
     @pytest.mark.parametrize("text", ["12 34", "1,23", "1.2.3", "1,234,56", "5-3", "", "no", "1e5", ",5"])
-    def test_what_could_be_read_in_two_ways_is_no_number(self, text: str) -> None:
-        """Rather no value than a wrong one."""
+    def test_an_ambiguous_number_is_refused(self, text: str) -> None:
+        """An ambiguous number is an error rather than a wrong value."""
         with pytest.raises(AuthorError, match="number"):
             value_of("x | number", x=text)
 
     @given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9))
-    def test_a_written_amount_is_read_as_it_was_meant(self, amount: Any) -> None:
-        """An amount that is written with groups, in either convention, is read as that amount."""
+    def test_a_written_amount_is_read_back(self, amount: Any) -> None:
+        """An amount with digit groups, in English or German form, is read as that amount."""
         english = f"{amount:,}"
         assert value_of("x | number", x=english) == float(amount)
         german = english.translate(str.maketrans(",.", ".,"))

@@ -1,4 +1,4 @@
-"""The end of a build: refused while anything is lacking, proved by whole runs, and what it leaves."""
+"""The end of a build: refused while the draft is incomplete, proved by whole runs, and the files it writes."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def browsers(monkeypatch: pytest.MonkeyPatch) -> Browsers:
-    """What runs open here."""
+    """The fake browsers that runs open."""
     return installed(monkeypatch)
 
 
-LACKING: dict[str, tuple[dict[str, Any], dict[str, Json], str]] = {
-    "nothing is said": ({}, {"summary": " "}, "`summary` says nothing"),
+INCOMPLETE: dict[str, tuple[dict[str, Any], dict[str, Json], str]] = {
+    "no summary": ({}, {"summary": " "}, "`summary` says nothing"),
     "no draft": ({"text": None}, {}, "there is no draft"),
     "no output": ({"text": TEXT.partition("output:")[0]}, {}, "has no `output`"),
-    "an input of nobody's": ({"inputs": {"colour": "red"}}, {}, "`colour`"),
-    "an input that does not fit": ({"inputs": {"number": [1]}}, {}, "input-type"),
+    "an unused input": ({"inputs": {"colour": "red"}}, {}, "`colour`"),
+    "an input of the wrong type": ({"inputs": {"number": [1]}}, {}, "input-type"),
     "a secret that is not set": ({"text": TEXT.replace("allowed_", "secrets: [WORD]\nallowed_")}, {}, "secret-missing"),
-    "a file that is not there": (
+    "a missing file": (
         {"text": TEXT.replace("- {id: told", "- {id: used, type: group, use: x.yaml}\n  - {id: told")},
         {},
         "x.yaml",
@@ -45,8 +45,8 @@ LACKING: dict[str, tuple[dict[str, Any], dict[str, Json], str]] = {
 }
 
 
-async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
-    """Accepted, it has passed as often as was asked for, each time in a fresh browser; what is left runs, and says how far it is proved."""
+async def test_an_accepted_build_has_passed_all_its_runs(tmp_path: Path, browsers: Browsers) -> None:
+    """A build is accepted after the requested number of runs, each in a fresh browser. The saved file states its proof and runs."""
     build = opened(tmp_path, inputs={"number": "1002"}, runs=3)
     outcome = await finish(build)
     assert (outcome.error, browsers.opened, len(browsers.site.actions)) == (None, 3, 3)
@@ -55,8 +55,8 @@ async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
     text, notes = left(build)
     assert reader.load(build.goal.save).workflow == reader.parse(TEXT, str(build.goal.save)).workflow
     assert "# proved: full; 3 of 3 runs passed" in text
-    for said in (build.writer.conversation.id, "done in 3 of 3 runs", "It pays.", '"1002"'):
-        assert said in notes
+    for part in (build.writer.conversation.id, "done in 3 of 3 runs", "It pays.", '"1002"'):
+        assert part in notes
     for each in value["runs"]:
         past = build.runs.past(each["run"])
         assert past is not None
@@ -64,31 +64,31 @@ async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
         assert (past.header.parent, past.header.inputs["number"]) == (build.writer.conversation.id, "1002")
 
 
-@pytest.mark.parametrize("lacking", LACKING)
-async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, browsers: Browsers, lacking: str) -> None:
-    """A draft that lacks something is refused with the fix of it, without a run, and nothing is left."""
-    given, said, words = LACKING[lacking]
+@pytest.mark.parametrize("case", INCOMPLETE)
+async def test_an_incomplete_draft_is_refused_before_any_run(tmp_path: Path, browsers: Browsers, case: str) -> None:
+    """An incomplete draft is refused with a fix, without a run, and no file is saved."""
+    given, arguments, words = INCOMPLETE[case]
     text = given.get("text", TEXT)
     build = opened(tmp_path, **{**given, "text": None})
     if text is not None:
-        # What a draft uses stands where the build looks for it, and not where the draft will be left.
+        # The used file is in the build's sources, not in the folder where the draft will be saved.
         build.state = SessionState(build.writer, callees.Texts({"x.yaml": TEXT}))
         open_build.furnish(build)
         build.state.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given")
-    outcome = await finish(build, **said)
+    outcome = await finish(build, **arguments)
     assert outcome.error is not None
     assert (outcome.error["code"], browsers.opened, build.goal.save.exists()) == ("not-finished", 0, False)
     assert words in outcome.text
-    lacks = outcome.text.partition("it could say better:")[0]
-    assert lacks.count("\n  ") == lacks.count("\n- ")
+    missing = outcome.text.partition("it could say better:")[0]
+    assert missing.count("\n  ") == missing.count("\n- ")
 
 
-async def test_everything_that_is_lacking_is_told_at_once(tmp_path: Path, browsers: Browsers) -> None:
-    """Several things that are lacking are told in one answer, and an output that was not wanted need only be spoken of."""
+async def test_everything_missing_is_reported_at_once(tmp_path: Path, browsers: Browsers) -> None:
+    """One answer lists all that is missing; an output that the goal does not want need only be mentioned in `unproved`."""
     build = opened(tmp_path, TEXT.partition("output:")[0], inputs={"colour": "red"})
     outcome = await finish(build, summary="")
-    lacking, _heading, better = outcome.text.partition("it could say better:")
-    assert lacking.count("\n- ") == 3
+    missing, _heading, better = outcome.text.partition("it could say better:")
+    assert missing.count("\n- ") == 3
     assert "pay: nothing says that the action succeeded" in better
     build = opened(tmp_path / "b", TEXT.partition("output:")[0])
     outcome = await finish(build, unproved="output: nothing was asked for")
@@ -96,7 +96,7 @@ async def test_everything_that_is_lacking_is_told_at_once(tmp_path: Path, browse
 
 
 async def test_a_run_that_fails_ends_the_proof(tmp_path: Path, browsers: Browsers) -> None:
-    """The first run that fails is the last: it is told with its step and the page, and that the run before it may have changed what it found; nothing is left."""
+    """The first failed run is the last. The error has its step and page, and warns that the run before may have changed the site."""
 
     def click(number: int) -> None:
         if number == 2:
@@ -119,8 +119,8 @@ async def test_a_run_that_fails_ends_the_proof(tmp_path: Path, browsers: Browser
     assert "already" not in outcome.error["message"]
 
 
-async def test_of_an_error_nothing_is_said_twice(tmp_path: Path, browsers: Browsers) -> None:
-    """What stands in its message is not told again beside it; what does not is."""
+async def test_evidence_is_not_shown_twice(tmp_path: Path, browsers: Browsers) -> None:
+    """Evidence in the error message is not repeated beside it; other evidence is shown."""
     here = f"{SITE}/list?page=2"
 
     def elsewhere(_number: int) -> None:
@@ -136,8 +136,8 @@ async def test_of_an_error_nothing_is_said_twice(tmp_path: Path, browsers: Brows
     assert "waited: 2.0" in outcome.text
 
 
-async def test_what_is_held_is_said(tmp_path: Path, browsers: Browsers) -> None:
-    """Where actions are held the draft is accepted as far as it came in every run: no action was done, and headline, file and notes say so."""
+async def test_withheld_actions_are_reported(tmp_path: Path, browsers: Browsers) -> None:
+    """If actions are withheld, the draft is accepted up to the first one. No action is done, and headline, file and notes say so."""
     build = opened(tmp_path, policy="hold")
     outcome = await finish(build)
     value: Any = outcome.value
@@ -149,8 +149,8 @@ async def test_what_is_held_is_said(tmp_path: Path, browsers: Browsers) -> None:
     assert "`not executed`" not in outcome.text
 
 
-async def test_a_sign_in_that_is_held_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
-    """Held where it seems only to sign in, a build is refused and told how a sign-in is written; where the model says that it is right so, it is accepted."""
+async def test_a_withheld_sign_in_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
+    """A build withheld at an apparent sign-in is refused with advice on `effect`, and accepted once `unproved` explains the action."""
     text = TEXT.replace("allowed_", "secrets: [WORD]\nallowed_").replace(
         "  - {id: pay",
         "  - {id: word, type: browser_action, action: fill, target: {label: Word}, value: '{{ secrets.WORD }}'}\n  - {id: pay",
@@ -169,7 +169,7 @@ async def test_a_sign_in_that_is_held_is_no_proof(tmp_path: Path, browsers: Brow
 
 
 async def test_inputs_lead_to_no_other_site(tmp_path: Path, browsers: Browsers) -> None:
-    """A draft is run with other inputs only on the sites that the person has named: no run is begun on another one."""
+    """A run whose inputs lead to a site that the person did not name is refused before it starts."""
     build = opened(tmp_path)
     for url, code in (("http://evil.test", "origin-not-named"), (SITE, None)):
         given = json.dumps({"base_url": url})
@@ -178,8 +178,8 @@ async def test_inputs_lead_to_no_other_site(tmp_path: Path, browsers: Browsers) 
     assert browsers.opened == 1
 
 
-async def test_an_action_that_no_run_did_must_be_spoken_of(tmp_path: Path, browsers: Browsers) -> None:
-    """An action that no run reached, and an output that is always empty, are named; once the model speaks of them the runs that were made count, and the proof is not full."""
+async def test_an_action_that_no_run_did_must_be_explained(tmp_path: Path, browsers: Browsers) -> None:
+    """Actions never reached and outputs always empty are named. Once `unproved` explains them, the earlier runs count and the proof is partial."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'").replace("{{ told }}", "{{ told[:0] }}")
     build = opened(tmp_path, text)
     toolsets = tools.toolsets(build)
@@ -192,16 +192,16 @@ async def test_an_action_that_no_run_did_must_be_spoken_of(tmp_path: Path, brows
     )
     assert refused.error is not None
     assert browsers.opened == 2
-    said = "pay: everything is paid; status is empty then"
-    accepted = await build_contexts.call(build, "finish", toolsets, **{**arguments, "unproved": said})
+    explanation = "pay: everything is paid; status is empty then"
+    accepted = await build_contexts.call(build, "finish", toolsets, **{**arguments, "unproved": explanation})
     value: Any = accepted.value
     assert (accepted.error, browsers.opened) == (None, 2)
     assert value["proved"] == "all but pay (never reached), status (always empty)"
-    assert said in left(build)[1]
+    assert explanation in left(build)[1]
 
 
-async def test_what_no_run_could_prove_is_lacking(tmp_path: Path, browsers: Browsers) -> None:
-    """An input of the person's that nothing reads, and an output that is the same whatever a run finds: once the model says why, it is taken."""
+async def test_unused_inputs_and_constant_outputs_must_be_explained(tmp_path: Path, browsers: Browsers) -> None:
+    """A goal input that nothing reads and a constant output are refused until `unproved` explains them."""
     text = TEXT.replace("/{{ inputs.number }}", "").replace("{{ told }}", "paid")
     build = opened(tmp_path, text, inputs={"number": "7"})
     refused = await finish(build)
@@ -211,8 +211,8 @@ async def test_what_no_run_could_prove_is_lacking(tmp_path: Path, browsers: Brow
     assert (await finish(build, unproved="number is not needed, and status is always the same")).error is None
 
 
-async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers: Browsers) -> None:
-    """How often the draft is run then, whether this run counts, what is lacking, and of what must be spoken; what the end refuses first is no less."""
+async def test_a_whole_run_announces_the_conditions_of_finish(tmp_path: Path, browsers: Browsers) -> None:
+    """`run_draft` reports the number of proof runs, whether it counts, what is missing and what needs explaining; `finish` then agrees."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"").partition("output:")[0]
     build = opened(tmp_path, text, inputs={"number": "8"})
     run = {"inputs": None, "reason": "try"}
@@ -235,8 +235,8 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     assert whole.endswith("with the goal's inputs. What this one did counts there, too.")
 
 
-def test_the_tools_are_small(tmp_path: Path) -> None:
-    """Each has a strict schema, and says why it is called."""
+def test_the_tools_have_strict_schemas(tmp_path: Path) -> None:
+    """Each tool requires all its fields, `reason` among them, and belongs to mode agent."""
     for toolset in tools.toolsets(opened(tmp_path, None)):
         schema = toolset.tool.parameters
         assert schema["required"] == list(schema["properties"])
@@ -244,27 +244,27 @@ def test_the_tools_are_small(tmp_path: Path) -> None:
         assert toolset.modes == frozenset[entries.Mode]({"agent"})
 
 
-async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
+async def test_a_run_with_other_inputs_leaves_the_bench_unchanged(
     tmp_path: Path, browsers: Browsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a run with the inputs of the wish gives its values to the bench: those of another one would make stale what counts."""
+    """Only a run with the inputs of the goal gives its values to the bench, so other inputs make nothing stale."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     build = opened(tmp_path, text, inputs={"number": "8"})
     watched: list[str] = []
     onlooker = build.bench.onlooker
 
-    def looks(prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
+    def watch(prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         watched.append(str(prepared.inputs["number"]))
         return onlooker(prepared, call)
 
-    monkeypatch.setattr(build.bench, "onlooker", looks)
+    monkeypatch.setattr(build.bench, "onlooker", watch)
     for inputs in (None, '{"number": "7"}', '{"number": "8"}'):
         await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=inputs, reason="try")
     assert watched == ["8", "8"]
 
 
-def test_a_long_output_is_told_with_how_much_there_is() -> None:
-    """A short one whole; of a long one the number of items of each list, the first and the last, in few characters."""
+def test_a_long_output_is_shortened_with_its_length() -> None:
+    """A short output is shown in full, a long list by its first and last item and its length."""
     rows = [{"name": f"Customer {number}", "city": "Porto"} for number in range(105)]
     assert report.in_short({"rows": rows[:2]}, report.OUTPUT) == json.dumps({"rows": rows[:2]})
     shown = report.in_short({"rows": rows, "sum": 12.5, "text": "x" * 4000}, report.OUTPUT)

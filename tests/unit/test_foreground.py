@@ -14,8 +14,8 @@ import pytest
 from runtime.cli import foreground, signals
 
 
-def test_a_signal_stops_what_goes_on_and_the_next_is_done() -> None:
-    """What was interrupted has come to its end when it is said; nothing of it is left for what comes next."""
+def test_a_signal_cancels_the_current_work_only() -> None:
+    """The cancelled work has finished when `Interrupted` is raised, and later work runs normally."""
     ended: list[str] = []
 
     async def long() -> None:
@@ -37,8 +37,8 @@ def test_a_signal_stops_what_goes_on_and_the_next_is_done() -> None:
         assert front.run(short()) == "done"
 
 
-def test_a_signal_while_a_word_is_read_is_raised_there() -> None:
-    """With the exit code of that signal."""
+def test_a_signal_while_input_is_read_is_raised_there() -> None:
+    """The exception has the exit code of the signal."""
     with foreground.Foreground(lambda: "") as front:
         with pytest.raises(signals.Interrupted) as stopped, front.reading():
             front.handle(signal.SIGTERM, None)
@@ -47,11 +47,11 @@ def test_a_signal_while_a_word_is_read_is_raised_there() -> None:
             pass
 
 
-def test_a_signal_between_the_two_is_not_lost() -> None:
-    """It is heard of before the next word is read, and before anything is begun."""
+def test_a_signal_between_work_and_input_is_not_lost() -> None:
+    """A pending signal is raised before input is read or work begins."""
     begun: list[str] = []
 
-    async def thing() -> None:
+    async def work() -> None:
         begun.append("it")
 
     with foreground.Foreground(lambda: "") as front:
@@ -60,12 +60,12 @@ def test_a_signal_between_the_two_is_not_lost() -> None:
             begun.append("reading")
         front.handle(signal.SIGTERM, None)
         with pytest.raises(signals.Interrupted):
-            front.run(thing())
+            front.run(work())
     assert begun == []
 
 
-def test_what_is_cancelled_by_no_signal_is_no_interruption() -> None:
-    """An error of ours does not look like a person's wish."""
+def test_a_cancellation_without_a_signal_is_no_interruption() -> None:
+    """A cancellation by an error of ours stays a `CancelledError`."""
 
     async def cancelled() -> None:
         raise asyncio.CancelledError
@@ -76,7 +76,7 @@ def test_what_is_cancelled_by_no_signal_is_no_interruption() -> None:
 
 
 def test_a_second_signal_ends_what_would_outlive_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The browser of a run has a watcher that is no child: it is asked to end it, and whatever comes of that, the process ends at once."""
+    """A second signal asks the browser's watcher to end, and the process exits at once even if that fails."""
     done: list[object] = []
 
     def clear() -> None:
@@ -92,12 +92,12 @@ def test_a_second_signal_ends_what_would_outlive_the_process(monkeypatch: pytest
     assert done == ["cleared", "children ended", 130]
 
 
-def test_what_is_held_open_is_closed_behind_the_last_piece_of_work() -> None:
-    """It is open for all of them, also for one that a signal ends; of that the person is told once."""
+def test_a_resource_is_closed_after_the_last_work() -> None:
+    """A resource stays open for all work, also interrupted work, and the person is notified once."""
     happened: list[str] = []
 
     @contextlib.asynccontextmanager
-    async def held() -> AsyncGenerator[str]:
+    async def resource() -> AsyncGenerator[str]:
         happened.append("opened")
         try:
             yield "it"
@@ -112,28 +112,28 @@ def test_what_is_held_open_is_closed_behind_the_last_piece_of_work() -> None:
             await asyncio.sleep(60)
 
     with (
-        foreground.Foreground(lambda: "", notice=lambda: happened.append("told")) as front,
-        front.holding(held()) as thing,
+        foreground.Foreground(lambda: "", notice=lambda: happened.append("notified")) as front,
+        front.holding(resource()) as opened,
     ):
-        assert thing == "it"
+        assert opened == "it"
         front.run(work("first"))
         with pytest.raises(signals.Interrupted):
             front.run(work("second"))
-    assert happened == ["opened", "first", "second", "told", "closed"]
+    assert happened == ["opened", "first", "second", "notified", "closed"]
 
 
-def test_a_signal_while_what_was_held_is_closed_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All is written by then, and a browser that does not end keeps nobody waiting."""
+def test_a_signal_while_a_resource_closes_exits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All data is written by then, so the process does not wait for the resource."""
     done: list[object] = []
 
     @contextlib.asynccontextmanager
-    async def held() -> AsyncGenerator[None]:
+    async def resource() -> AsyncGenerator[None]:
         yield
         signal.raise_signal(signal.SIGTERM)
         await asyncio.sleep(0)
 
     monkeypatch.setattr(foreground, "end_children", lambda: done.append("children ended"))
     monkeypatch.setattr(os, "_exit", done.append)
-    with foreground.Foreground(lambda: "", clear=lambda: done.append("cleared")) as front, front.holding(held()):
+    with foreground.Foreground(lambda: "", clear=lambda: done.append("cleared")) as front, front.holding(resource()):
         pass
     assert done == ["cleared", "children ended", 143]

@@ -1,4 +1,4 @@
-"""Functions of the project: only those that the configuration allows, and their failures in words."""
+"""Python functions of a project: only configured modules may be called, and failures are explained."""
 
 import asyncio
 import importlib
@@ -109,13 +109,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_a_function_makes_the_value(tmp_path: Path) -> None:
-    """Keyword arguments go in, JSON comes out; what it prints is no result."""
+    """Keyword arguments go in and JSON comes out; printed text is not part of the value."""
     rig = Rig(tmp_path / "runs", WORKFLOW, settings=settings.load(python_modules=ALLOWED))
     assert (await rig.start()).output == {"due": "2026-01-31", "price": 4}
 
 
 async def test_runs_that_overlap_leave_stdout_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two runs in one program call functions at the same time, and the second ends last: stdout is the program's, meanwhile and afterwards."""
+    """Two overlapping runs that call functions do not replace the program's stdout, during or after the runs."""
     (tmp_path / "overlap.py").write_text(OVERLAP)
     sys.path.append(str(tmp_path))
     overlap = importlib.import_module("overlap")
@@ -138,7 +138,7 @@ async def test_runs_that_overlap_leave_stdout_alone(tmp_path: Path, capsys: pyte
 
 
 async def test_settings_that_a_program_gives_are_enough(tmp_path: Path) -> None:
-    """What a program allows in its call, no environment and no pyproject.toml has to allow."""
+    """Modules allowed in the program's call need no environment variable or pyproject.toml."""
     (tmp_path / "shop.yaml").write_text(WORKFLOW)
     chosen = settings.load(home=tmp_path / "runs", python_modules=("shop_rules",))
     ended = await start.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
@@ -146,10 +146,10 @@ async def test_settings_that_a_program_gives_are_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["environment", "pyproject.toml"])
-async def test_nothing_around_a_program_allows_more_than_it_does(
+async def test_the_environment_does_not_widen_the_settings_of_a_call(
     where: str, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A variable or a pyproject.toml that allows a module does not widen the settings of the call, before a run and during it."""
+    """Neither a variable nor pyproject.toml adds modules to the settings of the call, before and during a run."""
     if where == "environment":
         monkeypatch.setenv("RUNOPS_PYTHON_MODULES", "shop_rules")
     else:
@@ -165,7 +165,7 @@ async def test_nothing_around_a_program_allows_more_than_it_does(
 
 
 @pytest.mark.parametrize(
-    ("function", "args", "code", "said"),
+    ("function", "args", "code", "message"),
     [
         ("fails", {"total": 3}, "python-failed", "`shop_rules:fails` failed"),
         ("leaves", {}, "python-failed", "`shop_rules:leaves` failed"),
@@ -179,20 +179,20 @@ async def test_nothing_around_a_program_allows_more_than_it_does(
         ("later", {}, "python-not-found", "async"),
     ],
 )
-async def test_what_goes_wrong_is_the_authors_error(
-    function: str, args: dict[str, object], code: str, said: str
+async def test_a_failing_function_is_the_authors_error(
+    function: str, args: dict[str, object], code: str, message: str
 ) -> None:
-    """A function that fails, does not exist, is none, or is not the module's own is told in words."""
+    """A function that fails, is missing, is not callable, or belongs to another module is reported with a fix."""
     with pytest.raises(AuthorError) as caught:
         await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call(f"shop_rules:{function}", args)
     assert caught.value.code == code
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert caught.value.fix
     assert "Traceback" not in str(caught.value.as_json())
 
 
-async def test_what_a_function_prints_in_a_command_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
-    """A value may hold a secret that a page showed: where a function prints what it was given, stderr has it masked, and the command keeps stdout."""
+async def test_printed_text_of_a_function_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a command a function prints to stderr with secrets masked, and the command keeps stdout."""
     functions = services_functions.Functions(ALLOWED, 10, masking.Masker({"KEY": "hunter22"}))
     with app.functions_on_stderr():
         for name in ("says", "has_said"):
@@ -203,8 +203,8 @@ async def test_what_a_function_prints_in_a_command_has_no_secret(capsys: pytest.
     assert printed.err.splitlines() == ["imported", *[f"it is {masking.MASK}"] * 2]
 
 
-async def test_a_failure_tells_its_last_line_and_place() -> None:
-    """The author reads what was raised, and in which line of the module."""
+async def test_a_failure_shows_its_exception_and_place() -> None:
+    """The error has the exception and its line in the module."""
     with pytest.raises(AuthorError) as caught:
         await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call("shop_rules:fails", {"total": 3})
     line = RULES.splitlines().index('    raise ValueError(f"{total} is too much")') + 1
@@ -213,7 +213,7 @@ async def test_a_failure_tells_its_last_line_and_place() -> None:
 
 
 async def test_a_function_that_does_not_end_fails_the_step() -> None:
-    """The run continues without it after the node's time."""
+    """After the node's timeout the call fails, and its daemon thread remains."""
     with pytest.raises(AuthorError, match=r"longer than 0\.2 s"):
         await services_functions.Functions(ALLOWED, 0.2, masking.Masker({})).call("shop_rules:waits", {})
     left = [each for each in threading.enumerate() if each.name == "shop_rules:waits"]
@@ -224,18 +224,18 @@ async def test_a_function_that_does_not_end_fails_the_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "said"), [("no_rules", "there is no Python module"), ("broken_rules", "cannot be imported")]
+    ("module", "message"), [("no_rules", "there is no Python module"), ("broken_rules", "cannot be imported")]
 )
-async def test_a_module_that_is_missing_or_broken_is_named(module: str, said: str) -> None:
-    """Missing is told from broken, and broken with what broke it."""
-    with pytest.raises(AuthorError, match=said) as caught:
+async def test_a_module_that_is_missing_or_broken_is_named(module: str, message: str) -> None:
+    """Missing and broken modules have different errors, and a broken one has the cause."""
+    with pytest.raises(AuthorError, match=message) as caught:
         await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call(f"{module}:price", {})
     assert caught.value.code == "python-not-found"
     assert ("no_such_thing_at_all" in str(caught.value.evidence)) == (module == "broken_rules")
 
 
 def test_a_module_that_is_not_allowed_keeps_the_run_from_starting() -> None:
-    """Without configuration no function may be called: the file's place, the setting, exit 2; a near miss is named."""
+    """The error (exit 2) has the place in the file, and the setting or the nearest allowed module."""
     with pytest.raises(WorkflowInvalid) as caught:
         services_functions.check(reader.parse(WORKFLOW, "shop.yaml"), ())
     (problem,) = caught.value.diagnostics
@@ -248,8 +248,8 @@ def test_a_module_that_is_not_allowed_keeps_the_run_from_starting() -> None:
     assert caught.value.diagnostics[0].help == ("did you mean `shop_rule`?",)
 
 
-async def test_a_resumed_run_asks_the_configuration_again() -> None:
-    """What is allowed is looked at when the function is called, too."""
+async def test_the_configuration_is_checked_at_each_call() -> None:
+    """Each call checks the allowed modules, so a resumed run follows the current settings."""
     with pytest.raises(UsageError) as caught:
         await services_functions.Functions((), 10, masking.Masker({})).call("shop_rules:price", {"total": 1})
     assert caught.value.code == "python-not-allowed"

@@ -1,4 +1,4 @@
-"""What a yes to an action covers: that action as it was asked for, and no other."""
+"""An approval covers an action exactly as it was asked for, and no other."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.holding import SITE, TEXT, asking, click, edited, holds, leaf
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path) -> None:
-    """What was granted is done in every turn of its loop, and whatever was refused, or never asked for, is held; reads are nobody's business."""
+async def test_an_approval_releases_only_its_action(tmp_path: Path) -> None:
+    """An approved action runs in every iteration of its loop. Refused and unasked actions are withheld; reads are never asked about."""
     build, asked = asking(tmp_path, "yes", "no", "no")
-    held = await holds(build)
-    assert [held(leaf(build, "pay"), path) for path in ("each[1]/pay", "each[#9]/pay")] == [False, False]
-    assert held(leaf(build, "note"), "note")
-    assert held(leaf(build, "pay"), "elsewhere")
-    assert not held(leaf(build, "open"), "open")
+    withheld = await holds(build)
+    assert [withheld(leaf(build, "pay"), path) for path in ("each[1]/pay", "each[#9]/pay")] == [False, False]
+    assert withheld(leaf(build, "note"), "note")
+    assert withheld(leaf(build, "pay"), "elsewhere")
+    assert not withheld(leaf(build, "open"), "open")
     assert len(asked) == 3
-    for said in (
+    for part in (
         'click button "Pay for Ann"',
         "who = Ann",
         "{{ orders }}",
@@ -32,7 +32,7 @@ async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path
         f"page   {SITE}/orders",
         "hold all: nothing",
     ):
-        assert said in asked[0]
+        assert part in asked[0]
 
 
 @pytest.mark.parametrize(
@@ -50,42 +50,42 @@ async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path
         ('default: "http://127.0.0.1:8765"', 'default: "http://127.0.0.1:9"'),
     ],
 )
-async def test_another_action_is_asked_for_anew(tmp_path: Path, old: str, new: str) -> None:
-    """Where the action itself is edited, or for what or where it is done, what was answered before does not count."""
+async def test_a_changed_action_is_asked_for_again(tmp_path: Path, old: str, new: str) -> None:
+    """An edit of the action, of its data or of its place invalidates the earlier answer."""
     text = TEXT.replace('name: "Pay for', 'name: "Pay {{ inputs.base_url }} for')
     build, asked = asking(tmp_path, *["yes"] * 3, *["no"] * 3, text=text)
     await holds(build)
     edited(build, old, new)
-    held = await holds(build, "2_run_draft")
+    withheld = await holds(build, "2_run_draft")
     name = "pay_it" if "pay_it" in new else "pay"
-    assert held(leaf(build, name), f"each[1]/{name}")
+    assert withheld(leaf(build, name), f"each[1]/{name}")
     assert name in asked[3]
 
 
 @pytest.mark.parametrize(
     "new", ["timeout: 9", "description: now", "verify: [{visible: {text: paid}}]", "retry: {attempts: 2}"]
 )
-async def test_how_an_action_is_checked_is_not_the_action(tmp_path: Path, new: str) -> None:
-    """Another description, rule, time or retry leaves an action what it was: nobody is asked again."""
+async def test_checks_are_no_part_of_an_action(tmp_path: Path, new: str) -> None:
+    """Another description, rule, timeout or retry keeps the answer, and no person is asked again."""
     build, asked = asking(tmp_path, "yes", "no", "no")
     await holds(build)
     edited(build, "timeout: 5", new)
-    held = await holds(build, "2_run_draft")
-    assert (len(asked), held(leaf(build, "pay"), "each[1]/pay")) == (3, False)
+    withheld = await holds(build, "2_run_draft")
+    assert (len(asked), withheld(leaf(build, "pay"), "each[1]/pay")) == (3, False)
 
 
 async def test_other_inputs_make_another_action(tmp_path: Path) -> None:
-    """A run with other inputs, where the action reads them, is asked for by itself; the answer to the first one stands."""
+    """A run whose other inputs reach the action asks separately, and the first answer stays valid for its own inputs."""
     text = TEXT.replace(
         "  - {id: note",
         '  - {id: home, type: browser_action, action: goto, url: "{{ inputs.base_url }}"}\n  - {id: note',
     )
     build, asked = asking(tmp_path, "yes", "no", "no", "no", text=text)
     await holds(build)
-    held = await holds(build, "2_run_draft", who="Eve")
-    assert held(leaf(build, "pay"), "each[1]/pay")
-    held = await holds(build, "3_run_draft", who="Ann")
-    assert (len(asked), held(leaf(build, "pay"), "each[1]/pay")) == (4, False)
+    withheld = await holds(build, "2_run_draft", who="Eve")
+    assert withheld(leaf(build, "pay"), "each[1]/pay")
+    withheld = await holds(build, "3_run_draft", who="Ann")
+    assert (len(asked), withheld(leaf(build, "pay"), "each[1]/pay")) == (4, False)
 
 
 WAY = textwrap.dedent("""
@@ -123,16 +123,16 @@ WAY = textwrap.dedent("""
         ("== 'x'", "== 'y'", True),
     ],
 )  # fmt: skip
-async def test_an_action_is_done_where_it_was_granted(tmp_path: Path, old: str, new: str, again: bool) -> None:
-    """What leads to its page from the last address on, what is filled in there, and where its block is run, belong to an action; what comes before and beside it does not."""
+async def test_an_approval_covers_the_way_to_the_page(tmp_path: Path, old: str, new: str, again: bool) -> None:
+    """Steps since the last address, fields filled there and conditions of the block belong to the action; earlier and neighbouring steps do not."""
     build, asked = asking(tmp_path, "yes", "no", text=WAY)
     await holds(build)
-    for said in ('click "Transfer"', 'fill field "Amount" "10"', "{{ look == 'Send' }}", "/b"):
-        assert said in asked[0]
+    for part in ('click "Transfer"', 'fill field "Amount" "10"', "{{ look == 'Send' }}", "/b"):
+        assert part in asked[0]
     assert "Note" not in asked[0]
     edited(build, old, new)
-    held = await holds(build, "2_run_draft")
-    assert (len(asked), held(leaf(build, "send"), "big/send")) == (1 + again, again)
+    withheld = await holds(build, "2_run_draft")
+    assert (len(asked), withheld(leaf(build, "send"), "big/send")) == (1 + again, again)
 
 
 RESTING = textwrap.dedent("""
@@ -156,17 +156,17 @@ RESTING = textwrap.dedent("""
         ("id: pay", "description: so, id: pay", 0),
     ],
 )
-async def test_an_action_rests_on_all_that_it_reads(tmp_path: Path, old: str, new: str, again: int) -> None:
-    """What an action reads at second hand, or as a variable, belongs to it: where that is edited, it is asked for anew."""
+async def test_an_action_depends_on_all_that_it_reads(tmp_path: Path, old: str, new: str, again: int) -> None:
+    """An edit of an indirect value or a variable that the action reads asks again."""
     build, asked = asking(tmp_path, "yes", "no", text=RESTING)
     await holds(build)
     edited(build, old, new)
-    held = await holds(build, "2_run_draft")
-    assert (len(asked), held(leaf(build, "pay"), "pay")) == (1 + again, bool(again))
+    withheld = await holds(build, "2_run_draft")
+    assert (len(asked), withheld(leaf(build, "pay"), "pay")) == (1 + again, bool(again))
 
 
-async def test_a_value_set_by_hand_makes_another_action(tmp_path: Path) -> None:
-    """Where a value is pinned that the action rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
+async def test_a_pinned_value_makes_another_action(tmp_path: Path) -> None:
+    """If the action depends on a pinned value, the bench asks again. The earlier approval stays valid for whole runs, which have no pins."""
     build, asked = asking(tmp_path, "yes", "no", "no", "no")
     await holds(build)
     build.state.variables.set("orders", ["1007"], reason="a smaller list")
@@ -178,36 +178,40 @@ async def test_a_value_set_by_hand_makes_another_action(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answers", "own"), [(("yes", "yes", "no"), True), (("no", "no", "yes"), False)])
-async def test_a_click_lets_no_agent_click(tmp_path: Path, answers: Sequence[str], own: bool) -> None:
-    """What an agent does by itself is covered by a yes to the agent, which says so, and by no other; it covers nothing outside."""
+async def test_approving_a_click_approves_no_agent(tmp_path: Path, answers: Sequence[str], own: bool) -> None:
+    """Only approval of the agent, whose question says so, covers the actions it chooses; that approval covers nothing else."""
     build, asked = asking(tmp_path, *answers)
-    held = await holds(build)
-    assert held(leaf(build, "work"), "work") is own
-    assert held(click(), "work/3_click") is own
-    assert held(click(), "note/3_click")
-    assert held(click(), "click")
+    withheld = await holds(build)
+    assert withheld(leaf(build, "work"), "work") is own
+    assert withheld(click(), "work/3_click") is own
+    assert withheld(click(), "note/3_click")
+    assert withheld(click(), "click")
     assert "by itself" in asked[2]
     assert "by itself" not in asked[0]
 
 
 async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
-    """Who wants everything held is asked no further question, and what they allowed before is held, too; also in a later process of the build."""
+    """After "hold all" no question follows and earlier approved actions are withheld too, also in a later process of the build."""
     build, asked = asking(tmp_path, "yes", "hold all")
-    held = await holds(build)
+    withheld = await holds(build)
     again = grants.Grants(build.writer, build.state, build.goal, build.person)
     later = await again.demand([(leaf(build, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
-    for each in (held, later):
+    for each in (withheld, later):
         assert each(leaf(build, "pay"), "each[1]/pay")
     assert len(asked) == 2
 
 
-async def test_answers_are_kept(tmp_path: Path) -> None:
-    """A build that continues finds in its log what was answered: yes and no alike."""
+async def test_answers_survive_a_resume(tmp_path: Path) -> None:
+    """A resumed build finds its earlier answers, yes and no, in its log."""
     build, asked = asking(tmp_path, "yes", "no", "no")
     await holds(build)
     build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
-    held = await holds(build, "7_finish")
-    assert (len(asked), held(leaf(build, "pay"), "each[1]/pay"), held(leaf(build, "note"), "note")) == (3, False, True)
+    withheld = await holds(build, "7_finish")
+    assert (len(asked), withheld(leaf(build, "pay"), "each[1]/pay"), withheld(leaf(build, "note"), "note")) == (
+        3,
+        False,
+        True,
+    )
     assert [each["answer"] for each in grants.answers(build.writer)] == ["yes", "no", "no"]
 
 
@@ -232,16 +236,16 @@ SENDS = """
         ([("send", "fresh")], True),
     ],
 )
-async def test_a_yes_is_for_the_page_to_which_the_draft_leads(
+async def test_an_approval_is_for_the_page_that_the_draft_reaches(
     tmp_path: Path, executed: Sequence[tuple[str, str | None]], again: bool
 ) -> None:
-    """On the bench an action that was granted is asked for again where the page is another one, or something was left out before it: with the page that is there."""
-    who = build_contexts.Answering("yes", "no")
-    rig = benches.Rig(tmp_path, SENDS, policy="ask", who=who)
+    """On the bench an approved action is asked for again, with its page, where the page differs or a step before it was skipped."""
+    person = build_contexts.Answering("yes", "no")
+    rig = benches.Rig(tmp_path, SENDS, policy="ask", who=person)
     done = await rig.execute("all")
     assert done["send"] == "ok"
     for nodes, begin in executed:
         done = await rig.execute(nodes, begin=begin)
-    assert (len(who.asked), done["send"]) == (1 + again, "held" if again else "ok")
+    assert (len(person.asked), done["send"]) == (1 + again, "held" if again else "ok")
     if executed == [("home", None), ("send", "live")]:
-        assert "page   http://127.0.0.1:8765/home" in who.asked[1]
+        assert "page   http://127.0.0.1:8765/home" in person.asked[1]
