@@ -102,10 +102,8 @@ def test_any_text_makes_sound_xml(text: str) -> None:
 def test_no_secret_is_in_a_report() -> None:
     """Secrets are masked in names, messages and outputs, also where XML would have escaped them; a long output is cut."""
     masker = masking.Masker({"A": "p<w&d>'s"})
-    message = "x p<w&d>'s y"
-    ended = outcome(
-        "failed", error={"code": "x", "message": message, "evidence": {"seen": message}}, output=message * 1000
-    )
+    text = "x p<w&d>'s y"
+    ended = outcome("failed", error={"code": "x", "message": text, "evidence": {"seen": text}}, output=text * 1000)
     data = junit.document([ended], masker).decode()
     assert "p&lt;w" not in data
     assert data.count("[hidden]") > 3

@@ -66,9 +66,9 @@ def tree(store: file_store.Files) -> set[str]:
 def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
     capsys.readouterr()
     assert app.run(["prune", *arguments, "--json"]) == code
-    report = json.loads(capsys.readouterr().out)
-    assert report["version"] == 1
-    return report
+    out = json.loads(capsys.readouterr().out)
+    assert out["version"] == 1
+    return out
 
 
 def sound(store: file_store.Files) -> None:
@@ -133,16 +133,14 @@ def test_without_options_only_leftovers_are_deleted(
     bytes_before = sum((store.home / each).stat().st_size for each in deleted)
     dry = pruned(capsys, "--dry-run")
     assert tree(store) == deleted | kept, "a dry run takes nothing away"
-    report = pruned(capsys)
+    out = pruned(capsys)
     assert tree(store) == kept
-    assert (report["bytes"], report["left"], report["error"]) == (bytes_before, [], None)
-    assert {**dry, "dry_run": False} == report
+    assert (out["bytes"], out["left"], out["error"]) == (bytes_before, [], None)
+    assert {**dry, "dry_run": False} == out
     assert pruned(capsys)["gone"] == []
 
 
-def test_a_run_is_deleted_with_everything_that_belongs_to_it(
-    store: file_store.Files, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_deleted_with_all_its_files(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """A run is deleted with its log, private state, files, key and the values that no other run names; other runs' files stay."""
     other = WORKFLOW.replace("expr: 1", "expr: 2")
     kept, deleted = ended(store, None), ended(store, None, other)
@@ -155,13 +153,13 @@ def test_a_run_is_deleted_with_everything_that_belongs_to_it(
     pruned(capsys, "--state", "failed", "--older-than", "0s")
     assert tree(store) == before
     # No option names a run, so the log of the run that stays is moved aside meanwhile.
-    report = pruned(capsys, "--state", "died", "--keep-last", "0", "--older-than", "1w")
-    assert report["gone"] == []
+    out = pruned(capsys, "--state", "died", "--keep-last", "0", "--older-than", "1w")
+    assert out["gone"] == []
     store.conversation_file(kept).rename(store.home / "aside")
-    report = pruned(capsys, "--state", "died", "--older-than", "0s")
+    out = pruned(capsys, "--state", "died", "--older-than", "0s")
     (store.home / "aside").rename(store.conversation_file(kept))
-    assert [each["run"] for each in report["gone"] if each["kind"] == "run"] == [deleted]
-    assert [each["kind"] for each in report["gone"] if each["kind"] != "run"] == ["private", "value"]
+    assert [each["run"] for each in out["gone"] if each["kind"] == "run"] == [deleted]
+    assert [each["kind"] for each in out["gone"] if each["kind"] != "run"] == ["private", "value"]
     assert store.ids() == sorted([kept, shared])
     assert not [each for each in tree(store) if deleted in each or each.startswith("keys")]
     sound(store)
@@ -189,8 +187,8 @@ def test_an_owned_run_is_never_touched(store: file_store.Files, capsys: pytest.C
     for name in ("checkpoint-8.json", ".checkpoint-9.json.abcd_123"):
         put(store.home / "private" / writer.conversation.id / name)
     before = tree(store)
-    report = pruned(capsys, "--state", "passed", "--state", "died", "--older-than", "0s", "--keep-last", "0")
-    assert report["gone"] == []
+    out = pruned(capsys, "--state", "passed", "--state", "died", "--older-than", "0s", "--keep-last", "0")
+    assert out["gone"] == []
     assert tree(store) == before
     let_go(writer.conversation)
 
@@ -214,9 +212,9 @@ def test_a_run_that_is_resumed_meanwhile_stays(
 
     monkeypatch.setattr(locks, "hold", hold_too_late)
     before = tree(store)
-    report = pruned(capsys, "--state", "died", "--state", "failed")
+    out = pruned(capsys, "--state", "died", "--state", "failed")
     assert tree(store) == before
-    assert (report["gone"], [each["run"] for each in report["left"]]) == ([], [owned])
+    assert (out["gone"], [each["run"] for each in out["left"]]) == ([], [owned])
     let_go(owner[0])
 
 
@@ -255,12 +253,12 @@ def test_a_damaged_log_is_left_alone_and_named(store: file_store.Files, capsys: 
     put(store.home / "private" / broken / "checkpoint-8.json")
     blob(store, b"unnamed")
     before = tree(store)
-    report = pruned(capsys, "--older-than", "0s")
+    out = pruned(capsys, "--older-than", "0s")
     assert before - tree(store) == {f"conversations/{sound_one}.jsonl"}
-    assert report["left"][0]["run"] == broken
-    assert f"{file}:1" in report["left"][0]["why"]
-    assert "all large values" in report["left"][1]["why"]
-    assert report["error"] is None
+    assert out["left"][0]["run"] == broken
+    assert f"{file}:1" in out["left"][0]["why"]
+    assert "all large values" in out["left"][1]["why"]
+    assert out["error"] is None
 
 
 def test_a_log_that_cannot_be_read_is_like_a_damaged_one(
@@ -272,10 +270,10 @@ def test_a_log_that_cannot_be_read_is_like_a_damaged_one(
     store.conversation_file(strange).mkdir()
     blob(store, b"unnamed")
     before = tree(store)
-    report = pruned(capsys, "--state", "passed")
+    out = pruned(capsys, "--state", "passed")
     assert before - tree(store) == {f"conversations/{passed}.jsonl"}
-    assert (report["left"][0]["run"], report["error"]) == (strange, None)
-    assert "cannot be read" in report["left"][0]["why"]
+    assert (out["left"][0]["run"], out["error"]) == (strange, None)
+    assert "cannot be read" in out["left"][0]["why"]
     assert app.run(["ps"]) == 0
 
 
@@ -369,13 +367,9 @@ def test_a_failed_deletion_is_reported_and_stops_nothing_else(
         remove(folder)
 
     monkeypatch.setattr(shutil, "rmtree", refuse)
-    report = pruned(capsys, code=2)
-    assert [each["run"] for each in report["gone"]] == [deleted]
-    assert (report["error"]["code"], report["left"][0]["run"], report["left"][0]["failed"]) == (
-        "not-removed",
-        stuck,
-        True,
-    )
+    out = pruned(capsys, code=2)
+    assert [each["run"] for each in out["gone"]] == [deleted]
+    assert (out["error"]["code"], out["left"][0]["run"], out["left"][0]["failed"]) == ("not-removed", stuck, True)
     assert app.run(["prune"]) == 2
     assert "error[not-removed]" in capsys.readouterr().err
 
@@ -391,11 +385,11 @@ async def test_browsers_without_a_run_that_can_continue_are_closed(
             found.note(store.private(run))
             pruned(capsys, "--dry-run", "--state", "passed", "--state", "died")
             assert found.alive()
-            report = pruned(capsys)
+            out = pruned(capsys)
             if name == "died":
-                assert (report["gone"], found.alive()) == ([], True)
-                report = pruned(capsys, "--state", "died", "--older-than", "0s")
-            ends = [each for each in report["gone"] if each["kind"] == "browser"]
+                assert (out["gone"], found.alive()) == ([], True)
+                out = pruned(capsys, "--state", "died", "--older-than", "0s")
+            ends = [each for each in out["gone"] if each["kind"] == "browser"]
             assert [(each["run"], each["process"]) for each in ends] == [(run, found.chromium)]
             assert found.gone()
             assert not (store.home / "private" / run).exists()
@@ -411,9 +405,9 @@ def test_a_run_whose_browser_does_not_end_stays(
     put(store.home / "private" / run / "browser.json", json.dumps({**json.loads(note), **more}))
     monkeypatch.setattr("runtime.browser.chromium.survivors.end", lambda _alive: False)
     before = tree(store)
-    report = pruned(capsys, "--state", "died", code=2)
-    assert (report["gone"], tree(store)) == ([], before)
-    assert "does not end" in report["left"][0]["why"]
+    out = pruned(capsys, "--state", "died", code=2)
+    assert (out["gone"], tree(store)) == ([], before)
+    assert "does not end" in out["left"][0]["why"]
 
 
 def test_the_list_for_people_has_every_run_and_counts_the_rest(
@@ -421,18 +415,18 @@ def test_the_list_for_people_has_every_run_and_counts_the_rest(
 ) -> None:
     """Stdout has a line for each deleted run and each kind of leftover; stderr gives the total, and how to delete more."""
     assert app.run(["prune"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "nothing to delete" in printed.err
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert "nothing to delete" in out.err
     run = ended(store, "passed")
     for number in range(2):
         put(store.home / "files" / log_store.new_id() / "receipt.pdf", "x" * 4096 * (number + 1))
     assert app.run(["prune", "--keep-last", "0", "--dry-run"]) == 0
-    printed = capsys.readouterr()
-    head, first, second, _values = printed.out.splitlines()
+    out = capsys.readouterr()
+    head, first, second, _values = out.out.splitlines()
     assert head.split() == ["size", "what"]
     assert f"run {run}  passed 20" in first
     assert second.split() == ["12.3", "kB", "2", "folders", "of", "files", "of", "a", "run", "that", "is", "gone"]
-    assert "would delete" in printed.err
+    assert "would delete" in out.err
     assert app.run(["prune", "--keep-last", "0"]) == 0
     assert capsys.readouterr().err.startswith("deleted 1")
