@@ -24,7 +24,7 @@ OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}
 
 
 def action(name: str, target: str = "", more: str = "") -> str:
-    """A click that must not happen twice, with a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm`."""
     target = target or name
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
@@ -106,7 +106,7 @@ def codes(text: str) -> list[str]:
 # What is caught
 
 
-async def test_what_passes_is_not_handled(tmp_path: Path) -> None:
+async def test_a_try_that_passes_is_not_handled(tmp_path: Path) -> None:
     """A `try` that passes gives the node its value; `catch` does not run, `finally` does."""
     rig = Rig(
         tmp_path,
@@ -122,7 +122,7 @@ async def test_what_passes_is_not_handled(tmp_path: Path) -> None:
     assert "clean/catch" not in rig.history.order
 
 
-async def test_what_fails_is_caught(tmp_path: Path) -> None:
+async def test_a_try_that_fails_is_caught(tmp_path: Path) -> None:
     """`catch` runs with `error` and gives the node its value, `finally` follows, and the run passes."""
     caught = made("told", "{{ [error.code, error.step, error.who, error.phase, error.message, error.evidence] }}")
     rig = Rig(
@@ -139,7 +139,7 @@ async def test_what_fails_is_caught(tmp_path: Path) -> None:
     assert (ended.status, ended.tolerated, site.actions) == ("passed", 0, ["f"])
 
 
-async def test_what_was_done_before_the_failure_can_be_read(tmp_path: Path) -> None:
+async def test_values_from_before_the_failure_can_be_read(tmp_path: Path) -> None:
     """Nodes of `try` that ran before the failure have their values in `catch`, in `finally` and afterwards."""
     look = "{{ [a | default('-'), b | default('-')] }}"
     rig = Rig(
@@ -503,7 +503,7 @@ async def test_a_new_round_asks_about_actions_without_confirm(
     assert (ended.status, site.actions) == ("passed", actions)
 
 
-async def test_a_new_round_asks_the_site_where_it_can(tmp_path: Path) -> None:
+async def test_a_new_round_reconciles_actions_with_confirm(tmp_path: Path) -> None:
     """An action with `confirm` is reconciled when the second round reaches it, also one in `finally`."""
     rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], last=[action("sweep")])))
     site = Site(rig, ship=1)

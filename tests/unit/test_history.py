@@ -152,7 +152,7 @@ def assert_order(now: history.History) -> None:
 
 
 @given(ACTS)
-def test_what_an_error_ended_stays_ended(acts: list[tuple[Any, ...]]) -> None:
+def test_a_block_that_an_error_ended_stays_ended(acts: list[tuple[Any, ...]]) -> None:
     """A path is in a block that an error ended exactly if it begins with that block's path and a slash."""
     past = Past()
     for act in acts:

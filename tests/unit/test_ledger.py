@@ -49,7 +49,7 @@ def entry(number: int, thread: str, what: str, tokens: int, dollars: str | None)
 
 
 @given(EVENTS)
-def test_what_a_step_has_spent_is_the_sum_of_its_requests(drawn: list[tuple[str, str, int, str | None]]) -> None:
+def test_spending_of_a_step_is_the_sum_of_its_requests(drawn: list[tuple[str, str, int, str | None]]) -> None:
     """Running totals of each step with its subtree, and of all, are the sum of the rows in any order of entries."""
     made = Ledger()
     for number, (thread, what, tokens, dollars) in enumerate(drawn, 1):

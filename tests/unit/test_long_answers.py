@@ -28,7 +28,7 @@ output: "{{ kind }}"
 
 
 @pytest.mark.parametrize(("size", "aside"), [(10, False), (30_000, True)])
-async def test_a_long_text_is_counted_and_read_beside_the_run(
+async def test_a_long_text_is_processed_in_another_thread(
     size: int, aside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long text is processed in another thread, so that the run renews its lease and gets Ctrl-C; a short one is not."""

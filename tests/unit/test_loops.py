@@ -17,7 +17,7 @@ from tests.rig import Killed, Rig
 
 
 def action(name: str, target: str) -> str:
-    """A click that must not happen twice, with a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm`."""
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
         f" done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
@@ -236,11 +236,11 @@ async def test_an_assert_is_given_up_and_an_origin_is_not(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("way", [UNTIL, WHILE])
 @pytest.mark.parametrize("survives", [True, False])
-@pytest.mark.parametrize("turn", [1, 2, 3])
-async def test_a_conditional_loop_continues_where_it_died(tmp_path: Path, way: str, survives: bool, turn: int) -> None:
+@pytest.mark.parametrize("page", [1, 2, 3])
+async def test_a_conditional_loop_continues_where_it_died(tmp_path: Path, way: str, survives: bool, page: int) -> None:
     """A loop killed in any iteration repeats no finished iteration and no decision of its condition."""
     rig = Rig(tmp_path, pages(way))
-    pay_each(rig, kill={f"css=next{turn}": 1})
+    pay_each(rig, kill={f"css=next{page}": 1})
     with pytest.raises(Killed):
         await rig.start()
     rig.die(browser_survives=survives)

@@ -41,7 +41,7 @@ nodes:
 """
 
 
-async def test_a_handle_catches_what_a_model_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_handle_catches_a_model_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handle catches a model error as it catches a page error."""
     with responses.serve([scripted_model.quota()]) as server:
         rig = Rig(tmp_path, CAUGHT, settings=models.asked_at(server, monkeypatch))
@@ -76,7 +76,7 @@ ERRORS: list[RunOpsError] = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
-def test_an_error_of_the_log_is_what_was_raised(error: RunOpsError) -> None:
+def test_an_error_of_the_log_has_its_original_class(error: RunOpsError) -> None:
     """An error read from the log has its original class, so that a resumed run catches the same errors."""
     rebuilt = blocks.rebuilt({**error.as_json(), "step": "guarded/kind"})
     assert type(rebuilt) is type(error)

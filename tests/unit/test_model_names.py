@@ -13,7 +13,7 @@ OF_PROVIDERS = re.compile(
 )
 """Model names of OpenAI and others."""
 
-OURS = [
+FILES = [
     each
     for folder, pattern in (
         (".", "README.md"), ("docs", "**/*.md"), ("workflows", "**/*.yaml"), ("workflows", "**/*.json"), ("nodes", "**/*.py"), ("runtime", "**/*.py"),
@@ -22,9 +22,9 @@ OURS = [
 ]  # fmt: skip
 
 
-def test_no_file_of_ours_names_a_model() -> None:
+def test_no_file_names_a_model() -> None:
     """No page, example, cassette or default names a provider's model, which would break when that model is shut down."""
-    found = {each.relative_to(ROOT).as_posix(): OF_PROVIDERS.search(each.read_text(encoding="utf-8")) for each in OURS}
+    found = {each.relative_to(ROOT).as_posix(): OF_PROVIDERS.search(each.read_text(encoding="utf-8")) for each in FILES}
     assert {name: hit[0] for name, hit in found.items() if hit is not None} == {}
 
 

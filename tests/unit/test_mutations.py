@@ -38,7 +38,7 @@ def test_a_fault_is_found(tmp_path: Path, chance: random.Random) -> None:
 
 
 @pytest.mark.drawn(0)
-def test_what_is_no_fault_is_not_found(
+def test_a_change_that_no_test_notices_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command fails if no test notices a change of the code, and names the change."""

@@ -35,7 +35,7 @@ def asking(text: str, **other: Any) -> Request:
     return dataclasses.replace(plain, **other)
 
 
-def said(text: str) -> str:
+def normalized(text: str) -> str:
     """The text in normal form."""
     return normal_form.normal(asking(text), SECRETS).request["messages"][0]["text"]
 
@@ -57,8 +57,8 @@ MOMENTS = [
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_time_stamp_does_not_count(moment: str) -> None:
     """A time stamp of any zone and fraction, between words and marks, becomes a placeholder."""
-    assert said(f"at {moment}, in log-{moment}.") == "at <time 1>, in log-<time 1>."
-    assert said(f'{{"at": "{moment}"}}') == '{"at": "<time 1>"}'
+    assert normalized(f"at {moment}, in log-{moment}.") == "at <time 1>, in log-<time 1>."
+    assert normalized(f'{{"at": "{moment}"}}') == '{"at": "<time 1>"}'
 
 
 IDS = [
@@ -78,7 +78,7 @@ IDS = [
 @pytest.mark.parametrize("number", IDS)
 def test_an_id_does_not_count(number: str) -> None:
     """Ids of runs and servers, and long random ids, become placeholders."""
-    assert said(f"see {number}: order-{number}") == "see <id 1>: order-<id 1>"
+    assert normalized(f"see {number}: order-{number}") == "see <id 1>: order-<id 1>"
 
 
 DATA = [
@@ -109,19 +109,19 @@ DATA = [
 @pytest.mark.parametrize("text", DATA)
 def test_data_counts(text: str) -> None:
     """Plain dates, order numbers and names stay, because they are data."""
-    assert said(text) == text
+    assert normalized(text) == text
 
 
 def test_a_uuid_after_a_name_does_not_count() -> None:
     """A UUID after a name becomes a placeholder and the name stays; text that only ends like a UUID stays too."""
-    assert said(f"order_{IDS[0]}, {IDS[0]}") == "order_<id 1>, <id 1>"
-    assert said(f"x{IDS[0]}") == f"x{IDS[0]}"
+    assert normalized(f"order_{IDS[0]}, {IDS[0]}") == "order_<id 1>, <id 1>"
+    assert normalized(f"x{IDS[0]}") == f"x{IDS[0]}"
 
 
 @given(st.lists(st.sampled_from([*MOMENTS, *IDS, "word", "2026-03-01"]), max_size=6))
 def test_the_same_text_has_the_same_number(parts: list[str]) -> None:
     """Placeholders are numbered by appearance, and two are equal exactly if their texts are equal."""
-    found = said(" ; ".join(parts)).split(" ; ") if parts else []
+    found = normalized(" ; ".join(parts)).split(" ; ") if parts else []
     assert len(found) == len(parts)
     assert all((one == other) == (parts[i] == parts[j]) for i, one in enumerate(found) for j, other in enumerate(found))
     for kind in ("time", "id"):
@@ -186,7 +186,7 @@ def test_no_secret_is_in_a_normal_form(before: str, name: str, after: str, data:
             ]
         )
     )
-    found = said(before + form + after)
+    found = normalized(before + form + after)
     assert masking.Masker(SECRETS).text(found) == found
 
 
@@ -195,7 +195,7 @@ def test_a_changed_secret_makes_the_same_request() -> None:
     one = form(asking("Log in with s3cret-one."), {"PASSWORD": "s3cret-one"})
     other = form(asking("Log in with s3cret-two."), {"PASSWORD": "s3cret-two"})
     assert one == other
-    assert said("tok3n-of-the-shop") == "<secret TOKEN>"
+    assert normalized("tok3n-of-the-shop") == "<secret TOKEN>"
     assert (
         normal_form.normal(asking("msg_0a1b2c3d4e"), {"S": "c3d4e"}).request["messages"][0]["text"]
         == "msg_0a1b2<secret S>"
@@ -227,7 +227,7 @@ def test_text_that_looks_like_a_placeholder_is_none(one: str, other: str) -> Non
     """Two texts with one normal form differ only in times and ids: undone with one table, they are equal."""
     first, second = normal_form.normal(asking(one), {}), normal_form.normal(asking(other), {})
     if first.request == second.request:
-        assert second.undo(said(one)) == other
+        assert second.undo(normalized(one)) == other
 
 
 def test_an_answer_has_the_ids_of_this_run() -> None:
@@ -247,8 +247,8 @@ def looked(origin: str, ref: str, other: str) -> Request:
         f'page "Orders" {origin}/orders\nbutton "Pay" [ref={ref}]\nlink "Help" [ref={other}]\n9 more: look(ref={ref})'
     )
     call = ToolCall("a", "click", json.dumps({"ref": ref}))
-    said = ToolOutput("a", f"there is no element {ref} any more")
-    return asking("", items=(Message("user", "Pay."), ToolCall("l", "look", "{}"), ToolOutput("l", page), call, said))
+    output = ToolOutput("a", f"there is no element {ref} any more")
+    return asking("", items=(Message("user", "Pay."), ToolCall("l", "look", "{}"), ToolOutput("l", page), call, output))
 
 
 def test_the_origin_of_a_page_does_not_count() -> None:
@@ -256,7 +256,7 @@ def test_the_origin_of_a_page_does_not_count() -> None:
     text = f"{HERE}/orders, {HERE}. {HERE}0/orders {HERE}.evil.test x{HERE} {THERE}/"
     found = normal_form.normal(asking(text), {}, [THERE, HERE]).request["messages"][0]["text"]
     assert found == f"<origin 2>/orders, <origin 2>. {HERE}0/orders {HERE}.evil.test x{HERE} <origin 1>/"
-    assert said(f"{HERE}/orders") == f"{HERE}/orders"
+    assert normalized(f"{HERE}/orders") == f"{HERE}/orders"
 
 
 def test_the_numbers_of_refs_do_not_count() -> None:

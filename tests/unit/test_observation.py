@@ -311,7 +311,7 @@ def test_a_value_is_shown_as_it_is_though_addresses_are_cut() -> None:
     ]
 
 
-def test_what_is_urgent_gives_way_last() -> None:
+def test_urgent_elements_are_dropped_last() -> None:
     """With hardly any room, the alert, the dialog and the field with its error are still shown."""
     texts = [f'  - paragraph [ref=t{number}]: "Some words {number}"' for number in range(100)]
     facts = [Fact("f1", "x1", role="textbox", error="No such day")]
@@ -477,9 +477,9 @@ def test_the_words_of_a_page() -> None:
         "  - strong [ref=e2]: 12.50 EUR",
         '- textbox "Name" [ref=e3]: Ada  Lovelace',
     )
-    said = " ".join(seen.words.split())
-    assert all(text in said for text in ("Total 12.50 EUR", "Ada Lovelace", "Name"))
-    assert not any(text in said for text in ("13.50", "Charles"))
+    words = " ".join(seen.words.split())
+    assert all(text in words for text in ("Total 12.50 EUR", "Ada Lovelace", "Name"))
+    assert not any(text in words for text in ("13.50", "Charles"))
 
 
 def test_a_budget_that_is_too_small_is_refused() -> None:

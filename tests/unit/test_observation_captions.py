@@ -110,7 +110,7 @@ def test_a_changed_definition_is_shown_with_its_term() -> None:
     ]
 
 
-def test_a_test_id_is_shown_where_nothing_else_finds_the_element() -> None:
+def test_a_test_id_is_shown_where_only_it_finds_the_element() -> None:
     """Unnamed values, fields, texts and parts of texts show their test id, named elements and table cells do not; it is masked like everything else."""
     snapshot = [
         *INVOICE.split("\n"),

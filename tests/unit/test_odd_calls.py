@@ -15,7 +15,7 @@ from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 from tests.unit.test_cognition import ASK, GOOD, REFUND
-from tests.unit.test_odd_servers import FORM, answering, asked, body, ended, said, stream
+from tests.unit.test_odd_servers import FORM, answering, asked, body, ended, message, stream
 
 LOOK: dict[str, Json] = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"}
 GONE = object()
@@ -93,7 +93,7 @@ async def test_arguments_are_text_however_they_come(name: str, streamed: bool) -
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_text_and_calls_come_together(streamed: bool) -> None:
     """An answer has its text and every call in order; a name that the API would refuse is changed into one that it accepts."""
-    output = [*said({"type": "output_text", "text": "I look."}), *calling(), *calling(call_id="b", name="look at/é")]
+    output = [*message({"type": "output_text", "text": "I look."}), *calling(), *calling(call_id="b", name="look at/é")]
     found = await answered(streamed, output)
     assert found.text == "I look."
     assert [(each.id, each.name) for each in found.calls] == [("a", "look"), ("b", "look_at__")]

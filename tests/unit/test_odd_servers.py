@@ -22,7 +22,7 @@ KEY = "key-of-nobody-0123456789"
 FORM = "not of the form of the Responses API"
 
 
-def said(*content: Json) -> list[Json]:
+def message(*content: Json) -> list[Json]:
     """The output of a response with one message."""
     return [{"type": "message", "content": [*content]}]
 
@@ -32,7 +32,7 @@ GOOD: dict[str, Json] = {
     "object": "response",
     "status": "completed",
     "model": "m",
-    "output": said({"type": "output_text", "text": "hi"}),
+    "output": message({"type": "output_text", "text": "hi"}),
     "usage": {**USED},
 }
 
@@ -106,10 +106,10 @@ UNREADABLE: dict[str, bytes] = {
     "output of a text": body(output=["hi"]),
     "content is a text": body(output=[{"type": "message", "content": "hi"}]),
     "content is a map": body(output=[{"type": "message", "content": {"type": "output_text", "text": "hi"}}]),
-    "content of a text": body(output=said("hi")),
-    "text is null": body(output=said({"type": "output_text", "text": None})),
-    "no text": body(output=said({"type": "output_text"})),
-    "text is a number": body(output=said({"type": "output_text", "text": 5})),
+    "content of a text": body(output=message("hi")),
+    "text is null": body(output=message({"type": "output_text", "text": None})),
+    "no text": body(output=message({"type": "output_text"})),
+    "text is a number": body(output=message({"type": "output_text", "text": 5})),
     "summary is a text": body(output=[{"type": "reasoning", "summary": "thought"}]),
     "summary of a text": body(output=[{"type": "reasoning", "summary": ["thought"]}]),
     "error is a text": body(status="failed", error="boom"),
@@ -194,7 +194,7 @@ STREAMS: dict[str, tuple[bytes, str | None]] = {
     "error code is a list": (stream({"type": "error", "code": [1], "message": "x"}), "model-failed"),
     "error message is null": (stream({"type": "error", "code": "c", "message": None}), "model-failed"),
     "text is null": (
-        stream(delta(delta="h"), ended(output=said({"type": "output_text", "text": None}))),
+        stream(delta(delta="h"), ended(output=message({"type": "output_text", "text": None}))),
         "model-failed",
     ),
     "an event of brackets": (b"data: " + b"[" * 200_000 + b"\n\n", "model-failed"),

@@ -96,9 +96,9 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
         assert past.header is not None
         assert past.header.forked is not None
         assert past.header.forked.conversation == parent
-        taken = past.header.forked.line
-        assert taken <= line
-        like = upto(store, parent, taken)
+        last = past.header.forked.line
+        assert last <= line
+        like = upto(store, parent, last)
         for pointers in (False, True):
             assert items(store, past, pointers=pointers) == items(store, like, pointers=pointers)
         assert kept_things(store, past) == kept_things(store, like)
@@ -141,8 +141,8 @@ def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(store: file
     hand.keeps("variable", "total", 1)
     parent = hand.closed()
     child = folded(store, fork(store, parent))
-    said = child.thread(log_entries.SESSION_THREAD).said
-    assert [each.text if isinstance(each, log_entries.User) else "exchange" for each in said] == [
+    messages = child.thread(log_entries.SESSION_THREAD).said
+    assert [each.text if isinstance(each, log_entries.User) else "exchange" for each in messages] == [
         "Look.",
         "exchange",
         "Again.",
@@ -410,6 +410,6 @@ def test_a_reader_cannot_write(store: file_store.Files) -> None:
         writer.put_text("Hello.", "x")
 
 
-def test_a_header_is_what_it_was_begun_with() -> None:
+def test_a_header_names_no_secret_and_no_model() -> None:
     """A header holds purpose, file and versions, but no secret and no model."""
     assert set(header(file="a.yaml").model_dump(exclude_none=True)) == {"purpose", "file", "versions"}

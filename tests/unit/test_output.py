@@ -33,12 +33,12 @@ def words() -> st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]]:
 
     def build(word: str, unknown: bool, many: bool, none: bool) -> tuple[str, st.SearchStrategy[Any]]:
         values = PRIMITIVES[word] | st.none() if unknown else PRIMITIVES[word]
-        said = word + "?" * unknown
+        name = word + "?" * unknown
         if many:
-            values, said = st.lists(values, max_size=3), said + "[]"
+            values, name = st.lists(values, max_size=3), name + "[]"
             if none:
-                values, said = values | st.none(), said + "?"
-        return said, values
+                values, name = values | st.none(), name + "?"
+        return name, values
 
     return st.builds(build, st.sampled_from(list(PRIMITIVES)), st.booleans(), st.booleans(), st.booleans())
 
@@ -52,10 +52,10 @@ def spelt(inner: st.SearchStrategy[Any], fields: st.SearchStrategy[Any]) -> st.S
     """A field in its long form, with values that fit it."""
 
     def build(pair: Any, kind: str, optional: bool, description: str | None) -> tuple[Any, st.SearchStrategy[Any]]:
-        said, values = pair
+        form, values = pair
         if kind == "items":
             values = st.lists(values, max_size=3)
-        found = {kind: said}
+        found = {kind: form}
         if optional:
             found, values = found | {"optional": True}, values | st.none()
         return found | ({"description": description} if description is not None else {}), values
@@ -73,8 +73,8 @@ def maps(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """A map of fields, with values that fit it."""
 
     def build(pairs: dict[str, tuple[Any, st.SearchStrategy[Any]]]) -> tuple[Any, st.SearchStrategy[Any]]:
-        fields = {name: said for name, (said, _values) in pairs.items()}
-        return fields, st.fixed_dictionaries({name: values for name, (_said, values) in pairs.items()})
+        fields = {name: form for name, (form, _values) in pairs.items()}
+        return fields, st.fixed_dictionaries({name: values for name, (_form, values) in pairs.items()})
 
     return st.dictionaries(NAMES.filter(lambda name: name != "json_schema"), inner, min_size=1, max_size=4).map(build)
 
@@ -89,10 +89,10 @@ def wire(output: Output, value: Any) -> str:
 
 
 @given(FORMS, st.data())
-def test_a_fitting_answer_is_read_back_unchanged(form: Any, data: st.DataObject) -> None:
+def test_a_fitting_answer_is_read_back_unchanged(drawn: Any, data: st.DataObject) -> None:
     """Any value that fits an output is allowed by its schema, and is read back unchanged, including its types."""
-    said, values = form
-    output, value = Output.of(said), data.draw(values)
+    form, values = drawn
+    output, value = Output.of(form), data.draw(values)
     assert jsonschema.Draft202012Validator(output.schema()).is_valid(json.loads(wire(output, value)))
     assert json.dumps(output.read(wire(output, value)), sort_keys=True) == json.dumps(value, sort_keys=True)
 
@@ -325,10 +325,10 @@ ANSWERS: list[tuple[Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "text", "value"), ANSWERS)
-def test_answers_that_are_accepted(said: Any, text: str, value: Any) -> None:
+@pytest.mark.parametrize(("form", "text", "value"), ANSWERS)
+def test_answers_that_are_accepted(form: Any, text: str, value: Any) -> None:
     """A fence, a bare value, 3.0 for 3 and a missing nullable field are accepted without another request."""
-    found = Output.of(said).read(text)
+    found = Output.of(form).read(text)
     assert json.dumps(found) == json.dumps(value)
 
 
@@ -372,11 +372,11 @@ MISMATCHES: list[tuple[Any, str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "text", "problems"), MISMATCHES)
-def test_answers_that_do_not_fit(said: Any, text: str, problems: list[str]) -> None:
+@pytest.mark.parametrize(("form", "text", "problems"), MISMATCHES)
+def test_answers_that_do_not_fit(form: Any, text: str, problems: list[str]) -> None:
     """Every problem is reported with its place in the answer, in words that a model can act on."""
     with pytest.raises(Mismatch) as caught:
-        Output.of(said).read(text)
+        Output.of(form).read(text)
     assert list(caught.value.problems) == problems
 
 
@@ -433,11 +433,11 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "place", "text"), MISTAKES)
-def test_mistakes_in_the_file(said: Any, place: tuple[Any, ...], text: str) -> None:
+@pytest.mark.parametrize(("form", "place", "text"), MISTAKES)
+def test_mistakes_in_the_file(form: Any, place: tuple[Any, ...], text: str) -> None:
     """Every mistake is found when the file is read, at its place, with its fix."""
     with pytest.raises(ValidationError) as caught:
-        TypeAdapter(OutputField).validate_python(said)
+        TypeAdapter(OutputField).validate_python(form)
     errors = caught.value.errors()
     assert [each for each in errors if each["loc"] == place and text in each["msg"]], errors
 
@@ -467,7 +467,7 @@ def test_editors_accept_every_form(form: Any) -> None:
     jsonschema.Draft202012Validator(schema).validate(form[0])
 
 
-@pytest.mark.parametrize("said", [5, "bolean", [], [1], {}, {"a": {"b": "string"}}, {"a": {"type": "strin"}}])
-def test_editors_mark_mistakes(said: Any) -> None:
+@pytest.mark.parametrize("form", [5, "bolean", [], [1], {}, {"a": {"b": "string"}}, {"a": {"type": "strin"}}])
+def test_editors_mark_mistakes(form: Any) -> None:
     """The JSON Schema of the field refuses the common mistakes."""
-    assert not jsonschema.Draft202012Validator(TypeAdapter(OutputField).json_schema()).is_valid(said)
+    assert not jsonschema.Draft202012Validator(TypeAdapter(OutputField).json_schema()).is_valid(form)

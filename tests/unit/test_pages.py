@@ -33,7 +33,7 @@ def page(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_page_is_taken_apart_by_line(page: Path) -> None:
+def test_a_page_is_parsed_by_line(page: Path) -> None:
     """Blocks have their language, file and line; commands have their expected output and its first line."""
     file, console = pages.blocks(page)
     assert (file.language, file.file, file.line) == ("yaml", "flow.yaml", 4)

@@ -113,7 +113,7 @@ def test_an_unknown_task_is_refused_with_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"current_phase": "Buld"}, "the current phase `Buld` is none of its phases"),
         ({"phases": [DATA["phases"][0], DATA["phases"][0]]}, "two tasks are called `t1`"),
@@ -123,12 +123,12 @@ def test_an_unknown_task_is_refused_with_a_suggestion() -> None:
         ({"phases": [{"phase_name": "A", "status": "done"}]}, "phases.0.status"),
     ],
 )
-def test_an_invalid_plan_is_refused(change: dict[str, Json], said: str) -> None:
+def test_an_invalid_plan_is_refused(change: dict[str, Json], message: str) -> None:
     """Every mistake of an invalid plan is reported with its place."""
     with pytest.raises(ModelError, match="this is no plan") as caught:
         plans.of({**DATA, **change})
     assert caught.value.code == "plan-invalid"
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert caught.value.fix
 
 

@@ -127,17 +127,17 @@ WORDING = [
     ("2 × retrying click action", r"`${block.count} \xD7 `"),
     ("Call log:", "Call log:"),
 ]
-"""Messages of Playwright as they arrive, and as they are in the source of the driver or the client."""
+"""Messages of Playwright as they arrive, and as they are written in the driver or the client."""
 
 CHROMIUMS = {"is not a valid selector", "not a valid XPath", "Cannot find context", r"net::(ERR_[A-Z0-9_]+)"}
 """Messages of Chromium."""
 
 
-@pytest.mark.parametrize("said", [*dict.fromkeys(written for _said, written in WORDING)])
-def test_playwright_still_has_this_wording(said: str) -> None:
+@pytest.mark.parametrize("text", [*dict.fromkeys(written for _message, written in WORDING)])
+def test_playwright_still_has_this_wording(text: str) -> None:
     """Phase, code and retry of an error depend on these words."""
     # The driver has the code that is injected into pages as a string.
-    assert said in DRIVER or said.replace('"', '\\"') in DRIVER or said in CLIENT
+    assert text in DRIVER or text.replace('"', '\\"') in DRIVER or text in CLIENT
 
 
 def _alternatives(value: object) -> Iterator[str]:
@@ -169,4 +169,4 @@ PHRASES = [
 @pytest.mark.parametrize("phrase", [*dict.fromkeys(PHRASES)])
 def test_every_phrase_is_a_message_of_playwright(phrase: str) -> None:
     """Every phrase that classifies an error is one of Playwright's messages, which are checked here."""
-    assert any(re.search(phrase, said) for said, _written in WORDING)
+    assert any(re.search(phrase, message) for message, _written in WORDING)

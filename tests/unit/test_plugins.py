@@ -87,8 +87,8 @@ class Thrice(Container):
         yield ("nodes",), self.nodes
 
     async def run(self, ctx: Any) -> Any:
-        turns = [await ctx.turn(self.nodes, Item(self.as_, n, n, 3, None), give_up=True) for n in (1, 2, 3)]
-        return [turn.value for turn in turns if not turn.given_up]
+        iterations = [await ctx.turn(self.nodes, Item(self.as_, n, n, 3, None), give_up=True) for n in (1, 2, 3)]
+        return [iteration.value for iteration in iterations if not iteration.given_up]
 
 
 @pytest.fixture
@@ -104,16 +104,16 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     known.cache_clear()
 
 
-@pytest.mark.parametrize(("model", "said"), [(Slow, "`seconds` is a word of every node"), (Elsewhere, "`tab`")])
+@pytest.mark.parametrize(("model", "message"), [(Slow, "`seconds` is a word of every node"), (Elsewhere, "`tab`")])
 def test_a_field_that_would_do_nothing_is_refused(
-    model: type[Leaf], said: str, monkeypatch: pytest.MonkeyPatch
+    model: type[Leaf], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A field that shadows one the engine reads of every node is refused when the type is loaded, with the entry point's name."""
     name = model.model_fields["type"].default
     entry = importlib.metadata.EntryPoint(name, "acme:model", plugins.GROUP)
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda _entry: model)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
-    with pytest.raises(SetupError, match=said) as raised:
+    with pytest.raises(SetupError, match=message) as raised:
         plugins.models()
     assert raised.value.code == "node-type-broken"
     assert name in raised.value.message
@@ -121,7 +121,7 @@ def test_a_field_that_would_do_nothing_is_refused(
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("node", "code", "said"),
+    ("node", "code", "message"),
     [
         ("{id: it, type: acme.wrong}", "node-type-failed", "ZeroDivisionError: division by zero"),
         ("{id: it, type: acme.silent}", "node-type-broken", "acted without"),
@@ -132,13 +132,13 @@ def test_a_field_that_would_do_nothing_is_refused(
         ),
     ],
 )
-async def test_a_mistake_of_a_package_is_no_bug_of_runops(node: str, code: str, said: str, tmp_path: Path) -> None:
+async def test_a_mistake_of_a_package_is_no_bug_of_runops(node: str, code: str, message: str, tmp_path: Path) -> None:
     """The run fails with exit code 3, and the error names the node type instead of a bug in RunOps."""
     ended = await Rig(tmp_path, f"version: 1\nnodes: [{node}]\n").start()
     assert ended.exit == 3
     assert ended.error is not None
     assert ended.error["code"] == code
-    assert said in ended.error["message"]
+    assert message in ended.error["message"]
     assert "acme." in ended.error["message"]
 
 

@@ -54,7 +54,7 @@ async def cut_at(
     return order, passed[:number]
 
 
-async def test_what_an_action_needs_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_everything_an_action_needs_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once an action may begin, its call, the values and checkpoint named in the log, and result files survive any power cut."""
     seen = 0
     for number in itertools.count(1):

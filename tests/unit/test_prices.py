@@ -75,7 +75,7 @@ def test_no_price_is_guessed(provider: str) -> None:
     assert not prices.known("no-such-model", OWN, "openai")
 
 
-def test_an_unknown_price_says_what_to_write() -> None:
+def test_an_unknown_price_is_reported_with_the_lines_to_add() -> None:
     """The error names the first model without a price, and the lines to add to pyproject.toml."""
     with pytest.raises(UsageError) as caught:
         prices.require(["mine", "llama3.1:8b", "other"], OWN, "ollama")
@@ -85,7 +85,7 @@ def test_an_unknown_price_says_what_to_write() -> None:
     prices.require(["mine", "plain"], OWN, "ollama")
 
 
-def test_the_lines_to_write_are_a_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_to_add_are_a_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines in the error are read back as the price of that model."""
     monkeypatch.chdir(tmp_path)
     lines = prices.unknown("a/b:8b", "ollama").evidence["write"]

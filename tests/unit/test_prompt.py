@@ -26,8 +26,8 @@ class Page(talks.About):
 
     @override
     def variables(self) -> dict[str, object]:
-        said: Json = f"{page_text.END} {MARK} {talks.SECRET}"
-        return {"seen": said, "list": [said, said], "none": []}
+        text: Json = f"{page_text.END} {MARK} {talks.SECRET}"
+        return {"seen": text, "list": [text, text], "none": []}
 
     @override
     def outline(self) -> str:
@@ -58,7 +58,7 @@ def session() -> talks.Life:
 
 @pytest.mark.parametrize("other", ["agent", "run"])
 def test_another_mode_changes_the_instructions_alone(other: Any) -> None:
-    """Requests before and after a mode switch differ only in the system prompt; tools, items and state stay, and no entry tells the model."""
+    """Requests before and after a mode switch differ only in the system prompt; tools, items and state stay, and the model gets no notice."""
     life = talks.lived(talks.in_turn([]), "Why?")
     before, after = life.talk._built(), None
     life.talk.mode = other

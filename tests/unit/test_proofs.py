@@ -163,7 +163,7 @@ def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: p
         ([], []),
     ],
 )
-def test_what_is_always_empty_is_named(outputs: list[object], names: list[str]) -> None:
+def test_an_output_that_is_always_empty_is_named(outputs: list[object], names: list[str]) -> None:
     """A field that is null or empty in every run is named; one with a value in some run, also 0 or false, is not."""
     assert proofs.empty_names(outputs) == names
 

@@ -217,7 +217,7 @@ async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, brow
     assert "done in 2 of 2 runs" in outcome.text
 
 
-async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
+async def test_a_step_on_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
     """A run lists the steps done on error pages of the site; ``finish`` demands an explanation of them, and the headline names them."""
     browsers.site.status = 500
     build = opened(tmp_path)
@@ -247,7 +247,7 @@ async def test_a_check_that_passes_before_the_action_proves_nothing(tmp_path: Pa
     assert "pay: done in 2 of 2 runs\n" in f"{plain.text}\n"
 
 
-async def test_an_interrupted_proof_says_what_ran(tmp_path: Path, browsers: Browsers) -> None:
+async def test_an_interrupted_proof_lists_its_runs(tmp_path: Path, browsers: Browsers) -> None:
     """A ``finish`` broken off by a crash is reported as interrupted, with its finished runs and the last run's step; the next ``finish`` proves anew."""
 
     class Died(BaseException):

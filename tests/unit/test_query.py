@@ -62,7 +62,7 @@ def ask(chosen: settings.Settings, sql: str) -> list[dict[str, Any]]:
     return [row for batch in answer.result.batches for row in batch]
 
 
-async def test_the_views_say_what_the_logs_say(chosen: settings.Settings) -> None:
+async def test_the_views_agree_with_the_logs(chosen: settings.Settings) -> None:
     """The views have a run, its steps with their last attempt, and every call, with typed columns and times in UTC."""
     rig = await run_once(chosen.home)
     (run,) = ask(chosen, "SELECT * REPLACE (typeof(started) AS started, ended >= started AS ended) FROM runs")
@@ -188,7 +188,7 @@ async def test_a_run_that_died_and_a_later_verdict(chosen: settings.Settings) ->
 
 
 @pytest.mark.parametrize(
-    ("sql", "said", "fix"),
+    ("sql", "message", "fix"),
     [
         ("SELEC 1", "syntax error", "line 1, column 1"),
         ("SELECT stat FROM runs", '"stat"', "did you mean `state`"),
@@ -203,13 +203,13 @@ async def test_a_run_that_died_and_a_later_verdict(chosen: settings.Settings) ->
     ],
 )
 async def test_a_query_that_cannot_be_used_is_wrong_usage(
-    sql: str, said: str, fix: str, chosen: settings.Settings
+    sql: str, message: str, fix: str, chosen: settings.Settings
 ) -> None:
     """The error is one sentence, suggests a near miss if there is one, and exits with 2."""
     with pytest.raises(UsageError) as caught:
         ask(chosen, sql)
     assert caught.value.code == "bad-query"
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert fix in str(caught.value.fix)
     assert "\n" not in caught.value.message
 

@@ -211,7 +211,7 @@ class TestRefused:
             ("a[", "]"),
         ],
     )
-    def test_whatever_is_accepted_can_be_computed(self, before: str, after: str) -> None:
+    def test_any_accepted_expression_can_be_computed(self, before: str, after: str) -> None:
         """At the greatest accepted depth, Python's compiler still accepts the code that Jinja generates."""
         depth = 1
         for depth in range(1, 200):
@@ -396,7 +396,7 @@ class TestUses:
         uses = [use for use in references.compile("{{ " + expression + " }}").names if use.root == "x"]
         assert all(use.sure_of(use.chain[:1]) for use in uses) is guarded
 
-    def test_layout_does_not_change_what_a_condition_says(self) -> None:
+    def test_layout_does_not_change_a_condition(self) -> None:
         """Two conditions that differ in blanks and quotes are the same fact."""
         one, other = references.compile("{{ a=='x' and b }}"), references.compile('{{ a == "x"  and  b }}')
         assert one.parts == other.parts

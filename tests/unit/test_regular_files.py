@@ -26,7 +26,7 @@ def test_a_regular_file_is_read_and_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT])
 @pytest.mark.parametrize("kind", ["named pipe", "socket", "device"])
-def test_nothing_else_is_waited_for(kind: str, flags: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_else_blocks(kind: str, flags: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe, a socket and a device are refused by their kind for each way to open them, and no handle stays open."""
     monkeypatch.chdir(tmp_path)
     odd = Path("odd")

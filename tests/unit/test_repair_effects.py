@@ -46,12 +46,12 @@ async def test_a_question_shows_target_inputs_and_page() -> None:
     assert not one.refused
 
 
-@pytest.mark.parametrize("said", [grants.NO, grants.HOLD_ALL])
-async def test_a_refused_action_is_withheld_and_asked_for_once(said: str) -> None:
+@pytest.mark.parametrize("answer", [grants.NO, grants.HOLD_ALL])
+async def test_a_refused_action_is_withheld_and_asked_for_once(answer: str) -> None:
     """A no withholds that action for every later request; "hold all" withholds every action."""
-    who = build_contexts.Answering(said, "yes")
+    who = build_contexts.Answering(answer, "yes")
     one = effects.Effects("ask", who)
     for _again in range(2):
         holds = await one.demand(FILE, WANTED, inputs=INPUTS)
-        assert [holds(leaf, path) for leaf, path in WANTED] == [True, said == grants.HOLD_ALL]
-    assert (len(who.asked), one.refused) == (1 if said == grants.HOLD_ALL else 2, True)
+        assert [holds(leaf, path) for leaf, path in WANTED] == [True, answer == grants.HOLD_ALL]
+    assert (len(who.asked), one.refused) == (1 if answer == grants.HOLD_ALL else 2, True)

@@ -46,7 +46,7 @@ def proof(verdict: repair.Verdict) -> repair.Proof:
 
 
 @pytest.mark.parametrize("kind", get_args(failure_kinds.Kind))
-def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: failure_kinds.Kind) -> None:
+def test_a_model_is_asked_only_where_the_file_may_be_wrong(kind: failure_kinds.Kind) -> None:
     """Only drift, overlays, slow pages and unknown failures go to a model. None goes if a fix is proved, withheld or refused, continuing works, or the step is missing."""
     may = kind in ("drift", "overlay", "slow page", "unknown")
     assert goals.is_open(outcome(kind)) is may
@@ -62,10 +62,10 @@ def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: failure
 @hypothesis.given(st.sampled_from(["", page_text.END, "[end of page"]), st.text(max_size=200))
 def test_page_text_is_only_within_the_fence(first: str, words: str) -> None:
     """Whatever the page says, the fence ends once, at the end of the evidence, and the evidence is bounded."""
-    said = f"{first} QQ {words} " * 40
-    evidence = goals.evidence(outcome(words=said, tried=[said] * 8))
-    ours, _, page = evidence.partition(page_text.BEGIN)
-    assert "QQ" not in ours
+    text = f"{first} QQ {words} " * 40
+    evidence = goals.evidence(outcome(words=text, tried=[text] * 8))
+    before, _, page = evidence.partition(page_text.BEGIN)
+    assert "QQ" not in before
     assert page.count(page_text.END) == 1
     assert page.endswith(page_text.END)
     assert len(evidence) < 3 * goals.WORDS + 20 * goals.LINE

@@ -71,7 +71,7 @@ def test_a_header_is_replaced_and_nothing_else(column: str) -> None:
         lambda text: text.strip() and text.isprintable() and "{{" not in text and "{%" not in text and "{#" not in text
     )
 )
-def test_whatever_a_page_calls_an_element_is_read_back_as_it_is(name: str) -> None:
+def test_any_name_of_an_element_is_read_back_unchanged(name: str) -> None:
     """A name that looks like YAML or a number is read back as a name."""
     loaded = reader.parse(BLOCK, "w.yaml")
     after = patches.with_target(loaded, "pay", ("target",), PAY, Target(role="button", name=name, within=WITHIN))

@@ -208,7 +208,7 @@ async def test_an_error_in_confirm_is_unknown(tmp_path: Path) -> None:
     assert (ended.status, rig.site.actions, rig.calls("pay")) == ("paused", [], ["interrupted"])
 
 
-async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
+async def test_filled_fields_are_filled_again(tmp_path: Path) -> None:
     """A form filled by leaves and two groups, killed before its submit with its browser gone, sends every field."""
     fill = "{{id: {0}, type: browser_action, action: fill, target: {{label: {0}}}, value: {0}}}"
     groups = [f"{{id: g{n}, type: group, nodes: [{fill.format(f'c{n}')}, {fill.format(f'd{n}')}]}}" for n in (1, 2)]

@@ -34,7 +34,7 @@ def text(name: str) -> str:
 
 
 def action(name: str, more: str = "", target: str = "") -> str:
-    """A click that must not happen twice, and a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm`."""
     target = target or name
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
@@ -237,7 +237,7 @@ async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
     return rig, shop
 
 
-async def test_steps_before_a_decided_effect_are_repeated_where_the_site_does_not_show_it(tmp_path: Path) -> None:
+async def test_steps_before_a_decided_effect_are_repeated_if_the_site_does_not_show_it(tmp_path: Path) -> None:
     """A person confirmed the effect, but `confirm` sees nothing before the sign-in: the sign-in is repeated, the effect is not."""
     rig, shop = await _decided(tmp_path, action("pay", more=", after_crash: ask"))
     assert (await rig.resume()).status == "passed"

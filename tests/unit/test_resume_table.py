@@ -110,7 +110,7 @@ async def test_an_answer_of_a_person_outlives_any_crash(tmp_path: Path, asked: s
 
 
 @pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
-async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
+async def test_a_written_decision_counts_wherever_decide_died(
     tmp_path: Path, verdict: run_index.Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If `decide` is killed after any of its lines, a written decision counts and no question is asked again."""

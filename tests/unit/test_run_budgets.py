@@ -249,11 +249,11 @@ def really_used(server: responses.Server) -> int:
 
 def drawn(chance: random.Random) -> scripted_model.Scripted:
     """An answer of any allowed length, or a fault."""
-    said = scripted_model.text({"value": chance.choice("ab")})
-    ramble = scripted_model.thought("so " * chance.randint(1, 25)) + said
+    short = scripted_model.text({"value": chance.choice("ab")})
+    ramble = scripted_model.thought("so " * chance.randint(1, 25)) + short
     again = scripted_model.rate_limited(milliseconds=0)
     return chance.choice(
-        [said, ramble, ramble, scripted_model.text("no " * chance.randint(1, 30)), again, scripted_model.cut("{")]
+        [short, ramble, ramble, scripted_model.text("no " * chance.randint(1, 30)), again, scripted_model.cut("{")]
     )
 
 
@@ -273,7 +273,7 @@ async def bounded(chance: random.Random, folder: Path, patch: pytest.MonkeyPatch
         return limit, really_used(server), int(largest * ERROR) + 1, len(server.asked)
 
 
-async def test_what_is_really_used_never_exceeds_the_budget(
+async def test_actual_use_never_exceeds_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: random.Random
 ) -> None:
     """Use exceeds the budget at most by the estimation error of one request's input, if servers count up to 5 % more than RunOps."""

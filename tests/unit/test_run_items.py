@@ -103,7 +103,7 @@ async def _lived(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_run_that_ends_anywhere_is_a_thread_that_a_model_may_read(rigs: list[Rig], data: st.DataObject) -> None:
+def test_a_log_cut_anywhere_is_a_thread_that_a_model_may_read(rigs: list[Rig], data: st.DataObject) -> None:
     """A log cut at any byte gives items that the API accepts, shows an open call as open, and stays unchanged."""
     rig = data.draw(st.sampled_from(rigs))
     whole = (rig.home / "conversations" / f"{rig.id}.jsonl").read_bytes()
@@ -201,9 +201,9 @@ def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
     assert len(everything(items, pointers=False)) == 2 * run_items.MOST
 
 
-def thread_of(writer: LogWriter, *said: str) -> window_items.Thread:
+def thread_of(writer: LogWriter, *messages: str) -> window_items.Thread:
     """A thread with these messages."""
-    for each in said:
+    for each in messages:
         writer.said(log_entries.User(thread="model:c2"), each, "")
     return window_items.Thread(writer.history.thread("model:c2"), writer)
 

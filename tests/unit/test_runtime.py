@@ -167,7 +167,7 @@ async def test_a_run_that_was_announced_exists_whatever_is_lost(tmp_path: Path) 
     assert found[:1] == ["scope"]
 
 
-async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gates) -> None:
+async def test_leaving_the_block_interrupts_active_runs(tmp_path: Path, gates: Gates) -> None:
     """Leaving the block writes the end of each run and frees each lock."""
     async with runtime(tmp_path) as one:
         runs = [await one.start(flow(tmp_path), {"who": who}) for who in ("a", "b")]
@@ -191,7 +191,7 @@ async def test_a_wait_that_times_out_stops_no_run(tmp_path: Path, gates: Gates) 
 
 
 @pytest.mark.parametrize("key", ["nobody", "../x"])
-async def test_what_is_not_there_is_refused(key: str, tmp_path: Path) -> None:
+async def test_missing_runs_files_and_secrets_are_refused(key: str, tmp_path: Path) -> None:
     """An unknown run, a missing file and a missing secret each raise an error of RunOps, and nothing is left running."""
     async with runtime(tmp_path) as one:
         for attempt in (
