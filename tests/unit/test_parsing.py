@@ -30,7 +30,7 @@ def loaded(output: str) -> workflow.Loaded:
 
 
 @pytest.mark.parametrize(
-    ("output", "untold"),
+    ("output", "fixed"),
     [
         ("{x: '{{ seen }}', y: '{{ inputs.a }}'}", []),
         ("{x: '{{ seen }}', y: done}", ["y"]),
@@ -42,9 +42,9 @@ def loaded(output: str) -> workflow.Loaded:
         ("'{{ run.taken }}'", []),
     ],
 )
-def test_an_output_that_depends_on_no_page_is_found(output: str, untold: list[str]) -> None:
+def test_an_output_that_depends_on_no_page_is_found(output: str, fixed: list[str]) -> None:
     """An output that no page contributes to is found through nodes, variables and loops; one that may depend on the run is not."""
-    assert unused_values.untold(loaded(output)) == untold
+    assert unused_values.untold(loaded(output)) == fixed
 
 
 def test_an_input_that_nothing_reads_is_found() -> None:

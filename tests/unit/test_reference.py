@@ -19,7 +19,7 @@ ENTRIES = list(
         for entry in [one, *one.parts]
     }.values()
 )
-"""Each once: several kinds of step have the same parts."""
+"""All entries, each once, because several kinds of step share parts."""
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -157,7 +157,7 @@ async def test_verify_on_the_surviving_page_proves_the_action(tmp_path: Path) ->
     assert (ended.status, rig.site.actions, rig.calls("pay")) == ("passed", [PAY], ["recovered"])
 
 
-async def test_verify_that_held_before_the_action_proves_nothing(tmp_path: Path) -> None:
+async def test_verify_that_holds_before_the_action_proves_nothing(tmp_path: Path) -> None:
     """A `verify` that already held before the action proves nothing: the run pauses."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
     rig.site.texts["=css=p"] = "paid"

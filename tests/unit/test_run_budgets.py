@@ -228,7 +228,7 @@ async def test_the_timeout_of_a_node_bounds_everything(
 # Actual use
 
 ERROR = 0.05
-"""By how much of a request's input its estimate may be too low."""
+"""The fraction by which the estimate of a request's input may be too low."""
 
 
 def counted(factor: float) -> Callable[[str], int]:
