@@ -1,4 +1,4 @@
-"""``handle`` on a fake site: what is caught, tried again and cleaned up; dying at every line of the log; and no action done twice."""
+"""``handle`` on a fake site: errors are caught, retried and cleaned up; a death at any log line repeats no action."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}
 
 
 def action(name: str, target: str = "", more: str = "") -> str:
-    """A click that must not happen twice, and a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm`."""
     target = target or name
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
@@ -34,7 +34,7 @@ def action(name: str, target: str = "", more: str = "") -> str:
 
 
 def click(name: str, more: str = "") -> str:
-    """A click that must not happen twice, with nothing that can tell."""
+    """A click that must not happen twice, without `confirm`."""
     return f"{{id: {name}, type: browser_action, action: click, target: {{css: '{name}'}}{more}}}"
 
 
@@ -63,7 +63,7 @@ def flow(*nodes: str, output: str = "null") -> str:
 
 
 class Site:
-    """Carries actions out; fails those in ``fails`` as often as it says, before or after it carried them out."""
+    """Performs actions; fails each in ``fails`` as often as it says, before or after performing it."""
 
     def __init__(self, rig: Rig, **fails: int) -> None:
         self.rig = rig
@@ -90,7 +90,7 @@ class Site:
 
     @property
     def actions(self) -> list[str]:
-        """What was carried out, in order."""
+        """The performed actions, in order."""
         return [each.removeprefix("css=") for each in self.rig.site.actions]
 
 
@@ -106,8 +106,8 @@ def codes(text: str) -> list[str]:
 # What is caught
 
 
-async def test_what_passes_is_not_handled(tmp_path: Path) -> None:
-    """`try` passes: its value is the node's, `catch` does not run, `finally` does."""
+async def test_a_try_that_passes_is_not_handled(tmp_path: Path) -> None:
+    """A `try` that passes gives the node its value; `catch` does not run, `finally` does."""
     rig = Rig(
         tmp_path,
         flow(
@@ -122,14 +122,14 @@ async def test_what_passes_is_not_handled(tmp_path: Path) -> None:
     assert "clean/catch" not in rig.history.order
 
 
-async def test_what_fails_is_caught(tmp_path: Path) -> None:
-    """`catch` runs with `error`, its value is the node's, `finally` follows, and the run passes."""
-    told = made("told", "{{ [error.code, error.step, error.who, error.phase, error.message, error.evidence] }}")
+async def test_a_try_that_fails_is_caught(tmp_path: Path) -> None:
+    """`catch` runs with `error` and gives the node its value, `finally` follows, and the run passes."""
+    caught = made("told", "{{ [error.code, error.step, error.who, error.phase, error.message, error.evidence] }}")
     rig = Rig(
         tmp_path,
         flow(
             OPEN,
-            handle([made("a", "{{ 1 }}"), click("pay")], catch=[told], last=[idempotent("f")]),
+            handle([made("a", "{{ 1 }}"), click("pay")], catch=[caught], last=[idempotent("f")]),
             output="{{ clean }}",
         ),
     )
@@ -139,8 +139,8 @@ async def test_what_fails_is_caught(tmp_path: Path) -> None:
     assert (ended.status, ended.tolerated, site.actions) == ("passed", 0, ["f"])
 
 
-async def test_what_was_done_before_the_failure_can_be_read(tmp_path: Path) -> None:
-    """Ids of `try` have their values in `catch` and `finally` up to the failure, and afterwards."""
+async def test_values_from_before_the_failure_can_be_read(tmp_path: Path) -> None:
+    """Nodes of `try` that ran before the failure have their values in `catch`, in `finally` and afterwards."""
     look = "{{ [a | default('-'), b | default('-')] }}"
     rig = Rig(
         tmp_path,
@@ -152,7 +152,7 @@ async def test_what_was_done_before_the_failure_can_be_read(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("on", "status"), [("[target-not-found]", "passed"), ("[timeout]", "failed")])
 async def test_only_named_codes_are_caught(tmp_path: Path, on: str, status: str) -> None:
-    """With `on`, other errors end the run, and are not tried again either."""
+    """With `on`, other errors end the run without a retry."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay")], f", on: {on}, attempts: 2", catch=[made("b", "{{ 2 }}")])))
     Site(rig, pay=9)
     ended = await rig.start()
@@ -160,7 +160,7 @@ async def test_only_named_codes_are_caught(tmp_path: Path, on: str, status: str)
 
 
 async def test_a_foreign_origin_is_not_caught_and_cleaned_up(tmp_path: Path) -> None:
-    """An origin that is not allowed fails the run, whatever `catch` says, also where the run died in its `finally`, which runs."""
+    """A refused origin fails the run whatever `catch` says, also where the run died in its `finally`, which runs."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay")], catch=[made("b", "{{ 2 }}")], last=[idempotent("f")])))
     kill = {"css=f"}
 
@@ -185,7 +185,7 @@ async def test_a_foreign_origin_is_not_caught_and_cleaned_up(tmp_path: Path) -> 
 
 
 async def test_a_pause_is_not_caught(tmp_path: Path) -> None:
-    """A question for a person passes through: neither `catch` nor `finally` runs, for the run will continue."""
+    """A question for a person runs neither `catch` nor `finally`, for the run will continue."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay")], catch=[idempotent("c")], last=[idempotent("f")])))
 
     async def lose(_target: str, page: FakePage) -> None:
@@ -197,22 +197,22 @@ async def test_a_pause_is_not_caught(tmp_path: Path) -> None:
 
 
 async def test_a_failed_assert_is_caught(tmp_path: Path) -> None:
-    """The workflow's own finding can be handled too."""
+    """A finding of the workflow itself can be handled too."""
     check = "{id: check, type: browser_query, query: assert, rules: [{text: never}]}"
     rig = Rig(tmp_path, flow(OPEN, handle([check], catch=[made("b", "{{ error.who }}")]), output="{{ clean }}"))
     assert (await rig.start()).output == "finding"
 
 
 async def test_a_failure_in_catch_goes_through_finally(tmp_path: Path) -> None:
-    """What fails in `catch` ends the run, after `finally`."""
+    """A failure in `catch` ends the run, after `finally`."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay")], catch=[click("undo")], last=[idempotent("f")])))
     site = Site(rig, pay=9, undo=9)
     ended = await rig.start()
     assert (ended.status, ended.path, site.actions) == ("failed", "clean/catch/undo", ["f"])
 
 
-async def test_a_failure_in_finally_tells_of_the_first(tmp_path: Path) -> None:
-    """What fails in `finally` ends the run, with the error before it as evidence."""
+async def test_a_failure_in_finally_reports_the_first(tmp_path: Path) -> None:
+    """A failure in `finally` ends the run, with the error before it as evidence."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay")], last=[click("f")])))
     Site(rig, pay=9, f=9)
     ended = await rig.start()
@@ -222,7 +222,7 @@ async def test_a_failure_in_finally_tells_of_the_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("survives", [True, False])
 async def test_a_handle_may_be_tolerated(tmp_path: Path, survives: bool) -> None:
-    """`on_error: continue` passes over what its blocks could not handle, also when the run died after it."""
+    """`on_error: continue` skips errors that the blocks could not handle, also when the run died after it."""
     nodes = [
         OPEN,
         handle([made("a", "{{ 1 }}"), click("pay")], ", on_error: continue", last=[idempotent("f")]),
@@ -243,11 +243,11 @@ async def test_a_handle_may_be_tolerated(tmp_path: Path, survives: bool) -> None
     )
 
 
-# Tried again
+# Retries
 
 
 async def test_try_runs_again(tmp_path: Path) -> None:
-    """`attempts` runs `try` again after an error, each time in a scope of its own; what an earlier one knew is forgotten."""
+    """`attempts` runs `try` again after an error, each time in a separate scope without values of earlier attempts."""
     nodes = [made("first", "{{ late | default('-') }}"), click("pay"), made("late", "{{ 7 }}")]
     rig = Rig(
         tmp_path,
@@ -277,8 +277,8 @@ async def test_after_the_last_attempt_it_is_caught(tmp_path: Path) -> None:
     assert (await rig.start()).output == "clean/try[2]/pay"
 
 
-async def test_an_action_that_happened_is_passed_over_in_the_next_try(tmp_path: Path) -> None:
-    """`confirm` says that it happened: the next try continues after it with the value that it had."""
+async def test_an_action_that_happened_is_skipped_in_the_next_try(tmp_path: Path) -> None:
+    """If `confirm` says that the action happened, the next try continues after it with the value that it had."""
     rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], ", attempts: 3"), output="{{ pay }}"))
     site = Site(rig, ship=2)
     ended = await rig.start()
@@ -287,7 +287,7 @@ async def test_an_action_that_happened_is_passed_over_in_the_next_try(tmp_path: 
 
 
 async def test_an_action_that_did_not_happen_is_done_in_the_next_try(tmp_path: Path) -> None:
-    """`confirm` says that it was undone in between: it is done again."""
+    """If `confirm` says that the action was undone in between, the next try performs it again."""
     rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), idempotent("undo"), click("ship")], ", attempts: 2")))
     site = Site(rig, ship=1)
     begin = site._action
@@ -303,8 +303,8 @@ async def test_an_action_that_did_not_happen_is_done_in_the_next_try(tmp_path: P
 
 
 @pytest.mark.parametrize("failed_after", [False, True])
-async def test_an_action_that_nobody_can_tell_of_stands_in_the_way(tmp_path: Path, failed_after: bool) -> None:
-    """Without `confirm`, `try` does not run again after an action: it is caught, and the error says which action and what to do."""
+async def test_an_action_without_confirm_prevents_a_retry(tmp_path: Path, failed_after: bool) -> None:
+    """Without `confirm`, `try` does not run again after an action: the failure is caught, and its error names the action and a fix."""
     nodes = [click("pay")] if failed_after else [click("pay"), click("ship")]
     catch = made("b", "{{ error.evidence.not_tried_again }}")
     rig = Rig(tmp_path, flow(OPEN, handle(nodes, ", attempts: 3", catch=[catch]), output="{{ clean }}"))
@@ -322,14 +322,14 @@ async def test_an_action_that_nobody_can_tell_of_stands_in_the_way(tmp_path: Pat
 
 
 async def test_the_author_may_let_actions_be_repeated(tmp_path: Path) -> None:
-    """`on_redo: redo` on the handle repeats them on the author's word."""
+    """`on_redo: redo` on the handle lets a retry repeat its actions."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), click("ship")], ", attempts: 2, on_redo: redo")))
     site = Site(rig, ship=1)
     assert ((await rig.start()).status, site.actions) == ("passed", ["pay", "pay", "ship"])
 
 
-async def test_items_without_a_key_are_all_asked_for(tmp_path: Path) -> None:
-    """The next try finds another list: an item is confirmed whatever its position, and each order is paid once."""
+async def test_items_without_a_key_are_all_confirmed(tmp_path: Path) -> None:
+    """If the next try finds another list, an item is confirmed whatever its position, and each order is paid once."""
     orders = ["a", "b", "c"]
     rows = "{id: rows, type: browser_query, query: extract, min: 0, target: {css: rows}, fields: {n: b}}"
     loop = f"{{id: each, type: iterate, over: \"{{{{ rows | map(attribute='n') | list }}}}\", as: o, nodes: [{action('pay', 'pay{{ o }}')}]}}"
@@ -366,7 +366,7 @@ WHY = ["target-not-found clean/try[2]/ship 42", 42, "-"]
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, line: int) -> None:
-    """The process dies just before it writes the ``line``-th entry from now on."""
+    """Let the process die just before it writes the ``line``-th entry from now on."""
     written = 0
     append = LogWriter._append
 
@@ -381,7 +381,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, line: int) -> None:
 
 
 async def end_of_process(rig: Rig, *, survives: bool) -> None:
-    """With the process ends what it was writing beside the run."""
+    """End the process with the checkpoints that it is still writing."""
     writing = [task for task in asyncio.all_tasks() if "Checkpoints" in getattr(task.get_coro(), "__qualname__", "")]
     for task in writing:
         task.cancel()
@@ -392,7 +392,7 @@ async def end_of_process(rig: Rig, *, survives: bool) -> None:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("fails", "survives"), [(2, True), (2, False), (1, False)])
 async def test_killed_before_any_line_it_ends_as_it_would_have(tmp_path: Path, fails: int, survives: bool) -> None:
-    """Killed before any entry of the log, with the browser or without: the same output, every action once, no `finally` left out."""
+    """Killed before any log entry, with or without its browser, a run has the same output, every action once and no `finally` left out."""
     whole = Rig(tmp_path / "whole", WORKFLOW)
     wanted = Site(whole, ship=fails * 9 if fails == 2 else fails)
     expected = await whole.start()
@@ -422,7 +422,7 @@ async def test_killed_before_any_line_it_ends_as_it_would_have(tmp_path: Path, f
 
 
 async def failed_through_finally(rig: Rig, site: Site) -> None:
-    """A run that failed, cleaned up, and is resumed."""
+    """Let a run fail and clean up, and prepare its resume."""
     ended = await rig.start()
     assert ended.status == "failed"
     rig.die()
@@ -430,7 +430,7 @@ async def failed_through_finally(rig: Rig, site: Site) -> None:
 
 
 async def test_after_a_finally_the_handle_begins_again(tmp_path: Path) -> None:
-    """What `finally` cleaned up is gone: a run that failed and is resumed runs `try` from its beginning, as the next in number."""
+    """A failed run that ran `finally` resumes `try` from its beginning, as the next attempt, because `finally` cleaned up."""
     rig = Rig(
         tmp_path,
         flow(
@@ -447,7 +447,7 @@ async def test_after_a_finally_the_handle_begins_again(tmp_path: Path) -> None:
 
 
 async def test_without_finally_the_failed_step_is_tried_anew(tmp_path: Path) -> None:
-    """Nothing was cleaned up: a resumed run continues at the step that failed, in `try` or in `catch`."""
+    """Without a cleanup, a resumed run continues at the failed step, in `try` or in `catch`."""
     rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], ", attempts: 2, on: [timeout]")))
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
@@ -459,8 +459,8 @@ async def test_without_finally_the_failed_step_is_tried_anew(tmp_path: Path) -> 
     assert ((await rig.resume()).status, site.actions) == ("passed", ["undo", "mail"])
 
 
-async def test_killed_after_a_finally_the_failure_is_told(tmp_path: Path) -> None:
-    """A run that died between the end of `finally` and its own end fails with the first error when it is resumed, and only then begins again."""
+async def test_killed_after_a_finally_the_failure_is_reported(tmp_path: Path) -> None:
+    """A run that died between the end of `finally` and its own end resumes to its first error; only the next resume begins again."""
     text = flow(OPEN, handle([idempotent("make"), click("ship", ", effect: idempotent")], last=[idempotent("sweep")]))
     whole = Rig(tmp_path / "a", text)
     Site(whole, ship=1)
@@ -487,10 +487,10 @@ async def test_killed_after_a_finally_the_failure_is_told(tmp_path: Path) -> Non
     ("verdict", "actions"),
     [("done", ["pay", "sweep", "ship", "sweep"]), ("not-done", ["pay", "sweep", "pay", "ship", "sweep"])],
 )
-async def test_a_new_round_asks_about_actions_that_nobody_can_tell_of(
+async def test_a_new_round_asks_about_actions_without_confirm(
     tmp_path: Path, verdict: run_index.Verdict, actions: list[str]
 ) -> None:
-    """An action of the first round without `confirm` pauses the second one, which then does as the person says."""
+    """An action of the first round without `confirm` pauses the second round, which then follows the person's decision."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), click("ship")], last=[idempotent("sweep")])))
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
@@ -503,8 +503,8 @@ async def test_a_new_round_asks_about_actions_that_nobody_can_tell_of(
     assert (ended.status, site.actions) == ("passed", actions)
 
 
-async def test_a_new_round_asks_the_site_where_it_can(tmp_path: Path) -> None:
-    """An action with `confirm` is judged when the second round comes to it, also one of `finally`."""
+async def test_a_new_round_reconciles_actions_with_confirm(tmp_path: Path) -> None:
+    """An action with `confirm` is reconciled when the second round reaches it, also one in `finally`."""
     rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], last=[action("sweep")])))
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
@@ -514,7 +514,7 @@ async def test_a_new_round_asks_the_site_where_it_can(tmp_path: Path) -> None:
 
 
 async def test_a_try_inside_a_try(tmp_path: Path) -> None:
-    """An action of the inner handle's second try is known to the outer handle's second try, which has an inner first try again."""
+    """The outer second try knows an action of the inner second try, though it begins with an inner first try."""
     inner = f"{{id: inner, type: handle, attempts: 2, try: [{idempotent('a')}, {click('b', ', effect: idempotent')}, {action('pay')}]}}"
     rig = Rig(tmp_path, flow(OPEN, handle([inner, click("ship")], ", attempts: 2")))
     site = Site(rig, b=1, ship=1)
@@ -523,7 +523,7 @@ async def test_a_try_inside_a_try(tmp_path: Path) -> None:
     assert rig.calls("clean/try[2]/inner/try/pay") == ["recovered"]
 
 
-async def test_nothing_that_was_told_is_told_again(tmp_path: Path) -> None:
+async def test_a_resume_in_catch_does_not_report_try_again(tmp_path: Path) -> None:
     """A resumed run that continues in `catch` has the same `error`, and does not go through `try` again."""
     rig = Rig(
         tmp_path,
@@ -549,7 +549,7 @@ async def test_nothing_that_was_told_is_told_again(tmp_path: Path) -> None:
 
 
 async def test_catch_begins_on_the_page_of_the_failure(tmp_path: Path) -> None:
-    """The state in which `try` failed is kept: a run that lost its browser continues in `catch` where it was."""
+    """A run that lost its browser continues in `catch` on the page on which `try` failed."""
     go = "{id: go, type: browser_action, action: goto, url: 'http://shop.test/cart'}"
     where = "{id: where, type: browser_query, query: url}"
     rig = Rig(tmp_path, flow(OPEN, handle([go, click("pay")], catch=[action("undo"), where]), output="{{ clean }}"))
@@ -562,7 +562,7 @@ async def test_catch_begins_on_the_page_of_the_failure(tmp_path: Path) -> None:
 
 
 async def test_nothing_is_asked_about_a_try_that_is_over(tmp_path: Path) -> None:
-    """An action of a failed `try` lies behind the restored state, for something was typed since: it is not repeated, so nobody is asked."""
+    """An action of a failed `try`, after the restored state, is not repeated, so no question is asked."""
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), fill, click("ship")], catch=[action("undo")]), action("end")))
     site = Site(rig, ship=9)
@@ -573,8 +573,8 @@ async def test_nothing_is_asked_about_a_try_that_is_over(tmp_path: Path) -> None
     assert ((await rig.resume()).status, site.actions) == ("passed", ["pay", "undo", "end"])
 
 
-async def test_what_an_action_took_up_does_not_go_out_with_the_next(tmp_path: Path) -> None:
-    """The next try types again up to an action that had happened; passing over it clears the form, so the action after it sends none of it."""
+async def test_fields_of_a_skipped_action_are_not_sent_with_the_next(tmp_path: Path) -> None:
+    """The next try fills fields up to an action that had happened; skipping it clears the form, so the following action sends none of them."""
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
     rig = Rig(tmp_path, flow(OPEN, handle([fill, action("send"), action("other")], ", attempts: 2")))
     site = Site(rig, other=1)
@@ -608,8 +608,8 @@ ONE = "- id: {0}\n  type: transform\n  expr: 1\n"
         ("on_redo: redo\n  attempts: 2\n  value: '{{ a }}'", "{{ h }}", []),
     ],
 )  # fmt: skip
-def test_what_a_handle_takes(more: str, after: str, found: list[str]) -> None:
-    """At least one of `catch`, `finally` and `attempts`; `error` is known in `catch` only; what may not have run takes a guard."""
+def test_the_fields_of_a_handle(more: str, after: str, found: list[str]) -> None:
+    """A handle has `catch`, `finally` or `attempts`; `error` is known in `catch` only; references to nodes that may not have run need a guard."""
     tried = "[{id: a, type: transform, expr: 1}, {id: b, type: transform, expr: 2}]"
     nodes = (
         f"- id: h\n  type: handle\n  try: {tried}\n  {more}\n- id: z\n  type: transform\n  expr: {json.dumps(after)}\n"
@@ -618,7 +618,7 @@ def test_what_a_handle_takes(more: str, after: str, found: list[str]) -> None:
 
 
 def test_variables_of_a_try_take_a_guard_too() -> None:
-    """A variable that `try` sets has perhaps no value in `catch` and after it; without `catch` it has one."""
+    """A variable set in `try` may have no value in `catch` and after it; without `catch` it has one."""
     tried = "[{id: a, type: context, set: {n: 1}}]"
     for more, found in (("catch: [{id: c, type: transform, expr: 1}]", ["unguarded-reference"]), ("attempts: 2", [])):
         nodes = (

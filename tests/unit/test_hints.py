@@ -1,4 +1,4 @@
-"""Hints about valid files: what they say, of which node, and where they say nothing."""
+"""Hints about valid files: their code, their node, and files without hints."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def found(*nodes: str, **files: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("confirm", [(), (READ,)])
-def test_a_side_effect_is_tried_again_where_nobody_knows(confirm: tuple[str, ...]) -> None:
-    """`retry.on` overrides `confirm`: what it names that leaves a side effect unknown is hinted at; what proves that nothing happened, and what only reads, is not."""
+def test_a_side_effect_is_retried_with_an_unknown_outcome(confirm: tuple[str, ...]) -> None:
+    """`retry.on` overrides `confirm`: a hint names each code that leaves a side effect unknown; codes that prove nothing happened and steps that read have none."""
     again = ", retry: {attempts: 2, on: [%s]}"
     assert found(OPEN, pay(*confirm, more=again % "timeout")) == [("pay", "retry-acts-twice")]
     assert found(OPEN, pay(*confirm, more=again % "target-not-found")) == []
@@ -57,12 +57,12 @@ ONE_PAGE = [("pay", "confirm-reads-one-page")]
     [
         ([OPEN, LEAFED, pay(LOOK, STATE)], ONE_PAGE),
         ([OPEN, f"{{id: to, type: iterate, over: [1], as: n, nodes: [{NEXT}]}}", pay(LOOK, STATE)], ONE_PAGE),
-        # What leads to the list is a click: then what is read of it tells which list it is.
+        # A click leads to the list, so the rows that are read identify the list.
         ([ELSEWHERE, NEXT.replace("id: next", "id: menu"), LEAFED, pay(LOOK, STATE)], ONE_PAGE),
         ([OPEN, LEAFED, pay(LOOK, f"{{id: asked, type: iterate, over: [1, 2], as: n, nodes: [{STATE}, {LEAF}]}}")], []),
         ([OPEN, LEAFED, pay(goto("look", "/bills/25"), STATE)], []),
         ([OPEN, ROWS, pay(LOOK, STATE)], []),
-        # A loop that opens something in each row, and one that loads each page, leaf through nothing.
+        # A loop that opens something in each row, and one that loads each page, do not page through a list.
         (
             [
                 OPEN,
@@ -78,7 +78,7 @@ ONE_PAGE = [("pay", "confirm-reads-one-page")]
     ],
 )
 def test_a_confirm_that_reads_one_page_of_many(nodes: list[str], expected: list[tuple[str, str]]) -> None:
-    """A `confirm` that looks at a list once, through which the file leafs, says *not done* of what is on a later page."""
+    """A `confirm` that reads a paginated list once says *not done* of a row on a later page."""
     assert found(*nodes) == expected
 
 
@@ -87,13 +87,13 @@ def test_a_confirm_that_reads_one_page_of_many(nodes: list[str], expected: list[
     [
         ([OPEN, LEAFED, pay(more=", verify: [{visible: {css: '#bills tr', has_text: '25'}}]")], [("pay", "verify-reads-one-page")]),
         ([OPEN, LEAFED, pay(more=", verify: [{text: paid, target: {css: h1}}]")], []),
-        # In the loop the page on which it acts is the one at which it looks.
+        # Within the loop, `verify` looks at the page of the action.
         ([OPEN, LEAFED.replace(NEXT, f"{pay(more=', verify: [{text: paid, target: {css: ' + repr('#bills tr') + '}}]')}, {NEXT}")], []),
         ([OPEN, LEAFED, NEXT.replace("id: next", "id: other").replace("effect: read", "effect: read, verify: [{visible: {css: '#bills tr'}}]")], []),
     ],
 )  # fmt: skip
 def test_a_verify_that_reads_one_page_of_many(nodes: list[str], expected: list[tuple[str, str]]) -> None:
-    """The same of the `verify` of a side effect that stands outside the loop."""
+    """A `verify` of a side effect outside the loop that reads one page of many gets the same hint."""
     assert found(*nodes) == expected
 
 
@@ -120,11 +120,11 @@ SURE = pay(goto("look", "/1"))
     ],
 )  # fmt: skip
 def test_a_step_that_reads_the_page_after_a_side_effect(nodes: list[str], expected: list[tuple[str, str]]) -> None:
-    """After one with a `confirm`, the next step of the page begins with a `goto`; what may be skipped is not counted on."""
+    """After a side effect with `confirm`, the page is opened with a `goto` before it is used; steps that may be skipped do not count."""
     assert found(*nodes, part=flow(ELSEWHERE)) == expected
 
 
-def test_the_examples_have_none() -> None:
-    """The workflows that show how it is done say it as well as can be."""
+def test_the_examples_have_no_hints() -> None:
+    """The example workflows have no hints."""
     for file in sorted((ROOT / "workflows").rglob("*.yaml")):
         assert [(each.node, each.code) for each in hints.of(reader.load(Path(file)))] == []

@@ -1,4 +1,4 @@
-"""What the history of a run answers at once, held against what a walk over all of it would say, whatever the run did."""
+"""Indexed answers of a run's history, compared with a scan of all its entries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ACTS = st.lists(
 
 
 class Past:
-    """A history that grows by what was drawn."""
+    """A history that grows by drawn entries."""
 
     def __init__(self) -> None:
         self.history = history.History()
@@ -118,8 +118,8 @@ def begun(past: history.History, path: str) -> bool:
 
 
 @given(ACTS)
-def test_what_is_asked_often_is_what_a_walk_over_everything_says(acts: list[tuple[Any, ...]]) -> None:
-    """Whatever a run did, took back and restored: what was begun, the page's last change, whose a file's name is, and the latest steps are as all attempts say."""
+def test_indexed_answers_agree_with_a_scan_of_everything(acts: list[tuple[Any, ...]]) -> None:
+    """Whatever a run did, the indexes of begun steps, page changes, file names and latest steps agree with a scan of all attempts."""
     past = Past()
     places = {*STEPS, *(path for path, _node in SCOPES), "tail/b", "each[1", "", "nowhere"}
     for act in acts:
@@ -138,7 +138,7 @@ def test_what_is_asked_often_is_what_a_walk_over_everything_says(acts: list[tupl
             (file["name"], each.call.path) for each in every(now) for file in (each.result and each.result.files) or ()
         ]
         for name in ("A.csv", "b"):
-            owners = {path for told, path in kept if str(told).casefold() == name.casefold()}
+            owners = {path for file_name, path in kept if str(file_name).casefold() == name.casefold()}
             assert {path for path in STEPS if now.named_elsewhere(name, path)} == {
                 path for path in STEPS if owners - {path}
             }
@@ -146,14 +146,14 @@ def test_what_is_asked_often_is_what_a_walk_over_everything_says(acts: list[tupl
 
 
 def assert_order(now: history.History) -> None:
-    """Each path of the run once, and only such as have an attempt or a scope."""
+    """Check that the order has each path once, and only paths with an attempt or a scope."""
     assert len(now.order) == len({*now.order})
     assert {*now.order} <= {*now.attempts, *now.scopes}
 
 
 @given(ACTS)
-def test_what_an_error_ended_stays_ended(acts: list[tuple[Any, ...]]) -> None:
-    """A path lies in a block that an error ended exactly if it begins with the path of such a block and a slash."""
+def test_a_block_that_an_error_ended_stays_ended(acts: list[tuple[Any, ...]]) -> None:
+    """A path is in a block that an error ended exactly if it begins with that block's path and a slash."""
     past = Past()
     for act in acts:
         past.take(act)
@@ -180,7 +180,7 @@ SIDE_EFFECTS = st.lists(
 
 
 def last_effect(now: history.History, path: str) -> log_attempts.Attempt | None:
-    """What the step at ``path`` did last, if anything."""
+    """The last side effect of the step at ``path``, if any."""
     return next((each for each in reversed(now.attempts.get(path, [])) if each.may_have_happened), None)
 
 
@@ -203,7 +203,7 @@ def repeated(now: history.History, block: step_paths.Block) -> log_attempts.Atte
 
 @given(SIDE_EFFECTS)
 def test_a_side_effect_of_an_earlier_run_of_a_block_is_found(acts: list[tuple[Any, ...]]) -> None:
-    """By the step's path if it has the same there, else by any turn of a loop without keys; the last each time, and each step once in what a run did."""
+    """A block's earlier side effect is found by the same path, else in any iteration of a loop without keys. The last one counts, each step once."""
     past = Past()
     for act in acts:
         past.take(act)

@@ -1,4 +1,4 @@
-"""What is known from Markdown files: their sections by heading, and those that a question is about."""
+"""Knowledge from Markdown files: sections by heading, and those that match a question."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def known(*files: str) -> knowledge.Knowledge:
 
 
 def titles(found: list[knowledge.Section]) -> list[str]:
-    """What the sections are called."""
+    """The titles of the sections."""
     return [each.title for each in found]
 
 
 def test_a_file_is_split_at_its_headings() -> None:
-    """What stands before the first heading is called like the file; a comment in a block of code is no heading; what is empty is none."""
+    """Text before the first heading is titled like the file; a comment in a code block is no heading; an empty section is left out."""
     sections = known(SHOP).sections
     assert titles(list(sections)) == ["f0", "Orders", "Refunds", "Hats"]
     assert "# Refunds" in sections[1].text
@@ -57,7 +57,7 @@ def test_a_file_is_split_at_its_headings() -> None:
 
 
 def test_a_word_in_the_title_counts_three_times_one_in_the_text() -> None:
-    """The best section comes first; of equals the one that stands first; what has nothing to do with the question does not come."""
+    """The best section comes first, of equals the earlier one; unrelated sections are left out."""
     sections = known("# Alpha\nbeta\n# Beta\ngamma\n# Gamma\nbeta delta gamma\n# Other\nbeta")
     assert titles(sections.best("BETA, please?", 9)) == ["Beta", "Alpha", "Gamma", "Other"]
     assert titles(sections.best("gamma beta delta", 9)) == ["Gamma", "Beta", "Alpha", "Other"]
@@ -69,7 +69,7 @@ def test_a_word_in_the_title_counts_three_times_one_in_the_text() -> None:
 
 
 def test_a_word_of_the_question_counts_once() -> None:
-    """However often it is said, and however often it stands in the section."""
+    """A word counts once however often it is in the question or in the section."""
     sections = known("# One\ntea tea tea tea\n# Two\ntea milk")
     assert titles(sections.best("tea tea tea milk", 1)) == ["Two"]
 
@@ -80,8 +80,8 @@ def test_text_without_blanks_is_found_by_its_characters() -> None:
     assert titles(sections.best("订单怎么付款", 1)) == ["订单"]
 
 
-def test_what_is_told_says_where_it_stands() -> None:
-    """A part of a window is called like the file and the section."""
+def test_a_part_names_its_file_and_section() -> None:
+    """A part for the window is named after its file and section."""
     assert known(SHOP).parts("What of refunds?", 1) == (
         Part("f0.md: Refunds", "Money goes back within a week. Ask for the order."),
     )
@@ -99,8 +99,8 @@ def test_files_and_folders_are_read_in_order(tmp_path: Path) -> None:
     assert titles(list(knowledge.Knowledge.read([tmp_path]).sections)) == ["Two", "One"]
 
 
-def test_what_cannot_be_known_is_refused(tmp_path: Path) -> None:
-    """What is missing, one that is no Markdown, also by a link, one that is too large or no text, and too many. Nobody waits for a pipe."""
+def test_unusable_files_are_refused(tmp_path: Path) -> None:
+    """Missing files, files that are no Markdown or no text, too large or too many files are refused, without waiting for a pipe."""
     large, binary, other = tmp_path / "l.md", tmp_path / "b.md", tmp_path / "x.txt"
     linked, pipe = tmp_path / "linked.md", tmp_path / "pipe.md"
     linked.symlink_to(other)
@@ -125,15 +125,15 @@ def test_what_cannot_be_known_is_refused(tmp_path: Path) -> None:
         assert caught.value.fix
 
 
-def test_a_file_whose_name_is_no_text_can_be_told(tmp_path: Path) -> None:
-    """A request holds UTF-8 only: what of the name is none is replaced."""
+def test_a_file_name_that_is_no_text_can_be_sent(tmp_path: Path) -> None:
+    """Characters of a file name that are no UTF-8 are replaced, because a request contains UTF-8 only."""
     (tmp_path / os.fsdecode(b"n\xff.md")).write_text("tea")
     (part,) = knowledge.Knowledge.read([tmp_path]).parts("tea", 1)
     assert part.name.encode() == "n\N{REPLACEMENT CHARACTER}.md: n\N{REPLACEMENT CHARACTER}".encode()
 
 
 def test_a_section_has_an_end() -> None:
-    """What is longer than a section may be is cut, and says so."""
+    """A section longer than the limit is cut, and says so."""
     (section,) = known("# One\n" + "tea " * 9000).sections
     assert len(section.text) < knowledge.LONGEST + 20
     assert section.text.endswith("… (cut)")
@@ -141,7 +141,7 @@ def test_a_section_has_an_end() -> None:
 
 @given(st.lists(st.text(alphabet="ab# `~\n", max_size=60), max_size=3), st.text(alphabet="ab ", max_size=9), st.integers(0, 4))  # fmt: skip
 def test_the_same_question_has_the_same_answer(texts: list[str], question: str, top_k: int) -> None:
-    """At most so many sections, none that scores less than one that is left out; a larger number only adds."""
+    """A search gives at most so many sections, the best ones, the same each time; a larger number only adds sections."""
     sections = known(*texts)
     words = knowledge.words_of(question)
     found = sections.best(question, top_k)

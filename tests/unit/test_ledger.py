@@ -1,4 +1,4 @@
-"""What a run has had with models, folded from the entries of its log."""
+"""Model usage of a run, folded from the entries of its log."""
 
 import datetime as dt
 from decimal import Decimal
@@ -49,8 +49,8 @@ def entry(number: int, thread: str, what: str, tokens: int, dollars: str | None)
 
 
 @given(EVENTS)
-def test_what_a_step_has_spent_is_the_sum_of_its_requests(drawn: list[tuple[str, str, int, str | None]]) -> None:
-    """Added up as requests end, of each step with all that works for it, and of all: the sum of the rows, whatever came in which order."""
+def test_spending_of_a_step_is_the_sum_of_its_requests(drawn: list[tuple[str, str, int, str | None]]) -> None:
+    """Running totals of each step with its subtree, and of all, are the sum of the rows in any order of entries."""
     made = Ledger()
     for number, (thread, what, tokens, dollars) in enumerate(drawn, 1):
         if what == "died":

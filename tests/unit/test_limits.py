@@ -1,4 +1,4 @@
-"""Which limits the windows of a session have."""
+"""Limits of the windows of a session."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.now import now
 
 
 def writer(folder: Path) -> LogWriter[session.Session]:
-    """That of a new session."""
+    """The writer of a new session."""
     header = entries.SessionHeader(purpose="chat", versions=version.versions())
     return now(open_session.begin(memory_store.MemoryStore(folder), header, masking.Masker({})))
 
 
-def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> None:
-    """Who is told everything has the whole conversation; who has a tool for each part has what is recent. It changes with the strategy, but for what was said."""
+def test_by_default_the_limits_are_those_of_the_strategy(tmp_path: Path) -> None:
+    """Injected keeps the whole conversation, strategies with tools keep recent messages. A switch of strategy changes all limits that were not set explicitly."""
     hybrid = limits.of_settings(settings.Settings())
     assert (hybrid.strategy, hybrid.max_messages, hybrid.recent_outputs) == ("hybrid", 80, 2_500)
     one, chosen = writer(tmp_path), settings.Settings(window_compress_to=700, window_strategy="injected")
@@ -41,8 +41,8 @@ def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", sorted(limits.UNLIMITED))
-def test_zero_takes_a_limit_away(name: str) -> None:
-    """In the settings as in what a person types."""
+def test_zero_removes_a_limit(name: str) -> None:
+    """Zero removes a limit, in the settings as in typed values."""
     chosen = settings.Settings.model_validate({f"window_{name}": 0})
     assert getattr(limits.of_settings(chosen), name) is None
     assert limits.checked(name, "0") is None
@@ -58,8 +58,8 @@ def test_zero_takes_a_limit_away(name: str) -> None:
         ("tool_results", "true", True),
     ],
 )
-def test_what_is_typed_is_read_as_its_kind(name: str, typed: str, value: object) -> None:
-    """A number, on and off, one of the words."""
+def test_typed_values_are_parsed_by_their_kind(name: str, typed: str, value: object) -> None:
+    """Typed values are parsed as a number, on or off, or one of the allowed words."""
     assert limits.checked(name, typed) == value
 
 
@@ -74,16 +74,16 @@ def test_what_is_typed_is_read_as_its_kind(name: str, typed: str, value: object)
         ("max_chars", "9" * 5_000),
     ],
 )
-def test_what_cannot_be_is_refused(name: str, typed: str) -> None:
-    """With the name of the setting, and nothing is kept."""
+def test_invalid_values_are_refused(name: str, typed: str) -> None:
+    """An invalid value is refused with the name of the setting."""
     with pytest.raises(UsageError) as refused:
         limits.checked(name, typed)
     assert refused.value.code == "bad-setting"
     assert name in refused.value.message
 
 
-def test_what_was_changed_in_a_session_goes_before_the_settings(tmp_path: Path) -> None:
-    """Also where the change took a limit away; and what is so already is not written again."""
+def test_a_change_in_a_session_overrides_the_settings(tmp_path: Path) -> None:
+    """A change in the session overrides the settings, even if it removes a limit; an unchanged value is not written again."""
     one, chosen = writer(tmp_path), settings.Settings(window_max_messages=5, window_hard_limit=900)
     session_options.set_limit(SessionState(one), chosen, "hard_limit", 0, "--hard-limit")
     session_options.set_limit(SessionState(one), chosen, "strategy", "clean", "/window strategy clean")

@@ -1,4 +1,4 @@
-"""An address that differs only behind `#`: when it leaves the document as it is, and when a new one is loaded."""
+"""Addresses that differ only in their fragment: when they keep the document, and when they load a new one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def goto(name: str, view: str, more: str = "") -> str:
 
 
 def loaded(rig: Rig) -> dict[str, str | None]:
-    """For each `goto` of the run what its last attempt loaded."""
+    """The load of the last attempt of each `goto` of the run."""
     last = {path: attempts[-1] for path, attempts in rig.history.attempts.items()}
     return {
         path: each.result.page.load if each.result is not None and each.result.page is not None else None
@@ -30,15 +30,15 @@ def loaded(rig: Rig) -> dict[str, str | None]:
     }
 
 
-async def test_a_view_of_the_same_document_is_no_new_one_unless_it_is_asked_for(tmp_path: Path) -> None:
-    """The first `goto` of a run loads a document, the next ones behind `#` leave it; `load: always` loads another."""
+async def test_a_fragment_keeps_the_document_unless_load_is_always(tmp_path: Path) -> None:
+    """The first `goto` of a run loads a document, later ones that change only the fragment keep it; `load: always` loads another."""
     rig = Rig(tmp_path, flow(goto("first", "a"), goto("second", "b"), goto("third", "c", ", load: always")))
     await rig.start()
     assert loaded(rig) == {"first": "new", "second": "same", "third": "new"}
 
 
 async def test_the_first_goto_after_a_resume_loads_a_new_document(tmp_path: Path) -> None:
-    """What scripts of the surviving page hold was the last process's; the second `goto` leaves the document again."""
+    """Scripts of the surviving page have the last process's state, so the first `goto` reloads; the second keeps the document again."""
     rig = Rig(tmp_path, flow(goto("first", "a"), pay(", after_crash: skip"), goto("second", "b"), goto("third", "c")))
 
     rig.site.on_click = kill
@@ -50,7 +50,7 @@ async def test_the_first_goto_after_a_resume_loads_a_new_document(tmp_path: Path
 
 
 async def test_the_first_goto_after_a_failed_step_loads_a_new_document(tmp_path: Path) -> None:
-    """Nobody knows how a step that failed left the page; after one that was passed over, the document stays."""
+    """A failed step may have left the page in any state, so the next `goto` reloads; the one after it keeps the document."""
     look = "{id: look, type: browser_query, query: text, target: {css: gone}, on_error: continue}"
     text = flow(goto("first", "a"), look, goto("second", "b"), goto("third", "c"))
     rig = Rig(tmp_path, text, missing={"css=gone"})
@@ -58,8 +58,8 @@ async def test_the_first_goto_after_a_failed_step_loads_a_new_document(tmp_path:
     assert loaded(rig) == {"first": "new", "second": "new", "third": "same"}
 
 
-async def test_what_was_typed_is_dropped_from_a_page_behind_a_fragment(tmp_path: Path) -> None:
-    """A block runs again, and its side effect had happened: what was typed again for it does not go out with the next one, whatever the page's address."""
+async def test_filled_fields_are_dropped_on_a_page_with_a_fragment(tmp_path: Path) -> None:
+    """Fields filled again for a side effect that had happened are not sent with the next one, even if the address has a fragment."""
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
     other = click("other", ", effect: idempotent")
     rig = Rig(tmp_path, flow(handle([goto("first", "a"), fill, action("send"), other], ", attempts: 2")))

@@ -1,4 +1,4 @@
-"""A log that is not as it was written: what is torn is cut, what is damaged is refused by its line, and no action is done twice."""
+"""A changed log: a torn end is cut, damage is refused with its line, and no action is done twice."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ SHOWS = {"css=add": "css=cart", "css=pay": "css=paid"}
 
 @pytest.fixture(autouse=True)
 def disk_that_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What these tests are about is what stands in a file, so nothing needs to be waited for."""
+    """Skip all syncs: these tests are about the content of files."""
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
     monkeypatch.setattr(os, "fdatasync", lambda _handle: None)
 
 
 class Order(Rig):
-    """An order on the fake site, which notes how much of its log is on the disk."""
+    """An order on the fake site, which records how much of its log is synced."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, ORDER)
@@ -76,11 +76,11 @@ class Order(Rig):
 
     @property
     def log(self) -> Path:
-        """Its log."""
+        """Its log file."""
         return self.store.conversation_file(self.id)
 
     def again(self, home: Path, data: bytes) -> Order:
-        """The same run on another disk: its log holds ``data``, and the site is what it is."""
+        """The same run on another disk: its log is ``data``, and the site is unchanged."""
         shutil.copytree(self.home, home)
         other = Order(home)
         other.id, other.site.actions, other.site.texts = self.id, [*self.site.actions], dict(self.site.texts)
@@ -89,9 +89,9 @@ class Order(Rig):
 
 
 async def killed_at(home: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Order, CrashPoint | None]:
-    """An order that died at the crash point of this number, and the point; None where it came to its end."""
+    """An order killed at the crash point of this number, and the point; None if it finished."""
     order, passed = Order(home), list[CrashPoint]()
-    # Who is dead is not told that it died beside its work, too.
+    # A killed process reports no errors of its tasks.
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
 
     def fdatasync(_handle: int) -> None:
@@ -114,7 +114,7 @@ async def killed_at(home: Path, number: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def all_deaths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Order, CrashPoint | None]]:
-    """An order for every crash point at which one can die behind its first line, and the one that came to its end."""
+    """An order for every crash point after its first line, and the one that finished."""
     deaths: list[tuple[Order, CrashPoint | None]] = []
     while True:
         order, point = await killed_at(folder / f"killed-{len(deaths)}", len(deaths) + 1, monkeypatch)
@@ -124,15 +124,15 @@ async def all_deaths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tupl
 
 
 def lines_of(data: bytes) -> list[tuple[int, int]]:
-    """Where each line begins and ends, its newline with it."""
+    """The begin and end of each line, newline included."""
     ends = [position + 1 for position, byte in enumerate(data) if byte == 10]
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-async def test_a_log_that_lost_its_end_in_a_power_cut_is_gone_on_with(
+async def test_a_log_that_lost_its_end_in_a_power_cut_can_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever of the lines that were not on the disk is lost, at whichever point the run died: it passes, and each action is done once."""
+    """Whatever unsynced lines are lost, at whichever point the run died, it passes, and each action is done once."""
     count = 0
     for order, point in await all_deaths(tmp_path, monkeypatch):
         data = order.log.read_bytes()
@@ -150,7 +150,7 @@ async def test_a_log_that_lost_its_end_in_a_power_cut_is_gone_on_with(
 async def test_every_cut_of_the_last_lines_yields_the_lines_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut at any byte of its last three lines a log holds its whole lines, and says how much of a torn one follows."""
+    """A log cut at any byte of its last three lines yields its whole lines, and the size of the torn one."""
     order, _point = await killed_at(tmp_path / "home", 0, monkeypatch)
     data = order.log.read_bytes()
     entries, torn = integrity.parse(order.log, data)
@@ -162,7 +162,7 @@ async def test_every_cut_of_the_last_lines_yields_the_lines_before_it(
 
 
 def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each line's number, with one byte of the line changed: its first, its middle, one of its checksum, its last, its newline, some others."""
+    """Each line's number, with one byte of that line changed: first, middle, checksum, last, newline and some others."""
     for number, (begin, end) in enumerate(lines_of(data), start=1):
         for position in {begin, (begin + end) // 2, end - 6, end - 2, end - 1, *range(begin + 5, end, 41)}:
             for mask in (0x01, 0x20, data[position], data[position] ^ ord("\n")):
@@ -171,7 +171,7 @@ def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever byte of whichever line is another one: the run is refused by that line, the last line not excepted, and nothing is written."""
+    """Any changed byte of any line, the last one included, refuses the run with that line's number, and nothing is written."""
     order, _point = await killed_at(tmp_path / "home", 0, monkeypatch)
     beside = Order(order.home)
     await beside.start()
@@ -193,7 +193,7 @@ async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch
 async def test_a_damaged_call_of_an_action_that_happened_is_not_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last line tells of an action that the site has carried out: where it does not fit its checksum the run is refused, and the action not done again."""
+    """If the last line, the call of a done action, does not match its checksum, the run is refused and the action not repeated."""
     for order, point in await all_deaths(tmp_path, monkeypatch):
         if point != CrashPoint.EFFECT_DONE:
             continue
@@ -208,7 +208,7 @@ async def test_a_damaged_call_of_an_action_that_happened_is_not_cut(
 
 
 async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> None:
-    """Cut anywhere behind the call of an action that nobody knows of, the log of a paused run still makes it ask, and the action is not done again."""
+    """A paused run whose log is cut anywhere after the call of an unknown action pauses again, and does not repeat the action."""
     order = Order(tmp_path / "home")
 
     async def lose(_target: str, _page: object) -> None:
@@ -220,9 +220,9 @@ async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> N
     data = order.log.read_bytes()
     calls = [each for each in order.store.read(order.id).entries if isinstance(each, log_entries.Call)]
     (action,) = (each.seq for each in calls if each.effect == "effect")
-    rolled_back = lines_of(data)[action:]
-    assert len(rolled_back) >= 2
-    for begin, end in rolled_back:
+    later_lines = lines_of(data)[action:]
+    assert len(later_lines) >= 2
+    for begin, end in later_lines:
         for cut in (begin, begin + 1, (begin + end) // 2, end - 1):
             other = order.again(tmp_path / f"cut-{cut}", data[:cut])
             other.missing = order.missing
@@ -231,26 +231,26 @@ async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> N
 
 
 def entry(number: int, effect: bool = False) -> log_entries.AnyEntry:
-    """Any line, or the call of an action."""
+    """Any entry, or the call of an action."""
     if effect:
         return log_entries.Call(path="pay", node="browser_action", attempt=1, effect="effect", fingerprint="f" * 400)
     return log_entries.Note(name="restored", data={"mode": "attached", "number": number, "more": "x" * 300})
 
 
 def written(*effects: bool) -> tuple[bytes, list[log_entries.AnyEntry], list[tuple[int, int]]]:
-    """A log of such lines, its entries, and where each begins and ends."""
+    """A log of such lines, its entries, and the begin and end of each line."""
     entries = [log_entries.numbered(entry(number, effect), number) for number, effect in enumerate(effects, start=1)]
     data = b"".join(map(log_entries.encode, entries))
     return data, entries, lines_of(data)
 
 
 def zeroed(data: bytes, begin: int, end: int) -> bytes:
-    """The file without these bytes, as a disk reads where it never got them."""
+    """The file with zeros for these bytes, as a disk reads sectors that it never wrote."""
     return data[:begin] + bytes(end - begin) + data[end:]
 
 
-def test_what_a_power_cut_kept_from_the_disk_is_torn_whatever_lies_behind_it(tmp_path: Path) -> None:
-    """Zeros for sectors that were not synced: the log continues before them, wherever they begin and whatever got to the disk behind them."""
+def test_unsynced_sectors_are_torn_whatever_follows_them(tmp_path: Path) -> None:
+    """Zeros for unsynced sectors end the log before them, wherever they begin and whatever was written after them."""
     data, entries, lines = written(True, *[False] * 12)
     synced, size = lines[0][1], len(data)
     for after in range(synced, size, 37):  # whatever had been written back before
@@ -264,7 +264,7 @@ def test_what_a_power_cut_kept_from_the_disk_is_torn_whatever_lies_behind_it(tmp
 
 
 def test_zeros_before_the_call_of_an_action_are_damage(tmp_path: Path) -> None:
-    """An action's call behind zeros may have been on the disk, and then so was what the zeros stand for: nothing is cut."""
+    """An action's call after zeros may have been synced, and so the zeroed part too: nothing is cut."""
     data, _entries, lines = written(False, False, False, False, False, True)
     sector = lines[2][0] // integrity.SECTOR * integrity.SECTOR + integrity.SECTOR
     for begin, end, line in ((lines[1][1], sector, 3), (sector, sector + integrity.SECTOR, 3)):
@@ -274,7 +274,7 @@ def test_zeros_before_the_call_of_an_action_are_damage(tmp_path: Path) -> None:
 
 
 def test_zeros_that_no_power_cut_leaves_are_damage(tmp_path: Path) -> None:
-    """Zeros in the middle of a sector are no sector that is missing."""
+    """Zeros in the middle of a sector are no missing sector."""
     data, _entries, lines = written(False, False, False)
     begin = next(each for each in range(lines[2][0] + 20, len(data)) if each % integrity.SECTOR == 100)
     for hurt in (zeroed(data, begin, begin + 40), zeroed(data, len(data) - 3, len(data) - 1)):
@@ -285,7 +285,7 @@ def test_zeros_that_no_power_cut_leaves_are_damage(tmp_path: Path) -> None:
 def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever claims a run with a torn end brings the cut to the disk first, so that no power cut mixes what was cut with what follows."""
+    """A claim syncs the cut of a torn end first, so that no power cut mixes the torn end with later entries."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     store.make()
     data, _entries, lines = written(False, False)
@@ -302,7 +302,7 @@ def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
 @pytest.mark.parametrize("collects", [True, False])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_reading_leaves_the_garbage_collector_as_the_program_has_it(collects: bool, frozen: bool) -> None:
-    """On or off as before, and what the program has frozen stays frozen."""
+    """Reading restores the collector's on or off state, and frozen objects stay frozen."""
     was = gc.isenabled()
     try:
         (gc.enable if collects else gc.disable)()
@@ -312,7 +312,7 @@ def test_reading_leaves_the_garbage_collector_as_the_program_has_it(collects: bo
         with integrity.uncollected():
             assert not gc.isenabled()
         assert gc.isenabled() == collects
-        # What is frozen may still be freed.
+        # Frozen objects may still be freed.
         assert (before > 0, gc.get_freeze_count() > 0) == (frozen, frozen)
     finally:
         gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Long requests and answers: what takes its time holds up nothing else in the run."""
+"""Long requests and answers, which must not block the rest of the run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ output: "{{ kind }}"
 
 
 @pytest.mark.parametrize(("size", "aside"), [(10, False), (30_000, True)])
-async def test_a_long_text_is_counted_and_read_beside_the_run(
+async def test_a_long_text_is_processed_in_another_thread(
     size: int, aside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run's own thread keeps the lease and hears Ctrl-C meanwhile; a short text is not worth another thread."""
+    """A long text is processed in another thread, so that the run renews its lease and gets Ctrl-C; a short one is not."""
     threads: dict[str, list[bool]] = {}
 
     def seen(module: Any, name: str) -> None:
@@ -49,5 +49,5 @@ async def test_a_long_text_is_counted_and_read_beside_the_run(
     with responses.serve([scripted_model.server_error(), scripted_model.text({"value": text})]) as server:
         ended = await Rig(tmp_path, ASK.replace("NOTE", text), settings=models.asked_at(server, monkeypatch)).start()
     assert (ended.status, ended.output) == ("passed", text)
-    # Also where a request is sent twice it is counted once.
+    # A request that is sent twice is counted once.
     assert threads == {"read": [not aside], "tokens": [not aside]}

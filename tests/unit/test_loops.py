@@ -1,4 +1,4 @@
-"""Loops on a fake site: by a list, by a condition; turns that fail; dying at every action and continuing."""
+"""Loops on a fake site: by list or condition, with failing iterations, killed at every action and resumed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.rig import Killed, Rig
 
 
 def action(name: str, target: str) -> str:
-    """A click that must not happen twice, and a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm`."""
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
         f" done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
@@ -36,7 +36,7 @@ def flow(nodes: str, output: str = "null", more: str = "") -> str:
 
 
 def pages(way: str, most: int = 5, more: str = "", output: str = '"{{ pages }}"') -> str:
-    """A workflow that walks three pages."""
+    """A workflow that visits three pages."""
     nodes = f"""
 - id: pages
   type: iterate
@@ -61,7 +61,7 @@ def codes(text: str) -> list[tuple[str, int]]:
 
 
 def pay_each(rig: Rig, *, fail: AbstractSet[str] = frozenset(), kill: dict[str, int] | None = None) -> None:
-    """Let the site carry actions out; the process dies at those in ``kill`` (after so many more actions of that name)."""
+    """Let the site perform actions, and the process die at those in ``kill``."""
     kill = kill if kill is not None else {}
 
     async def action(target: str, page: FakePage) -> None:
@@ -75,8 +75,8 @@ def pay_each(rig: Rig, *, fail: AbstractSet[str] = frozenset(), kill: dict[str, 
 
 
 @pytest.mark.parametrize("way", [UNTIL, WHILE])
-async def test_a_loop_goes_on_as_its_condition_says(tmp_path: Path, way: str) -> None:
-    """`while` is looked at before each turn and `until` after it, with what the last turn left; `as` is the turn's number."""
+async def test_a_loop_continues_as_its_condition_says(tmp_path: Path, way: str) -> None:
+    """`while` is evaluated before each iteration and `until` after it, with the last iteration's values; `as` is the iteration's number."""
     rig = Rig(tmp_path, pages(way))
     ended = await rig.start()
     assert (ended.status, ended.output, rig.site.actions) == (
@@ -93,8 +93,8 @@ async def test_a_while_that_is_false_runs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", [UNTIL, WHILE])
-async def test_a_loop_that_would_go_on_for_ever_is_an_error(tmp_path: Path, way: str) -> None:
-    """Needing more turns than `max` fails with `loop-limit` and the number of turns; exactly `max` is enough."""
+async def test_an_endless_loop_is_an_error(tmp_path: Path, way: str) -> None:
+    """A loop that needs more iterations than `max` fails with `loop-limit` and their number; exactly `max` is enough."""
     assert (await Rig(tmp_path / "a", pages(way, most=3)).start()).status == "passed"
     ended = await Rig(tmp_path / "b", pages(way, most=2)).start()
     assert ended.error is not None
@@ -107,8 +107,8 @@ async def test_a_loop_that_would_go_on_for_ever_is_an_error(tmp_path: Path, way:
     assert "max" in ended.error["fix"]
 
 
-async def test_nobody_knows_the_length_of_a_conditional_loop(tmp_path: Path) -> None:
-    """`loop.last` and `loop.length` are null; `loop` is known also where the item has no name."""
+async def test_the_length_of_a_conditional_loop_is_unknown(tmp_path: Path) -> None:
+    """A conditional loop has no `loop.last` and `loop.length`; `loop` is known even if the item has no name."""
     nodes = """
 - id: turns
   type: iterate
@@ -120,15 +120,15 @@ async def test_nobody_knows_the_length_of_a_conditional_loop(tmp_path: Path) -> 
     assert ended.output == [[1, True, None, None, None], [2, False, None, None, None]]
 
 
-async def test_collect_says_what_a_turn_yields(tmp_path: Path) -> None:
-    """`collect` is worked out at the end of each turn, from what is in it."""
+async def test_collect_is_the_value_of_an_iteration(tmp_path: Path) -> None:
+    """`collect` is evaluated at the end of each iteration, from that iteration's values."""
     rig = Rig(tmp_path, pages(UNTIL, more='collect: "{{ page ~ left }}"'))
     assert (await rig.start()).output == ["12", "21", "30"]
 
 
 @pytest.mark.parametrize("key", ["", ', key: "{{ o }}"'])
 async def test_a_limit_leaves_the_rest(tmp_path: Path, key: str) -> None:
-    """At most `limit` items are done, and the loop's length says so."""
+    """A loop does at most `limit` items, and its length is that number."""
     nodes = f"""
 - {{id: each, type: iterate, over: [a, b, c], as: o, limit: "{{{{ 1 + 1 }}}}"{key}, nodes: [{{id: x, type: transform, expr: "{{{{ o ~ loop.length ~ loop.last }}}}"}}]}}
 """
@@ -151,8 +151,8 @@ EACH = f"""
 OUTPUT = '{paid: "{{ each }}", failed: "{{ run.failures.each }}"}'
 
 
-async def test_a_turn_that_fails_is_given_up(tmp_path: Path) -> None:
-    """With `each_error: continue` the next item begins, the list lacks the failed one, and its error is told with its step."""
+async def test_an_iteration_that_fails_is_given_up(tmp_path: Path) -> None:
+    """With `each_error: continue` the next item begins, the list omits the failed one, and its error is reported with its step."""
     rig = Rig(tmp_path, flow(EACH, OUTPUT))
     pay_each(rig, fail={"payb"})
     rig.site.before_click = None
@@ -201,8 +201,8 @@ async def test_without_failures_the_list_of_them_is_empty(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("survives", [True, False])
 @pytest.mark.parametrize("where", ["css=paya", "css=payc", "css=end"])
-async def test_what_was_given_up_stays_given_up(tmp_path: Path, where: str, survives: bool) -> None:
-    """Killed in any item or behind the loop: a resumed run tells the same failures, and every other item is paid once."""
+async def test_an_iteration_that_was_given_up_stays_given_up(tmp_path: Path, where: str, survives: bool) -> None:
+    """A run killed in any item or after the loop resumes with the same failures, and every other item is paid once."""
     rig = Rig(
         tmp_path, flow("- {id: open, type: browser_action, action: goto, url: 'http://shop.test/'}" + EACH, OUTPUT)
     )
@@ -217,7 +217,7 @@ async def test_what_was_given_up_stays_given_up(tmp_path: Path, where: str, surv
 
 
 async def test_an_assert_is_given_up_and_an_origin_is_not(tmp_path: Path) -> None:
-    """`each_error: continue` covers what `on_error: continue` covers, and a foreign origin never."""
+    """`each_error: continue` covers the errors that `on_error: continue` covers, but never a refused origin."""
     from nodes.errors import OriginRefused
 
     rig = Rig(tmp_path, flow(EACH, OUTPUT))
@@ -236,11 +236,11 @@ async def test_an_assert_is_given_up_and_an_origin_is_not(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("way", [UNTIL, WHILE])
 @pytest.mark.parametrize("survives", [True, False])
-@pytest.mark.parametrize("turn", [1, 2, 3])
-async def test_a_conditional_loop_goes_on_where_it_died(tmp_path: Path, way: str, survives: bool, turn: int) -> None:
-    """Killed in any turn, finished turns are not done again and what was decided stays decided."""
+@pytest.mark.parametrize("page", [1, 2, 3])
+async def test_a_conditional_loop_continues_where_it_died(tmp_path: Path, way: str, survives: bool, page: int) -> None:
+    """A loop killed in any iteration repeats no finished iteration and no decision of its condition."""
     rig = Rig(tmp_path, pages(way))
-    pay_each(rig, kill={f"css=next{turn}": 1})
+    pay_each(rig, kill={f"css=next{page}": 1})
     with pytest.raises(Killed):
         await rig.start()
     rig.die(browser_survives=survives)
@@ -249,8 +249,8 @@ async def test_a_conditional_loop_goes_on_where_it_died(tmp_path: Path, way: str
     assert rig.site.actions == ["css=next1", "css=next2", "css=next3"]
 
 
-async def test_what_a_condition_said_is_not_asked_again(tmp_path: Path) -> None:
-    """A condition that says something else when the run is resumed does not change how many turns there are."""
+async def test_a_condition_is_not_evaluated_again(tmp_path: Path) -> None:
+    """A condition with another value at the resume does not change the number of iterations."""
     nodes = f"""
 - id: turns
   type: iterate
@@ -272,8 +272,8 @@ async def test_what_a_condition_said_is_not_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("survives", [True, False])
-async def test_variables_of_finished_turns_are_known_again(tmp_path: Path, survives: bool) -> None:
-    """What a finished turn set, the resumed run knows."""
+async def test_variables_of_finished_iterations_are_known_again(tmp_path: Path, survives: bool) -> None:
+    """A resumed run knows the variables that finished iterations set."""
     nodes = """
 - {id: zero, type: context, set: {sum: 0}}
 - id: each
@@ -292,8 +292,8 @@ async def test_variables_of_finished_turns_are_known_again(tmp_path: Path, survi
     assert (await rig.resume()).output == 6
 
 
-async def test_an_error_of_one_turn_is_not_told_in_the_next(tmp_path: Path) -> None:
-    """`run.errors` and `run.taken` of nodes in a loop are those of the turn."""
+async def test_an_error_of_one_iteration_is_unknown_in_the_next(tmp_path: Path) -> None:
+    """`run.errors` and `run.taken` of nodes in a loop are those of the iteration."""
     nodes = """
 - id: each
   type: iterate
@@ -307,7 +307,7 @@ async def test_an_error_of_one_turn_is_not_told_in_the_next(tmp_path: Path) -> N
 
 
 async def test_a_limit_holds_when_the_list_is_made_again(tmp_path: Path) -> None:
-    """The list is read again and lacks what was begun: what was begun counts, so no more than `limit` items are done in all."""
+    """Items begun before the list was read again count, though the list misses them, so at most `limit` items are done."""
     orders = ["a", "b", "c", "d"]
     nodes = f"""
 - {{id: open, type: browser_action, action: goto, url: "http://shop.test/"}}
@@ -361,7 +361,7 @@ ONE = "[{id: a, type: transform, expr: 1}]"
     ],
 )  # fmt: skip
 def test_a_loop_is_written_in_one_way(fields: dict[str, Any], found: list[tuple[str, int]]) -> None:
-    """Exactly one of `over`, `while`, `until`, each with the fields that belong to it; what a condition reads is known there."""
+    """A loop has exactly one of `over`, `while` and `until`, with their own fields; every reference in a condition is known there."""
     lines = "".join(f"    {name}: {json.dumps(value)}\n" for name, value in fields.items())
     text = f"version: 1\nname: t\n\nnodes:\n  - id: each\n    type: iterate\n{lines}    nodes: {ONE}\n"
     assert codes(text) == found

@@ -1,4 +1,4 @@
-"""A process that dies at every moment that has a name, in a store that loses all that no barrier covered: what `append` alone has written counts for nothing."""
+"""A process killed at every crash point, in a store that loses everything without a barrier: entries that are only appended do not count."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.rig import Killed
 from tests.unit.test_power_cut import cut_at
 
 UNASKED = re.sub(r", confirm: .*$", "}", ORDER, flags=re.MULTILINE)
-"""The same order whose site nobody can ask: a person is asked where a side effect may have happened."""
+"""The same order without `confirm`: a person is asked where a side effect may have happened."""
 
 
 async def killed_at(order: Order, number: int, monkeypatch: pytest.MonkeyPatch) -> list[CrashPoint]:
-    """Begin the order, or continue with it, until its process dies at the crash point of this number; the points that it passed."""
+    """Begin or continue the order until it is killed at this crash point; returns the points that it passed."""
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     passed: list[CrashPoint] = []
 
     def hook(point: CrashPoint) -> None:
         passed.append(point)
         if number <= len(passed):
-            # What the process does on its way out is not done by one that is killed.
+            # A killed process does no cleanup.
             order.die()
             raise Killed
 
@@ -44,13 +44,13 @@ async def killed_at(order: Order, number: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def newly(folder: Path, text: str = ORDER) -> Order:
-    """An order whose log stands where the worst is done to it."""
+    """An order whose log is in a store that loses all unsynced entries."""
     order = Order(folder, text=text)
     order.elsewhere = testing.MemoryStore(folder / "memory", hostile=True)
     return order
 
 
-def gone_on_with(before: Order, text: str = ORDER) -> Order:
+def continued(before: Order, text: str = ORDER) -> Order:
     """The same order in the next process."""
     order = Order(before.home, before, text)
     order.elsewhere = before.elsewhere
@@ -62,14 +62,14 @@ def gone_on_with(before: Order, text: str = ORDER) -> Order:
 async def test_no_side_effect_is_lost_or_doubled_with_the_ends_of_logs(
     then: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed at any moment, and whoever continues killed too, the order comes to the output of one that was left alone, each side effect done once."""
+    """Killed at any moment, and again while resuming, the order reaches the output of an undisturbed one, each side effect done once."""
     number = 0
     for number in itertools.count(1):
         first = newly(tmp_path / str(number))
         passed = await killed_at(first, number, monkeypatch)
-        second = gone_on_with(first)
+        second = continued(first)
         again = await killed_at(second, then, monkeypatch) if len(passed) == number else []
-        last = gone_on_with(second)
+        last = continued(second)
         if len(passed) == number:
             assert await (last.pay() if last.begun else last.begin()) == "passed", (passed[-1], again)
         root = last.history.scopes[""].committed
@@ -81,7 +81,7 @@ async def test_no_side_effect_is_lost_or_doubled_with_the_ends_of_logs(
 
 
 async def test_no_more_is_asked_than_after_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person is asked at the moments at which they are where the log is a file and the power goes, and at no others."""
+    """A person is asked at exactly the moments at which a file store asks after a power cut."""
     asked: dict[str, list[tuple[CrashPoint, str]]] = {"files": [], "hostile": []}
     for number in itertools.count(1):
         cut, passed = await cut_at(tmp_path / f"{number}-files", number, monkeypatch, UNASKED)
@@ -90,7 +90,7 @@ async def test_no_more_is_asked_than_after_a_power_cut(tmp_path: Path, monkeypat
         if len(passed) < number:
             break
         for name, before in (("files", cut), ("hostile", lost)):
-            order = gone_on_with(before, UNASKED)
+            order = continued(before, UNASKED)
             ended = await (order.resume() if order.begun else order.start())
             assert ended.status in ("passed", "paused"), (passed[-1], ended)
             if ended.status == "paused":

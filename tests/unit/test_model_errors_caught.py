@@ -1,4 +1,4 @@
-"""Which errors of a model a workflow may catch, and which it may not."""
+"""Model errors that a workflow may catch, and those that it may not."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ nodes:
 """
 
 
-async def test_a_handle_catches_what_a_model_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of the model is one that the author may provide for, as one of the page."""
+async def test_a_handle_catches_a_model_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handle catches a model error as it catches a page error."""
     with responses.serve([scripted_model.quota()]) as server:
         rig = Rig(tmp_path, CAUGHT, settings=models.asked_at(server, monkeypatch))
         ended = await rig.start()
@@ -51,7 +51,7 @@ async def test_a_handle_catches_what_a_model_does(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("text", [CAUGHT, PASSED], ids=["handle", "on_error"])
 async def test_nothing_catches_a_miss(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run in which the cassette missed fails, whatever its author provides for: it would prove nothing."""
+    """A run with a cassette miss fails whatever error handling its author wrote, because it would prove nothing."""
     monkeypatch.chdir(tmp_path)
     cassettes.path_of(Path("test.yaml")).parent.mkdir()
     cassettes.path_of(Path("test.yaml")).write_bytes(cassettes.written([]))
@@ -76,8 +76,8 @@ ERRORS: list[RunOpsError] = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
-def test_an_error_of_the_log_is_what_was_raised(error: RunOpsError) -> None:
-    """A run that continues after a block that failed knows the error by its class, so that it catches and leaves the same ones."""
+def test_an_error_of_the_log_has_its_original_class(error: RunOpsError) -> None:
+    """An error read from the log has its original class, so that a resumed run catches the same errors."""
     rebuilt = blocks.rebuilt({**error.as_json(), "step": "guarded/kind"})
     assert type(rebuilt) is type(error)
     assert rebuilt.as_json() == error.as_json()

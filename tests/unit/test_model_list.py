@@ -1,4 +1,4 @@
-"""The list of a server's models, through the real client: what servers answer that have none, or are none."""
+"""The list of a server's models through the real client, including servers that have no list or are no model servers."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -33,7 +33,7 @@ async def answering(status: str, kind: str, body: bytes) -> AsyncGenerator[model
 
 
 async def test_the_models_of_a_server_are_listed_by_name() -> None:
-    """Sorted, whatever their order there, each with the date of its end where it has one."""
+    """Models are sorted whatever the server's order, each with its end date if it has one."""
     with responses.serve([scripted_model.text("unused")], models=("b", "a"), ending={"a": "2026-12-11"}) as server:
         client = model_client.Client(server.url, server.key, probing.PLAIN)
         assert [*(await client.models(30)).items()] == [("a", "2026-12-11"), ("b", None)]
@@ -54,8 +54,8 @@ async def test_the_models_of_a_server_are_listed_by_name() -> None:
         ("200 OK", "application/json", b"{", "model-unknown"),
     ],
 )
-async def test_a_server_without_a_list_is_told_as_such(status: str, kind: str, body: bytes, code: str) -> None:
-    """Failed with its code, and never an error of the client's own or a list of nothing."""
+async def test_a_server_without_a_list_is_reported(status: str, kind: str, body: bytes, code: str) -> None:
+    """The client fails with the right code, never with an internal error or an empty list."""
     async with answering(status, kind, body) as client:
         with pytest.raises(Failed) as failed:
             await client.models(30)

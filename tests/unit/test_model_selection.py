@@ -1,4 +1,4 @@
-"""Which server is asked, and with which key: what cannot be used is refused before anything begins, and is not shown."""
+"""Selection of the model server and its key: unusable ones are refused before anything begins, and are not shown."""
 
 import contextlib
 from pathlib import Path
@@ -52,7 +52,7 @@ UNFIT = {
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to stand in, a key, and no other setting."""
+    """An empty current folder, a key, and no other setting."""
     for name in ("RUNOPS_MODEL_BASE_URL", settings.URL, *selection.KEYS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(selection.KEY, "key-of-nobody-0123456789")
@@ -61,26 +61,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def server() -> selection.Server:
-    """Where a command would send requests."""
+    """The server to which a command would send requests."""
     return selection.server(settings.load(model="m"), host.ENVIRONMENT)
 
 
 @pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", settings.URL])
 @pytest.mark.parametrize("address", FITTING)
-def test_an_address_that_can_be_asked_is_taken_as_it_is(
-    source: str, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From both places."""
+def test_a_usable_address_is_taken_unchanged(source: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A usable address is taken unchanged from both places."""
     monkeypatch.setenv(source, address)
     assert server().base_url == address
 
 
 @pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", settings.URL, "pyproject.toml"])
 @pytest.mark.parametrize("address", UNFIT)
-def test_an_address_that_cannot_be_asked_is_refused_and_not_shown(
+def test_an_unusable_address_is_refused_and_not_shown(
     source: str, address: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From every place, by the name of the place, with what is wrong and a fix; nothing of the address is repeated, for it may hold a password."""
+    """The error names the place, the problem and a fix, and nothing of the address, for it may contain a password."""
     if source == "pyproject.toml":
         escaped = address.replace("\n", "\\n")
         (here / source).write_text(f'[tool.runops]\nmodel_base_url = "{escaped}"\n', encoding="utf-8")
@@ -93,9 +91,9 @@ def test_an_address_that_cannot_be_asked_is_refused_and_not_shown(
     assert source in error.message
     assert UNFIT[address] in error.message
     assert error.fix
-    told = str(error.as_json())
-    assert "hunter2pass" not in told
-    assert address not in told
+    shown = str(error.as_json())
+    assert "hunter2pass" not in shown
+    assert address not in shown
 
 
 PIECES = [
@@ -126,7 +124,7 @@ PIECES = [
 @example("http://1.2.3.999/")
 @checks(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_client_takes_every_address_that_is_found_fit(address: str) -> None:
-    """What passes does not fail in the client's hands, where the run has begun; and its profile can be looked up."""
+    """The client accepts every address that passes the check, and finds its profile."""
     with contextlib.suppress(addresses.BadAddress):
         addresses.checked(address)
         assert model_client.Client(address, "key", profiles.of_url(address)).base_url == address
@@ -134,12 +132,12 @@ def test_the_client_takes_every_address_that_is_found_fit(address: str) -> None:
 
 @pytest.mark.parametrize("name", selection.KEYS)
 @pytest.mark.parametrize("key", ["sk-short\n1", "sk-short\n", "sk short 1", "sk-\x001234", "sk-1234é", "sk-1234\t"])
-def test_a_key_that_no_header_holds_is_refused_and_not_shown(
+def test_a_key_that_fits_in_no_header_is_refused_and_not_shown(
     name: str, key: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is sent, also where it is too short to be masked elsewhere; no part of it stands in the error."""
+    """A key that fits in no header is refused before any request, even one too short to mask; the error shows no part of it."""
     monkeypatch.delenv(selection.KEY)
-    # The null character can stand in no variable of the environment.
+    # No environment variable can contain the null character.
     lines = key.replace("\n", "\\n").replace("\t", "\\t")
     (here / ".env").write_text(f'{name}="{lines}"\n', encoding="utf-8")
     with pytest.raises(SetupError) as caught:
@@ -149,7 +147,7 @@ def test_a_key_that_no_header_holds_is_refused_and_not_shown(
 
 
 def test_a_server_on_this_machine_needs_no_key_and_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands in for the key is sent, and passes as one."""
+    """A local server gets a placeholder as its key; any other server without a key is refused."""
     monkeypatch.delenv(selection.KEY)
     monkeypatch.setenv(settings.URL, "http://[::1]:8000/v1")
     assert server().key == selection.NO_KEY
@@ -161,7 +159,7 @@ def test_a_server_on_this_machine_needs_no_key_and_any_other_does(monkeypatch: p
 
 @pytest.mark.parametrize("key", ["sk-quo'te\"0123", "sk-a+b/c=0123456"])
 def test_a_servers_message_shows_the_key_in_no_form(key: str) -> None:
-    """Quoted as Python quotes it, encoded as in an address, or as it is."""
+    """The key is masked as it is, quoted by Python, and encoded as in an address."""
     client = model_client.Client("http://127.0.0.1:9/v1", key, profiles.PROFILES["compatible"])
     for shown in (key, repr(key), f"{key.encode()!r}", key.replace("/", "%2F").replace("+", "%2B").replace("=", "%3D")):
         plain = client._plain(f"Illegal value\n{shown}!")
@@ -170,7 +168,7 @@ def test_a_servers_message_shows_the_key_in_no_form(key: str) -> None:
         assert "0123" not in plain
 
 
-def test_an_address_of_other_programs_disturbs_only_who_asks_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`OPENAI_BASE_URL` belongs to every client on the machine: settings load whatever it holds."""
+def test_an_address_of_other_programs_breaks_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`OPENAI_BASE_URL` belongs to every client on the machine: settings load whatever it contains."""
     monkeypatch.setenv(settings.URL, "nonsense")
     assert settings.load().model_base_url == "nonsense"

@@ -1,4 +1,4 @@
-"""The normal form of a request: what counts, and what does not."""
+"""The normal form of a request: the parts that make a key, and the parts that do not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def asking(text: str, **other: Any) -> Request:
     return dataclasses.replace(plain, **other)
 
 
-def said(text: str) -> str:
+def normalized(text: str) -> str:
     """The text in normal form."""
     return normal_form.normal(asking(text), SECRETS).request["messages"][0]["text"]
 
@@ -56,9 +56,9 @@ MOMENTS = [
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_time_stamp_does_not_count(moment: str) -> None:
-    """Whatever the zone and the fraction, between words and marks."""
-    assert said(f"at {moment}, in log-{moment}.") == "at <time 1>, in log-<time 1>."
-    assert said(f'{{"at": "{moment}"}}') == '{"at": "<time 1>"}'
+    """A time stamp of any zone and fraction, between words and marks, becomes a placeholder."""
+    assert normalized(f"at {moment}, in log-{moment}.") == "at <time 1>, in log-<time 1>."
+    assert normalized(f'{{"at": "{moment}"}}') == '{"at": "<time 1>"}'
 
 
 IDS = [
@@ -77,8 +77,8 @@ IDS = [
 
 @pytest.mark.parametrize("number", IDS)
 def test_an_id_does_not_count(number: str) -> None:
-    """Ids of runs, of servers, and what is long and drawn at random."""
-    assert said(f"see {number}: order-{number}") == "see <id 1>: order-<id 1>"
+    """Ids of runs and servers, and long random ids, become placeholders."""
+    assert normalized(f"see {number}: order-{number}") == "see <id 1>: order-<id 1>"
 
 
 DATA = [
@@ -108,20 +108,20 @@ DATA = [
 
 @pytest.mark.parametrize("text", DATA)
 def test_data_counts(text: str) -> None:
-    """Plain dates, numbers of orders and names are what is asked about."""
-    assert said(text) == text
+    """Plain dates, order numbers and names stay, because they are data."""
+    assert normalized(text) == text
 
 
-def test_a_uuid_behind_a_name_does_not_count() -> None:
-    """The name before it does, and what only looks like the end of a UUID is none."""
-    assert said(f"order_{IDS[0]}, {IDS[0]}") == "order_<id 1>, <id 1>"
-    assert said(f"x{IDS[0]}") == f"x{IDS[0]}"
+def test_a_uuid_after_a_name_does_not_count() -> None:
+    """A UUID after a name becomes a placeholder and the name stays; text that only ends like a UUID stays too."""
+    assert normalized(f"order_{IDS[0]}, {IDS[0]}") == "order_<id 1>, <id 1>"
+    assert normalized(f"x{IDS[0]}") == f"x{IDS[0]}"
 
 
 @given(st.lists(st.sampled_from([*MOMENTS, *IDS, "word", "2026-03-01"]), max_size=6))
 def test_the_same_text_has_the_same_number(parts: list[str]) -> None:
-    """Placeholders are numbered as they appear, and two that are equal are for two texts that are equal."""
-    found = said(" ; ".join(parts)).split(" ; ") if parts else []
+    """Placeholders are numbered by appearance, and two are equal exactly if their texts are equal."""
+    found = normalized(" ; ".join(parts)).split(" ; ") if parts else []
     assert len(found) == len(parts)
     assert all((one == other) == (parts[i] == parts[j]) for i, one in enumerate(found) for j, other in enumerate(found))
     for kind in ("time", "id"):
@@ -130,10 +130,10 @@ def test_the_same_text_has_the_same_number(parts: list[str]) -> None:
 
 
 @given(st.datetimes(), st.datetimes(), st.uuids(), st.uuids(), st.sampled_from([None, dt.UTC]))
-def test_another_run_asks_the_same(
+def test_another_run_makes_the_same_request(
     one: dt.datetime, other: dt.datetime, first: uuid.UUID, second: uuid.UUID, zone: dt.tzinfo | None
 ) -> None:
-    """Times and ids of today and of tomorrow, wherever in the request, make no other key."""
+    """Other times and ids, anywhere in the request, give the same key."""
 
     def at(moment: dt.datetime, number: uuid.UUID, run: str) -> Request:
         stamp = moment.replace(tzinfo=zone).isoformat()
@@ -159,19 +159,19 @@ def test_another_run_asks_the_same(
     ],
 )
 def test_everything_else_counts(other: dict[str, Any]) -> None:
-    """A word, a field, the model, a limit: another request."""
+    """Another text, field, model or limit is another request."""
     assert form(asking("order 1007", **other), {}) != form(asking("order 1007"), {})
 
 
 def test_the_order_of_fields_counts() -> None:
-    """A model fills them in in that order."""
+    """Another order of fields is another request, because a model fills them in that order."""
     one, other = ({name: {"type": "string"} for name in names} for names in ("ab", "ba"))
     assert form(asking("", schema={"properties": one}), {}) != form(asking("", schema={"properties": other}), {})
 
 
 @given(st.text(max_size=12), st.sampled_from(sorted(SECRETS)), st.text(max_size=12), st.data())
-def test_no_secret_stands_in_a_normal_form(before: str, name: str, after: str, data: st.DataObject) -> None:
-    """In none of its forms, whatever stands around it; and another value of it makes no other request."""
+def test_no_secret_is_in_a_normal_form(before: str, name: str, after: str, data: st.DataObject) -> None:
+    """No form of a secret is in a normal form, whatever the text around it."""
     value = SECRETS[name]
     form = data.draw(
         st.sampled_from(
@@ -186,24 +186,24 @@ def test_no_secret_stands_in_a_normal_form(before: str, name: str, after: str, d
             ]
         )
     )
-    found = said(before + form + after)
+    found = normalized(before + form + after)
     assert masking.Masker(SECRETS).text(found) == found
 
 
-def test_a_changed_secret_asks_the_same() -> None:
-    """What counts of a secret is its name."""
+def test_a_changed_secret_makes_the_same_request() -> None:
+    """Only the name of a secret counts, not its value."""
     one = form(asking("Log in with s3cret-one."), {"PASSWORD": "s3cret-one"})
     other = form(asking("Log in with s3cret-two."), {"PASSWORD": "s3cret-two"})
     assert one == other
-    assert said("tok3n-of-the-shop") == "<secret TOKEN>"
+    assert normalized("tok3n-of-the-shop") == "<secret TOKEN>"
     assert (
         normal_form.normal(asking("msg_0a1b2c3d4e"), {"S": "c3d4e"}).request["messages"][0]["text"]
         == "msg_0a1b2<secret S>"
     )
 
 
-def test_of_two_secrets_the_longer_one_is_meant() -> None:
-    """Where one begins with the other, no rest of the longer one is left."""
+def test_the_longer_of_two_secrets_is_replaced() -> None:
+    """If one secret begins with another, no rest of the longer one is left."""
     known = {"LONG": "shop-pass-of-anna", "SHORT": "shop-pass"}
     asked = normal_form.normal(asking("shop-pass-of-anna, shop-pass"), known)
     assert asked.request["messages"][0]["text"] == "<secret LONG>, <secret SHORT>"
@@ -217,21 +217,21 @@ PIECES = st.lists(
 
 @given(PIECES, PIECES)
 def test_an_answer_comes_back_as_it_was(question: str, answer: str) -> None:
-    """Placeholders in an answer are undone, and what only looks like one is left."""
+    """Placeholders in an answer are undone, and text that only looks like one stays."""
     asked = normal_form.normal(asking(question), {})
     assert asked.undo(asked.apply(answer)) == answer
 
 
 @given(PIECES, PIECES)
-def test_what_looks_like_a_placeholder_is_none(one: str, other: str) -> None:
-    """Two texts with one normal form differ in times and ids only: undone with the same table, they are the same."""
+def test_text_that_looks_like_a_placeholder_is_none(one: str, other: str) -> None:
+    """Two texts with one normal form differ only in times and ids: undone with one table, they are equal."""
     first, second = normal_form.normal(asking(one), {}), normal_form.normal(asking(other), {})
     if first.request == second.request:
-        assert second.undo(said(one)) == other
+        assert second.undo(normalized(one)) == other
 
 
-def test_an_answer_speaks_of_the_ids_of_this_run() -> None:
-    """An id that the model gives back is that of the request which is asked, and not of the one that was recorded."""
+def test_an_answer_has_the_ids_of_this_run() -> None:
+    """An id in a replayed answer is that of the current request, not that of the recorded one."""
     recorded, asked = (normal_form.normal(asking(f"order {number}"), {}) for number in (IDS[0], str(uuid.uuid4())))
     kept = recorded.apply(f"refund {IDS[0]}, not {IDS[1]}")
     assert kept == f"refund <id 1>, not {IDS[1]}"
@@ -242,25 +242,25 @@ HERE, THERE = "http://127.0.0.1:46737", "https://shop.test"
 
 
 def looked(origin: str, ref: str, other: str) -> Request:
-    """A conversation of an agent that has looked at a page."""
+    """A conversation of an agent that has observed a page."""
     page = (
         f'page "Orders" {origin}/orders\nbutton "Pay" [ref={ref}]\nlink "Help" [ref={other}]\n9 more: look(ref={ref})'
     )
     call = ToolCall("a", "click", json.dumps({"ref": ref}))
-    said = ToolOutput("a", f"there is no element {ref} any more")
-    return asking("", items=(Message("user", "Pay."), ToolCall("l", "look", "{}"), ToolOutput("l", page), call, said))
+    output = ToolOutput("a", f"there is no element {ref} any more")
+    return asking("", items=(Message("user", "Pay."), ToolCall("l", "look", "{}"), ToolOutput("l", page), call, output))
 
 
-def test_where_the_pages_are_does_not_count() -> None:
-    """An origin that the run may load is known by its place in the file; what only begins like it, and any other address, are data."""
+def test_the_origin_of_a_page_does_not_count() -> None:
+    """An allowed origin is replaced by its place in the file; an address that only begins with it, and any other address, are data."""
     text = f"{HERE}/orders, {HERE}. {HERE}0/orders {HERE}.evil.test x{HERE} {THERE}/"
     found = normal_form.normal(asking(text), {}, [THERE, HERE]).request["messages"][0]["text"]
     assert found == f"<origin 2>/orders, <origin 2>. {HERE}0/orders {HERE}.evil.test x{HERE} <origin 1>/"
-    assert said(f"{HERE}/orders") == f"{HERE}/orders"
+    assert normalized(f"{HERE}/orders") == f"{HERE}/orders"
 
 
-def test_how_elements_are_counted_does_not_count() -> None:
-    """A page of another shop whose frames came in another order is the same page; which element is meant counts."""
+def test_the_numbers_of_refs_do_not_count() -> None:
+    """A page with other refs is the same page, even if its frames came in another order; the chosen element counts."""
     one = normal_form.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE])
     assert one.request == normal_form.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]).request
     other = looked(THERE, "e9", "f3e1")
@@ -270,15 +270,15 @@ def test_how_elements_are_counted_does_not_count() -> None:
     assert one.request != normal_form.normal(swapped, {}, [THERE]).request
 
 
-def test_what_only_looks_like_a_ref_is_data() -> None:
-    """A text that is typed, and a word of the page, keep their letters, though an element has them for its ref."""
+def test_text_that_looks_like_a_ref_is_data() -> None:
+    """A typed text and a word of the page stay unchanged, even if they equal the ref of an element."""
     asked = normal_form.normal(asking("[ref=e5] room e5, f1e5"), {})
     assert asked.request["messages"][0]["text"] == "[ref=<ref 1>] room e5, f1e5"
     assert asked.apply('{"ref": "e5", "text": "e5"}') == '{"ref": "<ref 1>", "text": "e5"}'
 
 
-def test_an_answer_acts_on_the_page_of_the_run_that_is_played() -> None:
-    """The element and the address that the model chose are those of this run's page."""
+def test_a_replayed_answer_acts_on_the_page_of_its_run() -> None:
+    """A replayed answer uses the element and the address of this run's page."""
     mine, theirs = (
         normal_form.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE]),
         normal_form.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]),
@@ -289,8 +289,8 @@ def test_an_answer_acts_on_the_page_of_the_run_that_is_played() -> None:
     assert json.loads(theirs.undo(kept.arguments)) == {"ref": "f3e1", "url": f"{THERE}/help", "no": "e9"}
 
 
-def test_a_text_that_looks_like_our_placeholder_of_a_ref_is_kept() -> None:
-    """It comes back as it was, whatever refs the page has."""
+def test_a_text_that_looks_like_the_placeholder_of_a_ref_is_kept() -> None:
+    """A text that looks like a placeholder comes back unchanged, whatever refs the page has."""
     asked = normal_form.normal(asking("[ref=e5] <ref 1> <origin 1>"), {}, [HERE])
     assert asked.request["messages"][0]["text"] == "[ref=<ref 1>] <_ref 1> <_origin 1>"
     assert asked.undo(asked.apply("<ref 1> <origin 1> <_ref 1>")) == "<ref 1> <origin 1> <_ref 1>"

@@ -1,4 +1,4 @@
-"""Observations of made-up pages: any tree, any budget."""
+"""Observations of generated pages: any tree, any budget."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def snapshots(draw: st.DrawFn) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines without their margins, those that stand for what is folded aside."""
+    """The lines without their margins, except those that summarize folded lines."""
     return [line.strip() for line in text.split("\n")[1:] if not line.lstrip().startswith("…")]
 
 
 @settings(max_examples=30)
 @given(snapshots(), BUDGETS, BUDGETS)
 def test_a_budget_is_kept_and_a_larger_one_shows_no_less(snapshot: str, one: int, other: int) -> None:
-    """Never more characters than allowed, only whole lines, the same each time, and with more room everything that there was with less."""
+    """A rendering stays within its budget, has only whole lines, is deterministic, and with a larger budget shows everything it showed with a smaller one."""
     seen = Observation.read(snapshot, "http://shop.test/orders", "Orders")
     small, large = seen.render(min(one, other)), seen.render(max(one, other))
     assert len(small) <= min(one, other)
@@ -69,7 +69,7 @@ def test_a_budget_is_kept_and_a_larger_one_shows_no_less(snapshot: str, one: int
 @settings(max_examples=30)
 @given(snapshots(), BUDGETS)
 def test_everything_shown_unfolded_can_be_found(snapshot: str, budget: int) -> None:
-    """With room for all, each element that one can act on has a line with its ref; and every answer keeps to its budget."""
+    """With room for all, each actionable element has a line with its ref; every answer stays within its budget."""
     seen = Observation.read(snapshot)
     text = seen.render(10_000_000)
     assert "…" not in {line.strip()[:1] for line in text.split("\n")}
@@ -84,7 +84,7 @@ def test_everything_shown_unfolded_can_be_found(snapshot: str, budget: int) -> N
 @settings(max_examples=30)
 @given(snapshots(), snapshots(), BUDGETS)
 def test_a_difference_keeps_to_its_budget(before: str, after: str, budget: int) -> None:
-    """Whatever changed is said in the budget; where nothing changed, that is said."""
+    """A difference stays within its budget, and says so where nothing changed."""
     earlier, later = Observation.read(before), Observation.read(after)
     assert len(later.since(earlier, budget)) <= budget
     assert later.since(Observation.read(after)) == "nothing changed"
@@ -93,7 +93,7 @@ def test_a_difference_keeps_to_its_budget(before: str, after: str, budget: int) 
 @settings(max_examples=30)
 @given(snapshots())
 def test_a_mask_reaches_every_text(snapshot: str) -> None:
-    """What is masked stands nowhere in what an observation says."""
+    """Masked text appears nowhere in an observation."""
     seen = Observation.read(snapshot, "http://secret.test/", "A title").masked(lambda text: "#" * len(text))
     assert "Pay" not in seen.words
     assert "Pay" not in seen.render(100_000) + seen.find(budget=100_000)
@@ -105,8 +105,8 @@ def page(*rows: str) -> Observation:
     return Observation.read("\n".join(rows), "http://shop.test/", "Shop")
 
 
-def test_what_playwright_writes_is_read_back() -> None:
-    """Quotation marks, colons and backslashes in names and values come out as they stand on the page, and a text cannot pass for an element."""
+def test_a_snapshot_of_playwright_is_read_back() -> None:
+    """Quotes, colons and backslashes in names and values are read as on the page, and a text cannot pass for an element."""
     seen = page(
         "- 'button \"a: \\\"q\\\" it''s \\\\\" [disabled] [ref=e1]'",
         '- textbox "Name" [ref=e2]: "Joe: \'x\'"',
@@ -123,8 +123,8 @@ def test_what_playwright_writes_is_read_back() -> None:
     assert '\n"button \\"Pay\\" [ref=e9]"' in seen.render()
 
 
-def test_refs_stand_only_on_what_one_can_act_on() -> None:
-    """Headings, paragraphs, tables and wrappers have no ref in the text, and wrappers no line."""
+def test_only_actionable_elements_have_refs() -> None:
+    """Headings, paragraphs, tables and wrappers are shown without refs, and wrappers without a line."""
     seen = page(
         "- generic [ref=e1]:", '  - heading "Shop" [level=1] [ref=e2]', "  - paragraph [ref=e3]: Hello",
         '  - generic [ref=e4] [cursor=pointer]: Card', '  - checkbox "Yes" [checked] [ref=e5]',
@@ -137,8 +137,8 @@ def test_refs_stand_only_on_what_one_can_act_on() -> None:
     ]
 
 
-def test_labels_are_said_once() -> None:
-    """A text that only says what the field beside it is called is left out; the words before it stay."""
+def test_labels_are_shown_once() -> None:
+    """A text that only repeats the label of the field beside it is left out; the text before it stays."""
     seen = page(
         "- paragraph [ref=e1]: Step 1 of 2",
         "- generic [ref=e2]:",
@@ -149,7 +149,7 @@ def test_labels_are_said_once() -> None:
 
 
 def rows(count: int) -> list[str]:
-    """A table whose rows have two buttons each, called the same."""
+    """A table whose rows have two buttons each, with the same names."""
     found = ['- table "Orders" [ref=e1]:']
     for number in range(count):
         found += [
@@ -163,7 +163,7 @@ def rows(count: int) -> list[str]:
 
 
 def test_rows_that_are_alike_are_folded() -> None:
-    """The first three and the last are shown, between them a line with the count of what is folded and the look at it; few rows are all shown."""
+    """Many alike rows fold to the first three and the last, with a line that counts the rest and names the call that shows them. Few rows are all shown."""
     seen = page(*rows(200))
     text = seen.render().split("\n")
     assert [line.strip() for line in text if "row " in line] == [
@@ -171,13 +171,13 @@ def test_rows_that_are_alike_are_folded() -> None:
     ]
     assert "  … 392 buttons, 196 rows: look(ref=e1)" in text
     assert "…" not in page(*rows(5)).render()
-    # What is folded is shown where there is room for all of it.
+    # Nothing is folded where there is room for all rows.
     assert "…" not in page(*rows(20)).render()
     assert "… 32 buttons, 16 rows: look(ref=e1)" in page(*rows(20)).render(500)
 
 
 def test_a_number_is_found_as_a_whole() -> None:
-    """Row 10 is none of 100, 1010 and 10.50; a wish may span cells; what stands there as a part only is said, and so are elements that are called more than the wish."""
+    """Row 10 does not match 100, 1010 or 10.50; a query may span cells. Partial matches are reported, and so are elements with longer names."""
     seen = page(
         *(
             line
@@ -202,8 +202,8 @@ def test_a_number_is_found_as_a_whole() -> None:
     assert "more with" not in seen.find(role="button", name="Pay later", row="10")
 
 
-def test_a_row_without_a_name_is_told_by_what_stands_in_it() -> None:
-    """Whoever looks for rows reads each row's own cells, not those of all rows around it."""
+def test_a_row_without_a_name_is_shown_by_its_cells() -> None:
+    """A search for rows shows each row's own cells, not those of all rows around it."""
     seen = Observation.read(
         "- table [ref=e1]:\n  - rowgroup [ref=e2]:\n"
         + "".join(
@@ -219,7 +219,7 @@ def test_a_row_without_a_name_is_told_by_what_stands_in_it() -> None:
 
 
 def test_an_element_is_found_in_its_row() -> None:
-    """What is called the same in each row is told apart by the row; what does not fit is counted."""
+    """Elements of the same name are distinguished by their row; those beyond the budget are counted."""
     seen = page(*rows(200))
     assert (
         seen.find(role="button", name="Pay", row="No 17 | Pay Show") == 'button "Pay" [ref=p17] in "No 17 | Pay Show"'
@@ -234,7 +234,7 @@ def test_an_element_is_found_in_its_row() -> None:
 
 
 def test_a_long_select_shows_what_is_chosen() -> None:
-    """The chosen option is shown wherever it stands, the count, the first and the last; each option can be found."""
+    """A long select shows the chosen option wherever it is, the count, the first options and the last; each option can be found."""
     options = [f'  - option "C{number}"{" [selected]" if number == 70 else ""}' for number in range(120)]
     seen = page('- combobox "Country" [ref=e1]:', *options)
     assert seen.render().split("\n")[1:] == [
@@ -245,7 +245,7 @@ def test_a_long_select_shows_what_is_chosen() -> None:
 
 
 def test_a_select_of_a_dozen_shows_all_that_it_offers() -> None:
-    """Twelve options are told one by one; of thirteen the first three and the last."""
+    """Twelve options are all shown; of thirteen the first three and the last."""
     twelve, thirteen = (
         page('- combobox "Size" [ref=e1]:', *(f'  - option "S{each}"' for each in range(number))).render()
         for number in (12, 13)
@@ -255,8 +255,8 @@ def test_a_select_of_a_dozen_shows_all_that_it_offers() -> None:
 
 
 @pytest.mark.parametrize("noise", ["! ! ! !", "|", "—", "• •"])
-def test_punctuation_alone_is_not_told(noise: str) -> None:
-    """A text that stands alone and is nothing but punctuation is no line and no change; between words it stays."""
+def test_punctuation_alone_is_not_shown(noise: str) -> None:
+    """A text of nothing but punctuation is no line and no change; between words it stays."""
     seen = page(
         f'- main [ref=e1]:\n  - paragraph [ref=e2]: {json.dumps(noise)}\n  - button "Pay" [ref=e3]\n  - generic [ref=e4]:',
         f'    - text: "5"\n    - text: {json.dumps(noise)}\n    - text: "9"',
@@ -276,8 +276,8 @@ FRAME = """- navigation "Main" [ref={}1]:
   - text: {}"""
 
 
-def test_the_frame_of_a_site_is_told_once() -> None:
-    """Navigation as on the page before is one line with its ref; what changed in it, or is short, is told; without a page before everything is."""
+def test_the_frame_of_a_site_is_shown_once() -> None:
+    """Navigation unchanged since the last page is one line with its ref; changed or short navigation is shown, and without a last page everything is."""
     first = Observation.read(FRAME.format("e", "e", "e", "e", "Pay", "e", "e", "Made at noon"), "http://shop.test/a")
     other = Observation.read(FRAME.format("f", "f", "f", "f", "Send", "f", "f", "Made at noon"), "http://shop.test/b")
     assert lines_of(other.render(known=first.around)) == [
@@ -298,7 +298,7 @@ def test_the_frame_of_a_site_is_told_once() -> None:
 
 
 def test_a_value_is_shown_as_it_is_though_addresses_are_cut() -> None:
-    """What a field holds and what a text says stays as it stands; where links lead, and where the page is, is changed."""
+    """Values of fields and texts stay unchanged; only addresses of links and of the page are shortened."""
     seen = page(
         '- textbox "Address" [ref=e1]: http://shop.test/ada/',
         '- link "Edit" [ref=e2]:\n  - /url: http://shop.test/1',
@@ -311,8 +311,8 @@ def test_a_value_is_shown_as_it_is_though_addresses_are_cut() -> None:
     ]
 
 
-def test_what_is_urgent_gives_way_last() -> None:
-    """With hardly any room there are still the alert, the dialog and the field with its error."""
+def test_urgent_elements_are_dropped_last() -> None:
+    """With hardly any room, the alert, the dialog and the field with its error are still shown."""
     texts = [f'  - paragraph [ref=t{number}]: "Some words {number}"' for number in range(100)]
     facts = [Fact("f1", "x1", role="textbox", error="No such day")]
     snapshot = ["- main [ref=e0]:", *texts, '  - textbox "Day" [invalid] [ref=f1]: "31"', '- alert [ref=a1]: "Stop"',
@@ -324,15 +324,15 @@ def test_what_is_urgent_gives_way_last() -> None:
 
 
 def test_passwords_are_dots() -> None:
-    """What a password field holds is in no answer of the observation."""
+    """The value of a password field is in no answer of the observation."""
     facts = [Fact("e1", "x1", role="textbox", password=True)]
     seen = Observation.read('- textbox "Password" [ref=e1]: hunter2', facts=facts)
     assert seen.element("e1").value == HIDDEN_VALUE
     assert "hunter2" not in seen.render() + seen.find() + seen.since(Observation.read("")) + seen.words
 
 
-def test_what_the_snapshot_lacks_is_put_where_it_stands() -> None:
-    """An element without a ref of Playwright's gets ours: in its own line where the snapshot has one, else behind what is around it."""
+def test_an_element_missing_in_the_snapshot_is_added_in_its_place() -> None:
+    """An element without a Playwright ref gets one of RunOps: on its own line if the snapshot has one, else after its parent's content."""
     facts = [
         Fact(None, "x1", "e1", "clickable", "here"),
         Fact(None, "x2", "e1", "button", "Pay"),
@@ -352,8 +352,8 @@ def test_what_the_snapshot_lacks_is_put_where_it_stands() -> None:
     ]
 
 
-def test_a_difference_says_the_most_telling_first() -> None:
-    """Another address, an alert, a changed value, then what came and went; a page that is loaded again is no change."""
+def test_a_difference_shows_the_most_important_first() -> None:
+    """A difference lists a new address, alerts, changed values, then what appeared and disappeared; a page that is loaded again is no change."""
     before = page('- textbox "Name" [ref=e1]: Ada', '- button "Send" [ref=e2]', "- paragraph [ref=e3]: Draft")
     after = Observation.read(
         '- textbox "Name" [ref=e1]: Ben\n- button "Undo" [ref=e4]\n- paragraph [ref=e3]: Sent\n- alert [ref=e5]: Saved',
@@ -373,8 +373,8 @@ def test_a_difference_says_the_most_telling_first() -> None:
     assert again.since(before) == "nothing changed"
 
 
-def test_rows_that_come_and_go_are_said_once() -> None:
-    """A row that is gone is one line, and what stood in it none; in a row that stays the text that changed is named with its row."""
+def test_rows_that_come_and_go_are_shown_once() -> None:
+    """A removed row is one line without its contents; a changed text in a row that stays is shown with its row."""
     before, after = rows(4), rows(3)
     assert page(*after).since(page(*before)) == 'gone: row "No 3 | Pay Show"'
     after = [line.replace("No 1", "done") for line in before]
@@ -384,8 +384,8 @@ def test_rows_that_come_and_go_are_said_once() -> None:
     ]
 
 
-def test_a_new_row_is_told_with_what_one_can_act_on_in_it() -> None:
-    """So no look is needed to fill the fields of a line that was added; of a row that is gone nothing can be acted on."""
+def test_a_new_row_is_shown_with_its_actionable_elements() -> None:
+    """A new row lists its actionable elements, so that its fields can be filled without another observation; a removed row lists none."""
     line = [
         '  - row "" [ref=e{0}0]:',
         "    - cell [ref=e{0}1]:",
@@ -408,8 +408,8 @@ def test_a_new_row_is_told_with_what_one_can_act_on_in_it() -> None:
     assert "[ref=e22]" in after.since(before)
 
 
-def test_what_was_chosen_before_is_told_without_the_choices() -> None:
-    """The choices stand on the line of the select once, and behind ``was`` only what was chosen."""
+def test_the_previous_choice_is_shown_without_the_options() -> None:
+    """A changed select lists its options once, and after ``was`` only the previous choice."""
     select = ['- combobox "Status" [ref=e1]:', '  - option "Draft"{0}', '  - option "Open"{1}']
     draft, opened = (
         page(*(each.format(*marks) for each in select)) for marks in ((" [selected]", ""), ("", " [selected]"))
@@ -417,15 +417,15 @@ def test_what_was_chosen_before_is_told_without_the_choices() -> None:
     assert opened.since(draft) == 'changed: combobox "Status" [ref=e1] = "Open" of 2: "Draft", "Open" (was: "Draft")'
 
 
-def test_a_look_continues_one_of_the_same_document_only() -> None:
-    """As long as one thing that one could act on has its ref still; a document that is loaded again gives others."""
+def test_an_observation_continues_only_one_of_the_same_document() -> None:
+    """An observation continues another while one actionable element still has its ref; a document that is loaded again gives new refs."""
     before = page('- button "Send" [ref=f1e2]', '- link "Home" [ref=f1e3]')
     assert page('- link "Home" [ref=f1e3]', "- alert [ref=f1e4]: Sent").continues(before)
     assert not page('- button "Send" [ref=f2e2]', '- link "Home" [ref=f2e3]').continues(before)
 
 
-def test_of_a_page_that_was_left_only_the_number_is_told() -> None:
-    """On a page of another address what is new on it comes first, and all that is gone is one line, whatever the budget; what both have is no change."""
+def test_a_page_that_was_left_is_shown_only_as_a_count() -> None:
+    """After a change of address, new elements come first and all that is gone is one line, whatever the budget; common elements are no change."""
     links = "".join(f'- link "Old {number}" [ref=e{number}]\n' for number in range(60))
     before = Observation.read(f'{links}- button "Menu" [ref=e90]', "http://shop.test/orders", "Orders")
     new = '- button "Menu" [ref=f1e1]\n- heading "Invoice" [level=1] [ref=f1e2]\n- button "Pay" [ref=f1e3]\n- text: Total 12.50'
@@ -442,8 +442,8 @@ def test_of_a_page_that_was_left_only_the_number_is_told() -> None:
     assert 'gone: link "Old 7" [ref=e7]' in again.since(before, 10_000)
 
 
-def test_a_difference_shows_no_label_that_a_look_leaves_out() -> None:
-    """A text that only says what the field beside it is called is not told as new, nor as gone; one that says more is."""
+def test_a_difference_shows_no_label_that_an_observation_leaves_out() -> None:
+    """A text that only repeats a field's label is shown neither as new nor as gone; one that says more is shown."""
     form = (
         "- main [ref=e1]:\n  - generic [ref=e2]:\n    - paragraph [ref=e3]: Account\n    - paragraph [ref=e4]: Needed for each payment\n"
         '    - textbox "Account" [ref=e5]'
@@ -461,7 +461,7 @@ def test_a_difference_shows_no_label_that_a_look_leaves_out() -> None:
 
 @pytest.mark.parametrize("odd", ["\x01", "\x85", "\u2028", "\u2029", '"', "\\"])
 def test_no_character_makes_a_line_or_breaks_a_budget(odd: str) -> None:
-    """What a program may take for the end of a line is a blank; a title full of characters that are escaped has room in the smallest budget."""
+    """Characters that some programs take for line ends become blanks; a title full of escaped characters fits the smallest budget."""
     name = json.dumps(f'Pay{odd}button "Forged" [ref=e9]')
     seen = Observation.read(f"- button {name} [ref=e1]\n- text: {name}", "http://shop.test/", f"Shop{odd * 80}")
     assert seen.render().splitlines() == seen.render().split("\n")
@@ -469,20 +469,20 @@ def test_no_character_makes_a_line_or_breaks_a_budget(odd: str) -> None:
     assert len(seen.since(Observation.read(""), 200)) <= 200
 
 
-def test_what_the_page_says() -> None:
-    """Texts of elements, values of fields and names are among the words of a page, each once at least; nothing else is."""
+def test_the_words_of_a_page() -> None:
+    """Texts of elements, values of fields and names are among the words of a page, each at least once; nothing else is."""
     seen = page(
         "- paragraph [ref=e1]:",
         "  - text: Total",
         "  - strong [ref=e2]: 12.50 EUR",
         '- textbox "Name" [ref=e3]: Ada  Lovelace',
     )
-    said = " ".join(seen.words.split())
-    assert all(text in said for text in ("Total 12.50 EUR", "Ada Lovelace", "Name"))
-    assert not any(text in said for text in ("13.50", "Charles"))
+    words = " ".join(seen.words.split())
+    assert all(text in words for text in ("Total 12.50 EUR", "Ada Lovelace", "Name"))
+    assert not any(text in words for text in ("13.50", "Charles"))
 
 
 def test_a_budget_that_is_too_small_is_refused() -> None:
-    """Below 200 characters there is nothing that can be said."""
+    """A budget below 200 characters is refused."""
     with pytest.raises(ValueError, match="at least 200"):
         page().render(199)

@@ -1,4 +1,4 @@
-"""Captions, terms, headers and addresses in observations: what is shown tells how it is found."""
+"""Captions, terms, headers and addresses in observations: an element is shown by the words that find it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def read(*lines: str) -> Observation:
 
 
 def shown(seen: Observation) -> list[str]:
-    """Its lines, without margins."""
+    """The rendered lines, without margins."""
     return [each.strip() for each in seen.render(20_000).split("\n")[1:]]
 
 
 def test_a_field_without_a_name_is_shown_with_the_caption_beside_it() -> None:
-    """Its column, the cell left of it, the text before it, for a box the text behind it; what stands behind another field is the unit of that one."""
+    """The caption is the column, the cell to the left, or the text before the field, after it for a box. Text after another field is that field's unit."""
     lines = shown(read(INVOICE))
     assert [each for each in lines if " beside " in each] == [
         'textbox (unnamed) beside "Item" [ref=e11]',
@@ -72,13 +72,13 @@ def test_a_field_without_a_name_is_shown_with_the_caption_beside_it() -> None:
         'definition (unnamed) beside "Decision" [ref=e62] = "accepted"',
         'definition (unnamed) beside "Files" [ref=e64]',
     ]
-    # What is told so is not told once more.
+    # A caption is not shown again.
     assert not {'"Width"', '"Height"', '"Remember me"', '"Decision"', '"Files"'} & {*lines}
     assert {"textbox [ref=e41]", '"kg"', "textbox [ref=e42]"} <= {*lines}
 
 
-def test_what_is_told_by_its_caption_is_found_by_it() -> None:
-    """By the caption as by a name; and what is only there to be read is given with its ref, where it is asked for."""
+def test_an_element_is_found_by_its_caption() -> None:
+    """A caption finds an element as a name does; text that is only readable is found with its ref."""
     seen = read(INVOICE)
     assert seen.find(name="Discount code") == 'textbox (unnamed) beside "Discount code" [ref=e24] in "Discount code | "'
     assert (
@@ -89,8 +89,8 @@ def test_what_is_told_by_its_caption_is_found_by_it() -> None:
     assert seen.element("e24").caption == "Discount code"
 
 
-def test_a_header_is_what_it_says_without_what_sorts_it() -> None:
-    """Neither the number of the sort order nor the link that turns it belongs to it; a header without such links stays as it is."""
+def test_a_header_is_shown_without_its_sort_links() -> None:
+    """A column header leaves out its sort number and sort link; a header without such links stays as it is."""
     assert 'row "Item | Pieces"' in shown(read(INVOICE))
     plain = read(
         "- table [ref=e1]:",
@@ -101,8 +101,8 @@ def test_a_header_is_what_it_says_without_what_sorts_it() -> None:
     assert 'row "Total 2 | 3"' in shown(plain)
 
 
-def test_what_changes_behind_a_term_is_told_with_it() -> None:
-    """The line says which value it is."""
+def test_a_changed_definition_is_shown_with_its_term() -> None:
+    """A changed definition is shown with its term."""
     after = read(INVOICE.replace("accepted", "refused"))
     assert after.since(read(INVOICE)).split("\n") == [
         'new: definition (unnamed) beside "Decision" [ref=e62] = "refused"',
@@ -110,8 +110,8 @@ def test_what_changes_behind_a_term_is_told_with_it() -> None:
     ]
 
 
-def test_a_test_id_is_shown_where_nothing_else_finds_the_element() -> None:
-    """As a target has it: on a value, a field, a text or a part of one, and not on what has a name, or on every cell of a table; it is masked like all else."""
+def test_a_test_id_is_shown_where_only_it_finds_the_element() -> None:
+    """Unnamed values, fields, texts and parts of texts show their test id, named elements and table cells do not; it is masked like everything else."""
     snapshot = [
         *INVOICE.split("\n"),
         "- paragraph [ref=e70]: Draft 17 of Ada",
@@ -143,8 +143,8 @@ def test_a_test_id_is_shown_where_nothing_else_finds_the_element() -> None:
     assert "draft" not in seen.masked(lambda text: text.replace("draft", "•")).render(20_000)
 
 
-def test_links_of_one_name_are_told_apart_by_where_they_lead() -> None:
-    """As those are that say nothing; a link of a name of its own, or in a row that says which is meant, is told without."""
+def test_links_of_one_name_are_distinguished_by_their_address() -> None:
+    """Links with the same or no meaningful name show their address; links with a unique name or in a distinguishing row do not."""
     row = '  - row [ref=r{0}]:\n    - cell [ref=c{0}]: No {0}\n    - cell [ref=d{0}]:\n      - link "Open" [ref=o{0}] [cursor=pointer]:\n        - /url: /orders/{0}'
     seen = read(
         '- link "Edit" [ref=e1] [cursor=pointer]:', "  - /url: /street", '- link "Edit" [ref=e2] [cursor=pointer]:', "  - /url: /name",
@@ -158,14 +158,14 @@ def test_links_of_one_name_are_told_apart_by_where_they_lead() -> None:
 
 
 def test_an_address_that_is_shown_is_no_change_of_the_link() -> None:
-    """Where a second link of the same name comes, only that one is new."""
+    """If a second link of the same name appears, only that one is new."""
     one = ['- link "Edit" [ref=e1] [cursor=pointer]:', "  - /url: /street"]
     two = [*one, '- link "Edit" [ref=e2] [cursor=pointer]:', "  - /url: /name"]
     assert read(*two).since(read(*one)) == 'new: link "Edit" [ref=e2] to "/name"'
 
 
 def listed(number: int) -> Observation:
-    """A list of that many items, and a select of that many options."""
+    """A list with that many items, and a select with that many options."""
     rows = [
         f'  - listitem [ref=i{each}]:\n    - button "Take" [ref=b{each}]\n    - text: No {each}'
         for each in range(number)
@@ -174,8 +174,8 @@ def listed(number: int) -> Observation:
     return read("- list [ref=e1]:", *rows, '- combobox "Country" [ref=e2]:', *options)
 
 
-def test_a_run_of_few_is_no_run() -> None:
-    """Where three would be hidden they are not put away together: with room for all but the last line, only what does not fit is missing."""
+def test_a_few_alike_items_are_not_folded() -> None:
+    """Fewer than four items are never hidden together: with room for all but the last line, only what does not fit is missing."""
     for number, few in ((6, True), (7, True), (8, False)):
         seen = listed(number)
         items = seen.render(len(seen.render(20_000)) - 1).count("item ")
@@ -184,8 +184,8 @@ def test_a_run_of_few_is_no_run() -> None:
         assert ("more" in listed(number).render(20_000)) != few, number
 
 
-def test_values_and_texts_are_told_whole() -> None:
-    """Up to 100 characters, in fields, options that are chosen, cells and names."""
+def test_values_and_texts_are_shown_whole() -> None:
+    """Fields, chosen options, cells and names show values of up to 100 characters in full."""
     long = "x" * 100
     seen = read(
         f'- textbox "Note" [ref=e1]: {long}', '- combobox "Kind" [ref=e2]:', f'  - option "{long}" [selected]',

@@ -1,4 +1,4 @@
-"""Calls of tools as a server may send them that calls itself compatible, over real HTTP through the real client, streamed and not: a call or Failed."""
+"""Tool calls of a server that calls itself compatible, streamed or not, over real HTTP through the real client: each is a call or Failed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 from tests.unit.test_cognition import ASK, GOOD, REFUND
-from tests.unit.test_odd_servers import FORM, answering, asked, body, ended, said, stream
+from tests.unit.test_odd_servers import FORM, answering, asked, body, ended, message, stream
 
 LOOK: dict[str, Json] = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"}
 GONE = object()
 
 
 def calling(**changed: Any) -> list[Json]:
-    """The output of a response with one call, but for this; what is ``GONE`` is left out."""
+    """The output of a response with one call with these changes; a ``GONE`` field is left out."""
     return [{name: value for name, value in {**LOOK, **changed}.items() if value is not GONE}]
 
 
 async def answered(streamed: bool, output: list[Json], kind: str = "completed", **changed: Json) -> Answer:
-    """What the client makes of a response with this output. Raises Failed."""
+    """The client's answer to a response with this output. Raises Failed."""
     if not streamed:
         async with answering(body(output=output, **changed)) as url:
             return await asked(url)
@@ -47,8 +47,8 @@ UNFIT: dict[str, list[Json]] = {
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", UNFIT)
-async def test_a_call_that_nobody_could_answer_is_a_failure_that_is_not_paid_again(name: str, streamed: bool) -> None:
-    """Without an id no output could name it, and a name that is no text cannot be sent back: Failed, with the tokens that it cost."""
+async def test_a_call_that_cannot_be_answered_fails_without_a_retry(name: str, streamed: bool) -> None:
+    """A call without an id, or with a name that is no text, fails with its tokens counted, because no output could refer to it."""
     with pytest.raises(Failed) as caught:
         await answered(streamed, UNFIT[name])
     assert (caught.value.error.code, caught.value.again) == ("model-failed", False)
@@ -58,8 +58,8 @@ async def test_a_call_that_nobody_could_answer_is_a_failure_that_is_not_paid_aga
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", ["", None, GONE], ids=["empty", "null", "left out"])
-async def test_a_call_without_a_name_is_one_of_a_tool_that_is_not_there(name: object, streamed: bool) -> None:
-    """The model can be told so, and fixes it: its id says which call it was."""
+async def test_a_call_without_a_name_is_one_of_an_unknown_tool(name: object, streamed: bool) -> None:
+    """A call without a name is an unknown tool, which the model can fix, because its id identifies the call."""
     found = await answered(streamed, calling(name=name, arguments=""))
     assert found.calls == (ToolCall("a", "unnamed", ""),)
     refused = call_checks.of(found.calls[0], [Tool("look", "Looks.", {"type": "object"})], holds_secret=False)
@@ -83,7 +83,7 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", ARGUMENTS)
 async def test_arguments_are_text_however_they_come(name: str, streamed: bool) -> None:
-    """What is no text is written as the JSON that it is, and nothing at all as an empty object; whether it fits, the turn says."""
+    """Arguments that are no text become their JSON, and missing ones an empty object; the turn checks them later."""
     sent, text = ARGUMENTS[name]
     found = await answered(streamed, calling(arguments=sent))
     assert found.calls == (ToolCall("a", "look", text),)
@@ -91,9 +91,9 @@ async def test_arguments_are_text_however_they_come(name: str, streamed: bool) -
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_words_and_calls_come_together(streamed: bool) -> None:
-    """The text, and every call in its order; a name that the API would not take back is one that it takes."""
-    output = [*said({"type": "output_text", "text": "I look."}), *calling(), *calling(call_id="b", name="look at/é")]
+async def test_text_and_calls_come_together(streamed: bool) -> None:
+    """An answer has its text and every call in order; a name that the API would refuse is changed into one that it accepts."""
+    output = [*message({"type": "output_text", "text": "I look."}), *calling(), *calling(call_id="b", name="look at/é")]
     found = await answered(streamed, output)
     assert found.text == "I look."
     assert [(each.id, each.name) for each in found.calls] == [("a", "look"), ("b", "look_at__")]
@@ -101,7 +101,7 @@ async def test_words_and_calls_come_together(streamed: bool) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_calls_of_an_answer_that_is_cut_short_are_not_done(streamed: bool) -> None:
-    """Its last call may be half of what was meant: it is a failure that says so, and no call comes of it."""
+    """An answer cut short fails without any call, because its last call may be incomplete."""
     details: dict[str, Json] = {"reason": "max_output_tokens"}
     with pytest.raises(Failed) as caught:
         await answered(streamed, calling(), "incomplete", status="incomplete", incomplete_details=details)
@@ -110,7 +110,7 @@ async def test_calls_of_an_answer_that_is_cut_short_are_not_done(streamed: bool)
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_calls_of_a_response_that_failed_are_not_done(streamed: bool) -> None:
-    """The response says that it failed, and nothing in it counts."""
+    """A response that failed fails without any call."""
     error: dict[str, Json] = {"code": "server_error", "message": "no"}
     with pytest.raises(Failed) as caught:
         await answered(streamed, calling(), "failed", status="failed", error=error)
@@ -120,10 +120,10 @@ async def test_calls_of_a_response_that_failed_are_not_done(streamed: bool) -> N
 @pytest.mark.parametrize(
     "settings", [{}, {"model_store": True}, {"model_background": True}, {"model_profile": "compatible"}]
 )
-async def test_a_call_of_a_tool_where_none_was_offered_is_an_answer_that_does_not_fit(
+async def test_a_call_without_offered_tools_is_an_answer_that_does_not_fit(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model is told so and fixes it, also where the server keeps the conversation; it is told of no call, and nothing is done."""
+    """The model sees that its answer does not fit, but no call output, and fixes it, even if the server stores the conversation. Nothing is executed."""
     with responses.serve(
         [scripted_model.call("look", {}).in_background(polls=0), GOOD.in_background(polls=0)], strict=True
     ) as server:

@@ -1,4 +1,4 @@
-"""What a server may send that calls itself compatible, over real HTTP through the real client: each is an answer or Failed, and fit for the log."""
+"""Responses of a server that calls itself compatible, over real HTTP through the real client: each is an answer or Failed, and can be logged."""
 
 import asyncio
 import dataclasses
@@ -22,7 +22,7 @@ KEY = "key-of-nobody-0123456789"
 FORM = "not of the form of the Responses API"
 
 
-def said(*content: Json) -> list[Json]:
+def message(*content: Json) -> list[Json]:
     """The output of a response with one message."""
     return [{"type": "message", "content": [*content]}]
 
@@ -32,13 +32,13 @@ GOOD: dict[str, Json] = {
     "object": "response",
     "status": "completed",
     "model": "m",
-    "output": said({"type": "output_text", "text": "hi"}),
+    "output": message({"type": "output_text", "text": "hi"}),
     "usage": {**USED},
 }
 
 
 def body(**changed: Json) -> bytes:
-    """A good response, but for this."""
+    """A good response with these changes."""
     return json.dumps(GOOD | changed).encode()
 
 
@@ -75,7 +75,7 @@ async def answering(sent: bytes, head: str = "200 OK", kind: str = "application/
 
 
 async def asked(url: str, profile: str = "compatible", background: bool = False) -> Answer:
-    """What the client makes of the answer; what it makes is written as the log writes it."""
+    """The client's answer, which is also encoded as a log entry."""
     client = model_client.Client(url, KEY, profiles.PROFILES[profile])
     try:
         found = await (client.fetch("resp_1", 30) if background else client.ask(ASKED, 30))
@@ -94,7 +94,7 @@ async def asked(url: str, profile: str = "compatible", background: bool = False)
 
 
 def logged(usage: Usage | None) -> None:
-    """Raises where the log does not take it."""
+    """Raise if the log does not accept the usage."""
     if usage is not None:
         entries.Usage(**dataclasses.asdict(usage))
 
@@ -106,10 +106,10 @@ UNREADABLE: dict[str, bytes] = {
     "output of a text": body(output=["hi"]),
     "content is a text": body(output=[{"type": "message", "content": "hi"}]),
     "content is a map": body(output=[{"type": "message", "content": {"type": "output_text", "text": "hi"}}]),
-    "content of a text": body(output=said("hi")),
-    "text is null": body(output=said({"type": "output_text", "text": None})),
-    "no text": body(output=said({"type": "output_text"})),
-    "text is a number": body(output=said({"type": "output_text", "text": 5})),
+    "content of a text": body(output=message("hi")),
+    "text is null": body(output=message({"type": "output_text", "text": None})),
+    "no text": body(output=message({"type": "output_text"})),
+    "text is a number": body(output=message({"type": "output_text", "text": 5})),
     "summary is a text": body(output=[{"type": "reasoning", "summary": "thought"}]),
     "summary of a text": body(output=[{"type": "reasoning", "summary": ["thought"]}]),
     "error is a text": body(status="failed", error="boom"),
@@ -119,8 +119,8 @@ UNREADABLE: dict[str, bytes] = {
 
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("name", UNREADABLE)
-async def test_a_response_of_another_form_is_a_failure_that_is_not_paid_again(name: str, background: bool) -> None:
-    """Failed with a sentence, not tried again, and with the tokens that the response says it cost; in the background it is over."""
+async def test_an_unreadable_response_fails_without_a_retry(name: str, background: bool) -> None:
+    """An unreadable response is Failed with a message and its tokens, without a retry; a background response is over."""
     async with answering(UNREADABLE[name]) as url:
         with pytest.raises(Failed) as caught:
             await asked(url, background=background)
@@ -150,7 +150,7 @@ UNKNOWN: dict[str, Json] = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 async def test_usage_that_cannot_be_read_is_unknown(name: str) -> None:
-    """The answer is taken, and its usage is unknown: not nothing, which would cost nothing, and never less than nothing."""
+    """An answer with unreadable usage is accepted, and its usage is unknown, neither zero nor negative."""
     async with answering(body(usage=UNKNOWN[name])) as url:
         found = await asked(url)
     assert (found.text, found.usage) == ("hi", None)
@@ -158,7 +158,7 @@ async def test_usage_that_cannot_be_read_is_unknown(name: str) -> None:
 
 @pytest.mark.parametrize("odd", [None, [1], {"cached_tokens": -5}, {"cached_tokens": "5"}, {"cached_tokens": None}])
 async def test_details_of_usage_that_cannot_be_read_lower_no_price(odd: Json) -> None:
-    """Nothing counts as read from the server's cache that is not said to be; and never more than was sent."""
+    """Unreadable details count no tokens as cached, and cached tokens never exceed the input."""
     async with answering(body(usage={**USED, "input_tokens_details": odd})) as url:
         assert (await asked(url)).usage == Usage(5, 0, 3, 0)
     async with answering(body(usage={**USED, "input_tokens_details": {"cached_tokens": 99}})) as url:
@@ -167,13 +167,13 @@ async def test_details_of_usage_that_cannot_be_read_lower_no_price(odd: Json) ->
 
 @pytest.mark.parametrize(("id_", "seen"), [(7, "7"), (None, ""), ([1], ""), ({"a": 1}, ""), (True, ""), ("r", "r")])
 async def test_an_id_is_a_text_or_nothing(id_: Json, seen: str) -> None:
-    """The log takes it, whatever the server names its responses."""
+    """The log accepts a response whatever its id is."""
     async with answering(body(id=id_)) as url:
         assert (await asked(url)).id == seen
 
 
 async def test_a_background_response_without_an_id_is_refused() -> None:
-    """Nobody could ask for it again: it is no response."""
+    """A background response without an id cannot be fetched, so it is refused."""
     async with answering(body(id=None, status="queued")) as url:
         client = model_client.Client(url, KEY, profiles.PROFILES["openai"])
         with pytest.raises(Failed) as failed:
@@ -194,7 +194,7 @@ STREAMS: dict[str, tuple[bytes, str | None]] = {
     "error code is a list": (stream({"type": "error", "code": [1], "message": "x"}), "model-failed"),
     "error message is null": (stream({"type": "error", "code": "c", "message": None}), "model-failed"),
     "text is null": (
-        stream(delta(delta="h"), ended(output=said({"type": "output_text", "text": None}))),
+        stream(delta(delta="h"), ended(output=message({"type": "output_text", "text": None}))),
         "model-failed",
     ),
     "an event of brackets": (b"data: " + b"[" * 200_000 + b"\n\n", "model-failed"),
@@ -204,7 +204,7 @@ STREAMS: dict[str, tuple[bytes, str | None]] = {
 
 @pytest.mark.parametrize("name", STREAMS)
 async def test_an_odd_stream_is_read_or_fails(name: str) -> None:
-    """What only shows progress is passed over; an end that cannot be read is Failed and, but for a stream that broke, not tried again."""
+    """Events that only show progress are skipped; an unreadable end is Failed, and only a broken stream is retried."""
     sent, code = STREAMS[name]
     async with answering(sent, kind="text/event-stream") as url:
         if code is None:
@@ -215,8 +215,8 @@ async def test_an_odd_stream_is_read_or_fails(name: str) -> None:
     assert (failed.value.error.code, failed.value.again) == (code, code == "model-stream-broken")
 
 
-async def test_what_had_come_of_an_odd_stream_is_kept() -> None:
-    """The text that was heard before the end that cannot be read."""
+async def test_partial_text_of_an_odd_stream_is_kept() -> None:
+    """The text received before an unreadable end is kept."""
     async with answering(STREAMS["text is null"][0], kind="text/event-stream") as url:
         with pytest.raises(Failed) as failed:
             await asked(url, "vllm")
@@ -247,7 +247,7 @@ REFUSALS: dict[str, tuple[str, Any, str, bool]] = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 async def test_an_odd_refusal_is_read_by_its_status(name: str) -> None:
-    """Whatever stands in the body or says when to come again: the status decides, and nothing in it is an error of ours."""
+    """Whatever the body or `Retry-After` contains, the status decides, and neither causes an internal error."""
     head, sent, code, again = REFUSALS[name]
     async with answering(sent if isinstance(sent, bytes) else json.dumps(sent).encode(), head) as url:
         with pytest.raises(Failed) as failed:

@@ -1,4 +1,4 @@
-"""Sessions begin, are resumed and forked: what a fork takes over, what it leaves, and that it changes nothing and costs nothing."""
+"""Sessions begin, resume and fork; a fork copies its parent's state, changes nothing in the parent and costs nothing."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ from tests.now import let_go, now
 from tests.rig import Killed
 from tests.session_log import LARGE, STEPS, End, Hand, Step, everything, header, reopened
 
-NOBODY = masking.Masker({})
+NO_SECRETS = masking.Masker({})
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
-    """An empty place for sessions, which the settings name."""
+    """An empty home for sessions, which the settings name."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     return file_store.Files(tmp_path / ".runops")
 
 
 def folded(store: file_store.Files, session: str) -> log_session.Session:
-    """What it holds, as a reader finds it."""
+    """The session as a reader folds it."""
     return session_index.fold(store.read(session))
 
 
 def fork(store: file_store.Files, session: str, line: int | None = None) -> str:
-    """The id of a fork; nobody holds it any more."""
-    writer = now(open_session.fork(file_store.FileStore(store), session, NOBODY, line))
+    """The id of a fork that no process owns any more."""
+    writer = now(open_session.fork(file_store.FileStore(store), session, NO_SECRETS, line))
     let_go(writer.conversation)
     return writer.conversation.id
 
 
 def items(store: file_store.Files, past: log_session.Session, *, pointers: bool) -> list[str]:
-    """Everything that a request could hold of its thread; lines of the log, by which pointers name what is small, are all called 0."""
-    texts = open_session.look(store, store.read(store.ids()[0]), past, NOBODY)
+    """Everything that a request could contain of its thread, with the log lines in pointers all replaced by 0."""
+    texts = open_session.look(store, store.read(store.ids()[0]), past, NO_SECRETS)
     thread = window_items.Thread(past.thread(log_entries.SESSION_THREAD), texts)
     found = [thread[number].items(pointers=pointers) for number in range(len(thread))]
     summary = thread.summary.items(pointers=pointers) if thread.summary is not None else ()
@@ -63,8 +63,8 @@ def items(store: file_store.Files, past: log_session.Session, *, pointers: bool)
 
 
 def kept_things(store: file_store.Files, past: log_session.Session) -> dict[str, object]:
-    """What the session keeps, all of it with its numbers and reasons."""
-    texts = open_session.look(store, store.read(store.ids()[0]), past, NOBODY)
+    """The state that the session keeps, with all numbers and reasons."""
+    texts = open_session.look(store, store.read(store.ids()[0]), past, NO_SECRETS)
     return {
         f"{of} {name}": [
             (each.number, each.reason, each.by, each.cleared, texts.value_of(each)) for each in past.versions(of, name)
@@ -74,14 +74,14 @@ def kept_things(store: file_store.Files, past: log_session.Session) -> dict[str,
 
 
 def upto(store: file_store.Files, session: str, line: int) -> log_session.Session:
-    """What the session held up to that line."""
+    """The session as it was up to that line."""
     return log_session.Session(store.read(session).entries[:line])
 
 
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(steps=STEPS, at=draw.integers(0, 200))
 def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[Step], at: int) -> None:
-    """Whatever happened: the parent's bytes stay, the fork's thread is that of the parent up to the line, what is kept too, and nothing is paid."""
+    """A fork at any line leaves its parent's bytes unchanged, has the parent's thread and state up to that line, and costs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         store = file_store.Files(Path(folder))
         hand = Hand(store)
@@ -96,9 +96,9 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
         assert past.header is not None
         assert past.header.forked is not None
         assert past.header.forked.conversation == parent
-        taken = past.header.forked.line
-        assert taken <= line
-        like = upto(store, parent, taken)
+        last = past.header.forked.line
+        assert last <= line
+        like = upto(store, parent, last)
         for pointers in (False, True):
             assert items(store, past, pointers=pointers) == items(store, like, pointers=pointers)
         assert kept_things(store, past) == kept_things(store, like)
@@ -114,7 +114,7 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(steps=STEPS)
 def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
-    """It holds what the first one did, and names that one."""
+    """A fork of a fork holds what the first fork holds, and names that one as its parent."""
     with tempfile.TemporaryDirectory() as folder:
         store = file_store.Files(Path(folder))
         hand = Hand(store)
@@ -132,7 +132,7 @@ def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
 
 @pytest.mark.parametrize("end", ["result", "called", "asked"])
 def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(store: file_store.Files, end: End) -> None:
-    """Neither the answer nor what was done of it is in the fork, nor what was kept meanwhile; so no call of it is open, and the parent's stays so."""
+    """A fork leaves out an unfinished exchange with its answer, its results and the state kept meanwhile, so it has no open call."""
     hand = Hand(store)
     hand.says("Look.")
     hand.answers("I have looked.", ["get_current_plan"])
@@ -141,8 +141,8 @@ def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(store: file
     hand.keeps("variable", "total", 1)
     parent = hand.closed()
     child = folded(store, fork(store, parent))
-    said = child.thread(log_entries.SESSION_THREAD).said
-    assert [each.text if isinstance(each, log_entries.User) else "exchange" for each in said] == [
+    messages = child.thread(log_entries.SESSION_THREAD).said
+    assert [each.text if isinstance(each, log_entries.User) else "exchange" for each in messages] == [
         "Look.",
         "exchange",
         "Again.",
@@ -153,22 +153,22 @@ def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(store: file
 
 
 def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(store: file_store.Files) -> None:
-    """Also where the parent continued, and all its calls were done later."""
+    """A fork at a line inside an exchange ends before it, even if the parent continued and finished all its calls later."""
     parent = everything(store)
     entries = store.read(parent).entries
     first = next(each for each in entries if isinstance(each, log_entries.Assistant))
-    last_told = [each for each in entries if isinstance(each, log_entries.ToolResult)][1]
-    for line in range(first.seq, last_told.seq):
+    last_result = [each for each in entries if isinstance(each, log_entries.ToolResult)][1]
+    for line in range(first.seq, last_result.seq):
         assert not any(
             isinstance(each, log_entries.Assistant) for each in store.read(fork(store, parent, line)).entries
         )
     assert any(
-        isinstance(each, log_entries.Assistant) for each in store.read(fork(store, parent, last_told.seq)).entries
+        isinstance(each, log_entries.Assistant) for each in store.read(fork(store, parent, last_result.seq)).entries
     )
 
 
-def test_a_living_session_can_be_forked(store: file_store.Files) -> None:
-    """Its holder keeps it, and writes on."""
+def test_an_active_session_can_be_forked(store: file_store.Files) -> None:
+    """The owner of a session that is forked keeps it and continues to write."""
     hand = Hand(store)
     hand.says("Look.")
     assert folded(store, fork(store, hand.id)).messages == 1
@@ -176,10 +176,10 @@ def test_a_living_session_can_be_forked(store: file_store.Files) -> None:
     assert folded(store, hand.id).messages == 2
 
 
-def test_what_a_fork_has_taken_over_costs_nothing_in_any_list(
+def test_requests_that_a_fork_copied_cost_nothing_in_any_list(
     store: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`runops query costs` has the parent's requests once, and none of the fork's."""
+    """`runops query costs` lists the parent's requests once, and none for the fork."""
     parent = everything(store)
     child = fork(store, parent)
     answer = query.ask(
@@ -194,7 +194,7 @@ def test_what_a_fork_has_taken_over_costs_nothing_in_any_list(
 
 
 def test_a_fork_outlives_its_parent(store: file_store.Files) -> None:
-    """What both name stays when the parent is pruned: text, values, outputs."""
+    """Texts, values and outputs that both name stay when the parent is pruned."""
     parent = everything(store)
     child = fork(store, parent)
     report = prune.Pruning(store, dry_run=False).carry_out(retention.Selection(keep_last=1, sessions=True))
@@ -210,7 +210,7 @@ def test_a_fork_outlives_its_parent(store: file_store.Files) -> None:
 def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
     store: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed at each point: nobody lists, finds, reopens or forks it, and prune takes it away; or it is whole. The parent never changes."""
+    """A fork killed before it is whole is not listed, found, reopened or forked, and prune deletes it. The parent never changes."""
     chosen, parent = settings.load(), everything(store)
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
     monkeypatch.setattr(os, "fdatasync", lambda _handle: None)
@@ -259,10 +259,10 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
     assert died > 15
 
 
-def test_a_fork_says_on_the_disk_what_it_is_before_it_takes_anything_over(
+def test_a_fork_syncs_its_header_before_it_copies_anything(
     store: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first line is synced by itself, and all of it once it is whole: a power cut in between leaves what is known to be a piece of a fork."""
+    """A fork syncs its first line alone, and all of it once it is whole: a power cut in between leaves a recognizable partial fork."""
     parent, synced = everything(store), list[int]()
     barrier = file_store.OpenFile.barrier
 
@@ -279,7 +279,7 @@ def test_a_fork_says_on_the_disk_what_it_is_before_it_takes_anything_over(
 def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
     store: file_store.Files, *, claimed: bool
 ) -> None:
-    """Sectors that did not get to the disk before the fork was whole are cut; behind the first thing that it did by itself they are damage."""
+    """Sectors that were lost before the fork was whole are cut; after the fork's first own entry they are damage."""
     child = fork(store, everything(store))
     file = store.conversation_file(child)
     data = file.read_bytes()
@@ -308,12 +308,12 @@ def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
 
 
 def announced() -> dict[str, Json]:
-    """What announces a request."""
+    """The data of a note that announces a request."""
     return {"key": "k" * 64, "model": "m", "estimate": 9, "raw": 9, "limit": 5, "seconds": 6.0, "try": 1}
 
 
 def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(store: file_store.Files) -> None:
-    """The message says which lines there are, and nothing is made."""
+    """A line that does not exist is a usage error that names the existing lines, and nothing is created."""
     parent = everything(store)
     for line in (0, 10_000):
         with pytest.raises(UsageError, match="no line"):
@@ -321,8 +321,8 @@ def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(store: file_store.Fil
     assert store.ids() == [parent]
 
 
-def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(store: file_store.Files) -> None:
-    """A fork that cannot have all is none."""
+def test_a_missing_value_of_the_parent_is_reported_and_the_fork_counts_as_nothing(store: file_store.Files) -> None:
+    """A fork that lacks a value of its parent raises an error and counts as nothing."""
     parent = everything(store)
     for file in (store.home / "blobs").glob("??/*"):
         file.unlink()
@@ -334,8 +334,8 @@ def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(st
 # Beginning, continuing, finding.
 
 
-def test_a_session_begins_with_what_it_is_and_who_has_it(store: file_store.Files) -> None:
-    """Both stand in its own thread, and nobody else can have it meanwhile."""
+def test_a_session_begins_with_its_header_and_its_owner(store: file_store.Files) -> None:
+    """A session's thread begins with its header and its claim, and no other process can claim it meanwhile."""
     hand = Hand(store, file="pay.yaml", budget="calls=3")
     opened, claimed = store.read(hand.id).entries
     assert isinstance(opened, log_entries.Scope)
@@ -348,10 +348,10 @@ def test_a_session_begins_with_what_it_is_and_who_has_it(store: file_store.Files
     assert f"runops chat --resume {hand.id} --take-over" in str(raised.value.fix)
 
 
-def test_a_reopened_session_goes_on_with_all_that_it_holds(store: file_store.Files) -> None:
-    """Each claim has a higher number; a budget that is said anew holds from then on; what is open stays open for who takes the next turn."""
+def test_a_reopened_session_continues_with_all_that_it_holds(store: file_store.Files) -> None:
+    """Each claim has a higher epoch, a new budget applies from then on, and open calls stay open for the next turn."""
     session = everything(store, "called", budget="calls=3")
-    writer = now(open_session.reopen(file_store.FileStore(store), session, NOBODY, budget="calls=30"))
+    writer = now(open_session.reopen(file_store.FileStore(store), session, NO_SECRETS, budget="calls=30"))
     let_go(writer.conversation)
     past = folded(store, session)
     assert (past.epoch, past.budget, len(past.open_calls())) == (2, "calls=30", 1)
@@ -359,7 +359,7 @@ def test_a_reopened_session_goes_on_with_all_that_it_holds(store: file_store.Fil
 
 
 def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(store: file_store.Files) -> None:
-    """As for a run, but a session has no thread `run`."""
+    """A torn last line is cut and noted as in a run, but in the session's thread: a session has no thread `run`."""
     session = everything(store)
     file = store.conversation_file(session)
     whole = file.read_bytes()
@@ -374,7 +374,7 @@ def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(store: f
 
 @pytest.mark.parametrize("use", [reopened, fork])
 def test_a_run_is_no_session(store: file_store.Files, use: Callable[[file_store.Files, str], object]) -> None:
-    """It is said so, with what can be done, and the run's file stays as it is."""
+    """A run used as a session is refused with a fix, and its file stays unchanged."""
     run = ended(store, "failed")
     before = store.conversation_file(run).read_bytes()
     with pytest.raises(UsageError) as raised:
@@ -385,7 +385,7 @@ def test_a_run_is_no_session(store: file_store.Files, use: Callable[[file_store.
 
 
 def test_the_last_session_is_no_run_and_the_parts_of_ids_work(store: file_store.Files) -> None:
-    """`last` passes over runs; a beginning or an end of an id is enough; what is none is said."""
+    """`last` skips runs; the beginning or the end of an id is enough; a name that is no session is refused."""
     chosen = settings.load()
     with pytest.raises(UsageError, match="no sessions"):
         open_session.find(file_store.Files(chosen.home), "last")
@@ -399,17 +399,17 @@ def test_the_last_session_is_no_run_and_the_parts_of_ids_work(store: file_store.
         assert raised.value.code == code
 
 
-def test_whoever_only_reads_cannot_write(store: file_store.Files) -> None:
-    """A reader's writer raises, so no window that is only looked at can change a file."""
+def test_a_reader_cannot_write(store: file_store.Files) -> None:
+    """A reader's writer raises on every write, so a session that is only shown cannot change."""
     session = everything(store)
     reading = store.read(session)
-    writer = open_session.look(store, reading, session_index.fold(reading), NOBODY)
+    writer = open_session.look(store, reading, session_index.fold(reading), NO_SECRETS)
     with pytest.raises(AssertionError, match="a reader of"):
         writer.said(log_entries.User(thread=log_entries.SESSION_THREAD), "Hello.", "")
     with pytest.raises(AssertionError, match="a reader of"):
         writer.put_text("Hello.", "x")
 
 
-def test_a_header_is_what_it_was_begun_with() -> None:
-    """It names no secret and no model: what the model is told of itself is no entry."""
+def test_a_header_names_no_secret_and_no_model() -> None:
+    """A header holds purpose, file and versions, but no secret and no model."""
     assert set(header(file="a.yaml").model_dump(exclude_none=True)) == {"purpose", "file", "versions"}

@@ -1,4 +1,4 @@
-"""What the guard on origins remembers of a browser that many runs share."""
+"""Memory of the origin guard in a browser that many runs share."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from runtime.browser.devtools import origin_guard
 
 
 class Connection:
-    """Chromium's end of the protocol, with the tabs and frames of the moment."""
+    """Chromium's end of the protocol, with the current tabs and frames."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Callable[[Any, str], None]] = {}
         self.frames: dict[str, list[str]] = {}
         """The frames within each tab."""
         self.said: list[tuple[str, Any]] = []
-        """What the guard has answered."""
+        """The guard's answers."""
         self.answered = asyncio.Event()
 
     def on(self, event: str, handler: Callable[[Any, str], None]) -> None:
-        """Tell of an event."""
+        """Register the handler of an event."""
         self.handlers[event] = handler
 
     def post(self, method: str, params: Any = None, **_more: Any) -> None:
-        """Take a word that needs no answer."""
+        """Record a message that needs no answer."""
         self.said.append((method, params))
         if method.startswith("Fetch."):
             self.answered.set()
 
     async def send(self, method: str, params: Any = None, session: str = "") -> Any:
-        """Answer."""
+        """Answer a command."""
         await asyncio.sleep(0)
         if method == "Target.attachToTarget":
             return {"sessionId": params["targetId"]}
@@ -42,8 +42,8 @@ class Connection:
             return {"frameTree": {"frame": {"id": session}, "childFrames": inside}}
         return {}
 
-    async def told(self, event: str, **params: Any) -> list[tuple[str, Any]]:
-        """Tell of something that happened; what the guard answers."""
+    async def emit(self, event: str, **params: Any) -> list[tuple[str, Any]]:
+        """Emit an event and return the guard's answers."""
         self.said.clear()
         if event.startswith("Fetch."):
             self.answered.clear()
@@ -54,23 +54,23 @@ class Connection:
         return [*self.said]
 
     async def opened(self, tab: str, context: str) -> None:
-        """Have a tab open in a browser context."""
+        """Open a tab in a browser context."""
         self.frames[tab] = []
         info = {"targetId": tab, "type": "page", "url": "http://a.test/", "browserContextId": context}
-        await self.told("Target.targetCreated", targetInfo=info)
+        await self.emit("Target.targetCreated", targetInfo=info)
 
     async def loads(self, frame: str) -> str:
-        """Have a frame load a document; what the guard says to it."""
+        """Load a document in a frame and return the guard's answer."""
         request = {"url": "http://a.test/frame", "headers": {}}
-        said = await self.told(
+        said = await self.emit(
             "Fetch.requestPaused", requestId=frame, frameId=frame, resourceType="Document", request=request
         )
         return next(method for method, _ in said if method.startswith("Fetch."))
 
     async def asks(self, request: str, frame: str) -> str:
-        """Have a site ask for a password; what the guard answers."""
+        """Ask for a password as a site and return the guard's answer."""
         challenge = {"source": "Server", "origin": "http://a.test"}
-        said = await self.told("Fetch.authRequired", requestId=request, frameId=frame, authChallenge=challenge)
+        said = await self.emit("Fetch.authRequired", requestId=request, frameId=frame, authChallenge=challenge)
         return next(
             params["authChallengeResponse"]["response"]
             for _, params in said
@@ -78,8 +78,8 @@ class Connection:
         )
 
 
-def held(root: object) -> int:
-    """How many items are in everything that it holds."""
+def item_count(root: object) -> int:
+    """The number of items in everything that the object holds."""
     seen, pending, found = set[int](), [root], 0
     while pending:
         each = pending.pop()
@@ -102,7 +102,7 @@ async def started() -> tuple[origin_guard.Guard, Connection]:
 
 
 async def test_runs_that_are_over_leave_nothing() -> None:
-    """After many runs, each with a tab, a frame and a password, as much is remembered as after a few."""
+    """The guard remembers as much after many runs, each with a tab, a frame and a password, as after a few."""
     one, chromium = await started()
     sizes: list[int] = []
     for number in range(40):
@@ -113,16 +113,16 @@ async def test_runs_that_are_over_leave_nothing() -> None:
         assert await chromium.loads(frame) == "Fetch.continueRequest"
         assert await chromium.asks(f"r{number}", frame) == "ProvideCredentials"
         assert await chromium.asks(f"r{number}", frame) == "CancelAuth"
-        await chromium.told("Target.targetDestroyed", targetId=tab)
+        await chromium.emit("Target.targetDestroyed", targetId=tab)
         one.dismiss(context)
         await asyncio.sleep(0)
         chromium.said.clear()
-        sizes.append(held(one))
+        sizes.append(item_count(one))
     assert sizes[5] == sizes[-1]
 
 
 async def test_frames_that_are_gone_are_forgotten() -> None:
-    """A page whose frames come and go for hours is guarded with what is known of the frames that are there."""
+    """A guard of a page whose frames come and go for hours remembers only the frames that are there."""
     one, chromium = await started()
     await one.guarded(["http://a.test"], context="c")
     await chromium.opened("tab", "c")
@@ -132,5 +132,5 @@ async def test_frames_that_are_gone_are_forgotten() -> None:
         assert await chromium.loads(f"f{number}") == "Fetch.continueRequest"
         await asyncio.sleep(0)
         chromium.said.clear()
-        sizes.append(held(one))
+        sizes.append(item_count(one))
     assert sizes[5] == sizes[-1]

@@ -1,4 +1,4 @@
-"""The field ``output``: its forms, the strict schema that goes to a model, and the value that comes back."""
+"""The field ``output``: its forms, its strict schema for the model, and the value read from the answer."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
 
 
 def words() -> st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]]:
-    """A word, with what fits it."""
+    """A type name, with values that fit it."""
 
     def build(word: str, unknown: bool, many: bool, none: bool) -> tuple[str, st.SearchStrategy[Any]]:
         values = PRIMITIVES[word] | st.none() if unknown else PRIMITIVES[word]
-        said = word + "?" * unknown
+        name = word + "?" * unknown
         if many:
-            values, said = st.lists(values, max_size=3), said + "[]"
+            values, name = st.lists(values, max_size=3), name + "[]"
             if none:
-                values, said = values | st.none(), said + "?"
-        return said, values
+                values, name = values | st.none(), name + "?"
+        return name, values
 
     return st.builds(build, st.sampled_from(list(PRIMITIVES)), st.booleans(), st.booleans(), st.booleans())
 
 
 def choices() -> st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]]:
-    """A list of texts, with what fits it."""
+    """A list of texts, with values that fit it."""
     return st.lists(TEXTS, min_size=1, max_size=4, unique=True).map(lambda texts: (texts, st.sampled_from(texts)))
 
 
 def spelt(inner: st.SearchStrategy[Any], fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """A field that is written out, with what fits it."""
+    """A field in its long form, with values that fit it."""
 
     def build(pair: Any, kind: str, optional: bool, description: str | None) -> tuple[Any, st.SearchStrategy[Any]]:
-        said, values = pair
+        form, values = pair
         if kind == "items":
             values = st.lists(values, max_size=3)
-        found = {kind: said}
+        found = {kind: form}
         if optional:
             found, values = found | {"optional": True}, values | st.none()
         return found | ({"description": description} if description is not None else {}), values
@@ -70,11 +70,11 @@ def spelt(inner: st.SearchStrategy[Any], fields: st.SearchStrategy[Any]) -> st.S
 
 
 def maps(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """A map of fields, with what fits it."""
+    """A map of fields, with values that fit it."""
 
     def build(pairs: dict[str, tuple[Any, st.SearchStrategy[Any]]]) -> tuple[Any, st.SearchStrategy[Any]]:
-        fields = {name: said for name, (said, _values) in pairs.items()}
-        return fields, st.fixed_dictionaries({name: values for name, (_said, values) in pairs.items()})
+        fields = {name: form for name, (form, _values) in pairs.items()}
+        return fields, st.fixed_dictionaries({name: values for name, (_form, values) in pairs.items()})
 
     return st.dictionaries(NAMES.filter(lambda name: name != "json_schema"), inner, min_size=1, max_size=4).map(build)
 
@@ -89,10 +89,10 @@ def wire(output: Output, value: Any) -> str:
 
 
 @given(FORMS, st.data())
-def test_what_a_model_writes_is_read_as_it_was_meant(form: Any, data: st.DataObject) -> None:
-    """For every output and every value that fits it, the schema lets the model say it, and it comes back as it went out, kinds and all."""
-    said, values = form
-    output, value = Output.of(said), data.draw(values)
+def test_a_fitting_answer_is_read_back_unchanged(drawn: Any, data: st.DataObject) -> None:
+    """Any value that fits an output is allowed by its schema, and is read back unchanged, including its types."""
+    form, values = drawn
+    output, value = Output.of(form), data.draw(values)
     assert jsonschema.Draft202012Validator(output.schema()).is_valid(json.loads(wire(output, value)))
     assert json.dumps(output.read(wire(output, value)), sort_keys=True) == json.dumps(value, sort_keys=True)
 
@@ -104,7 +104,7 @@ ALLOWED = {
 
 
 def page_errors(schema: Any, defs: Any) -> Iterator[str]:
-    """What a server finds wrong with a strict schema, by the rules that it publishes: written from those, and not from the code."""
+    """The problems that a server finds in a strict schema, by its published rules and independent of the code."""
     if not isinstance(schema, dict):
         yield f"{schema!r} is no map"
     elif "$ref" in schema:
@@ -118,7 +118,7 @@ def page_errors(schema: Any, defs: Any) -> Iterator[str]:
 
 
 def page_errors_of_type(schema: Any, defs: Any) -> Iterator[str]:
-    """The same for what names its type."""
+    """The problems of a schema that names its type."""
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     if len(kinds) > 1 and {"object", "array"} & set(kinds):
@@ -139,7 +139,7 @@ def page_errors_of_type(schema: Any, defs: Any) -> Iterator[str]:
 
 
 def all_page_errors(schema: dict[str, Any]) -> list[str]:
-    """All of them."""
+    """All problems of a schema and its definitions."""
     defs = schema.get("$defs", {})
     root = [] if schema.get("type") == "object" else ["the root is no map"]
     return root + [each for part in (schema, *defs.values()) for each in page_errors(part, defs)]
@@ -147,7 +147,7 @@ def all_page_errors(schema: dict[str, Any]) -> list[str]:
 
 @given(FORMS)
 def test_every_short_form_has_a_strict_schema(form: Any) -> None:
-    """Servers take the schema of every short form (up to a size), as one that they hold the model to; the fields stand in the order of the file."""
+    """Servers accept the schema of every short form up to a size as strict; its fields have the order of the file."""
     output = Output.of(form[0])
     assert output.strict
     assert all_page_errors(output.schema()) == []
@@ -167,8 +167,8 @@ def described(schema: Any) -> Iterator[str]:
             yield from described(each)
 
 
-def test_what_a_field_means_is_told_to_the_model() -> None:
-    """Descriptions stand in the schema, also that of an optional map, and what only narrows a type is told in words."""
+def test_the_meaning_of_a_field_is_shown_to_the_model() -> None:
+    """The schema has all descriptions, also that of an optional map; constraints beyond the type are described in words."""
     output = Output.of(
         {
             "total": {"type": "number", "description": "In euro."},
@@ -204,7 +204,7 @@ RECURSIVE = {
 
 
 def full(tree: dict[str, Any]) -> dict[str, Any]:
-    """A tree as the strict form has it: what is missing is null."""
+    """A tree in strict form, with null for each missing field."""
     return tree | {
         "kids": [full(each) for each in tree["kids"]] if "kids" in tree else None,
         "size": tree.get("size"),
@@ -225,8 +225,8 @@ TREES = st.recursive(
 
 
 @given(TREES)
-def test_an_authors_schema_gives_back_what_may_be_missing_as_missing(tree: dict[str, Any]) -> None:
-    """In the strict form every field is there; a field that the author's schema does not demand, and that came as null, is taken out again."""
+def test_an_optional_field_that_is_null_is_removed_again(tree: dict[str, Any]) -> None:
+    """The strict form requires every field; a null in a field that the author's schema does not require is removed again."""
     output = Output.of(RECURSIVE)
     assert output.strict
     answer = {"value": full(tree)}
@@ -235,7 +235,7 @@ def test_an_authors_schema_gives_back_what_may_be_missing_as_missing(tree: dict[
 
 
 def test_an_authors_schema_in_strict_form() -> None:
-    """References, forms to choose from and definitions are kept; definitions that nobody uses are left out; the author's own schema is not touched."""
+    """References, alternatives and used definitions are kept, unused definitions are left out, and the author's schema stays unchanged."""
     before = copy.deepcopy(RECURSIVE)
     schema = Output.of(RECURSIVE).schema()
     assert all_page_errors(schema) == []
@@ -260,7 +260,7 @@ NOT_STRICT: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", NOT_STRICT)
 def test_a_schema_without_a_strict_form_is_sent_as_it_is(name: str) -> None:
-    """It can be used: the model is asked with it, with a map at the root, and the answer is checked against it."""
+    """A schema without a strict form is sent unchanged inside a map, and the answer is checked against it."""
     output = Output.of({"json_schema": NOT_STRICT[name]})
     assert not output.strict
     assert output.schema()["type"] == "object"
@@ -277,7 +277,7 @@ TOO_LARGE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_a_form_larger_than_servers_take_is_not_strict(name: str) -> None:
-    """No server can be asked to hold a model to it; the answer is checked all the same."""
+    """A form too large for servers is not strict; the answer is checked all the same."""
     assert not Output.of(TOO_LARGE[name]).strict
     assert Output.of(TOO_LARGE[name][:2] if isinstance(TOO_LARGE[name], list) else {"a1": "string"}).strict
 
@@ -291,7 +291,7 @@ def deep(levels: int) -> dict[str, Any]:
 
 
 def test_levels_that_servers_take() -> None:
-    """Ten maps within each other have a strict form, eleven have none; what refers to itself is as deep as it is written."""
+    """Ten nested maps have a strict form, eleven have none; a reference counts as deep as it is written."""
     assert Output.of({"json_schema": deep(10)}).strict
     assert not Output.of({"json_schema": deep(11)}).strict
     by_name = {**deep(6), "$defs": {"A": deep(5)}}
@@ -325,10 +325,10 @@ ANSWERS: list[tuple[Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "text", "value"), ANSWERS)
-def test_answers_that_are_taken(said: Any, text: str, value: Any) -> None:
-    """A fence around it, a bare value, 3.0 for 3, a missing field that may be null: none of them is worth another request."""
-    found = Output.of(said).read(text)
+@pytest.mark.parametrize(("form", "text", "value"), ANSWERS)
+def test_answers_that_are_accepted(form: Any, text: str, value: Any) -> None:
+    """A fence, a bare value, 3.0 for 3 and a missing nullable field are accepted without another request."""
+    found = Output.of(form).read(text)
     assert json.dumps(found) == json.dumps(value)
 
 
@@ -372,16 +372,16 @@ MISMATCHES: list[tuple[Any, str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "text", "problems"), MISMATCHES)
-def test_answers_that_do_not_fit(said: Any, text: str, problems: list[str]) -> None:
-    """Every problem is told with its place in the answer, in words that a model can act on."""
+@pytest.mark.parametrize(("form", "text", "problems"), MISMATCHES)
+def test_answers_that_do_not_fit(form: Any, text: str, problems: list[str]) -> None:
+    """Every problem is reported with its place in the answer, in words that a model can act on."""
     with pytest.raises(Mismatch) as caught:
-        Output.of(said).read(text)
+        Output.of(form).read(text)
     assert list(caught.value.problems) == problems
 
 
-def test_many_problems_are_told_in_few_lines() -> None:
-    """A long list of wrong things does not make a long request, and neither does a long text."""
+def test_many_problems_are_reported_in_few_lines() -> None:
+    """Neither a long list of problems nor a long text makes a long request."""
     with pytest.raises(Mismatch) as caught:
         Output.of("integer[]").read(json.dumps({"value": ["x"] * 50}))
     assert len(caught.value.problems) == 21
@@ -433,17 +433,17 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "place", "text"), MISTAKES)
-def test_mistakes_in_the_file(said: Any, place: tuple[Any, ...], text: str) -> None:
+@pytest.mark.parametrize(("form", "place", "text"), MISTAKES)
+def test_mistakes_in_the_file(form: Any, place: tuple[Any, ...], text: str) -> None:
     """Every mistake is found when the file is read, at its place, with its fix."""
     with pytest.raises(ValidationError) as caught:
-        TypeAdapter(OutputField).validate_python(said)
+        TypeAdapter(OutputField).validate_python(form)
     errors = caught.value.errors()
     assert [each for each in errors if each["loc"] == place and text in each["msg"]], errors
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    """One reading of the file finds the mistakes of all fields."""
+def test_all_mistakes_are_reported_at_once() -> None:
+    """One reading of the file reports the mistakes of all fields."""
     with pytest.raises(ValidationError) as caught:
         Output.of({"a": "strng", "b": {"choices": []}, "c": {"fields": {"d": "integr"}}, "e": {"choises": ["x"]}})
     places = [("a",), ("b", "choices"), ("c", "fields", "d"), ("e", "choises")]
@@ -455,19 +455,19 @@ class _Asks(Part):
 
 
 @given(FORMS)
-def test_a_node_says_what_stood_in_the_file(form: Any) -> None:
-    """The field is written as it was read: a node's fingerprint, and the log, have the author's words."""
+def test_a_node_keeps_the_form_of_the_file(form: Any) -> None:
+    """The field is serialized as it was read, so fingerprint and log have the author's words."""
     assert _Asks.model_validate({"output": form[0]}).model_dump(mode="json") == {"output": form[0]}
 
 
 @given(FORMS)
-def test_editors_are_told_what_stands_there(form: Any) -> None:
-    """The JSON Schema of the field takes every form that the field takes."""
+def test_editors_accept_every_form(form: Any) -> None:
+    """The JSON Schema of the field accepts every form that the field accepts."""
     schema = TypeAdapter(OutputField).json_schema()
     jsonschema.Draft202012Validator(schema).validate(form[0])
 
 
-@pytest.mark.parametrize("said", [5, "bolean", [], [1], {}, {"a": {"b": "string"}}, {"a": {"type": "strin"}}])
-def test_editors_mark_what_is_wrong(said: Any) -> None:
+@pytest.mark.parametrize("form", [5, "bolean", [], [1], {}, {"a": {"b": "string"}}, {"a": {"type": "strin"}}])
+def test_editors_mark_mistakes(form: Any) -> None:
     """The JSON Schema of the field refuses the common mistakes."""
-    assert not jsonschema.Draft202012Validator(TypeAdapter(OutputField).json_schema()).is_valid(said)
+    assert not jsonschema.Draft202012Validator(TypeAdapter(OutputField).json_schema()).is_valid(form)

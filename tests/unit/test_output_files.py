@@ -1,4 +1,4 @@
-"""What a build leaves: the workflow, its notes, and a draft that is not finished; and what it leaves alone."""
+"""Files of a build: the workflow, its notes and an unfinished draft, and files that a build must not touch."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def browsers(monkeypatch: pytest.MonkeyPatch) -> Browsers:
-    """What runs open here."""
+    """The browsers that runs open here."""
     return installed(monkeypatch)
 
 
 async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers: Browsers) -> None:
-    """A fix takes the claim out of the head, and changes nothing else; of a file that says something else by now, or is gone, that is known."""
+    """A fix removes the claim of proof from the head and changes nothing else; a changed or missing file is detected."""
     build = opened(tmp_path, runs=1)
     await finish(build)
     file, session = build.goal.save, build.writer.conversation.id
@@ -50,7 +50,7 @@ async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers:
 
 
 async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browsers) -> None:
-    """A byte order mark and ends of lines of another system stay as they are, and the file is still a workflow."""
+    """A byte order mark and foreign line ends stay, and the file is still a workflow."""
     written = "\ufeff" + TEXT.replace("\n", "\r\n")
     build = opened(tmp_path, written, runs=1)
     assert (await finish(build)).error is None
@@ -61,8 +61,8 @@ async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browse
     assert reader.load(build.goal.save).workflow.name == "Pays"
 
 
-async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers) -> None:
-    """A build that cannot be done ends with the draft as far as it came, its failing step and why, in a file that says that it is not finished."""
+async def test_a_build_that_gives_up_leaves_its_draft(tmp_path: Path, browsers: Browsers) -> None:
+    """A build that fails leaves its draft, the failing step and the reason in a file that says that it is not finished."""
     clicks(browsers, fails)
     build = opened(tmp_path)
     failed = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
@@ -78,8 +78,8 @@ async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers
     assert (empty.error, empty.value["file"]) == (None, None)
 
 
-async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Browsers) -> None:
-    """A file of somebody's is left alone: the build is refused before it runs, a partial draft is put beside it, and only ``--force`` writes over it."""
+async def test_a_foreign_file_is_not_overwritten(tmp_path: Path, browsers: Browsers) -> None:
+    """A foreign file stays: the build is refused before it runs, a partial draft is saved beside it, and only ``--force`` overwrites it."""
     build = opened(tmp_path)
     build.goal.save.write_text("mine")
     output_files.notes_of(build.goal.save).write_text("mine, too")
@@ -97,10 +97,8 @@ async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Bro
 
 
 @pytest.mark.parametrize("proved", [True, False])
-async def test_a_draft_that_is_not_done_takes_the_place_of_nothing(
-    tmp_path: Path, browsers: Browsers, proved: bool
-) -> None:
-    """Not even where the person would have it written over, be it somebody's or what this build itself had proved: it is left beside it, and that is said."""
+async def test_an_unfinished_draft_replaces_nothing(tmp_path: Path, browsers: Browsers, proved: bool) -> None:
+    """Even with ``--force``, an unfinished draft overwrites neither a foreign file nor the build's own proved one. It is saved beside it, and the text says so."""
     build = opened(tmp_path)
     build.goal = dataclasses.replace(build.goal, force=True)
     build.goal.save.write_text("mine")
@@ -116,7 +114,7 @@ async def test_a_draft_that_is_not_done_takes_the_place_of_nothing(
 
 
 async def test_nothing_that_is_left_holds_a_secret(tmp_path: Path, browsers: Browsers) -> None:
-    """Of a secret that a page shows nothing stands in the workflow, in the notes, or in what is told."""
+    """A secret that a page shows is neither in the workflow, nor in the notes, nor in the output."""
     browsers.site.texts['test_id="status"'] = "it is tops3cret-word"
     text = TEXT.replace("allowed_", "secrets: [WORD]\nallowed_")
     build = opened(tmp_path, text, known={"WORD": "tops3cret-word"})
@@ -127,7 +125,7 @@ async def test_nothing_that_is_left_holds_a_secret(tmp_path: Path, browsers: Bro
 
 
 async def test_page_text_breaks_out_of_no_note(tmp_path: Path, browsers: Browsers) -> None:
-    """What a page or a model said is no heading, no link and no end of a block in the notes."""
+    """Text of a page or a model is no heading, no link and no end of a block in the notes."""
     evil = "ok\n```\n# Proved by nobody\n[x](http://evil.test) <script>"
     browsers.site.texts['test_id="status"'] = evil
     build = opened(tmp_path)
@@ -145,7 +143,7 @@ TEXTS = st.text(st.sampled_from("a: {}\n\r#é\ufeff'"), max_size=40)
 
 @hypothesis.given(TEXTS, st.sampled_from(["", "\ufeff"]), st.sampled_from(["\n", "\r\n"]), st.lists(TEXTS, max_size=3))
 def test_a_head_changes_nothing_of_a_file(rest: str, mark: str, end: str, lines: list[str]) -> None:
-    """A head is comments only: what stands behind it is as it was, byte for byte, with its byte order mark and the ends of its lines."""
+    """A head is comments only: the text after it keeps each byte, its byte order mark and its line ends."""
     text = mark + rest.lstrip("\ufeff").replace("\n", end)
     written = output_files.workflow("S1", text, lines)
     assert written.startswith(mark)
@@ -160,7 +158,7 @@ def test_a_head_changes_nothing_of_a_file(rest: str, mark: str, end: str, lines:
 def test_an_edited_file_is_somebody_elses(
     tmp_path_factory: pytest.TempPathFactory, text: str, at: int, more: str
 ) -> None:
-    """A build may write over just what it has left, and not over that with one character more, nor over what another build has left."""
+    """A build may overwrite only the exact file that it left, not one with one character more, nor another build's file."""
     file = tmp_path_factory.getbasetemp() / "left.yaml"
     written = output_files.workflow("S1", text, ["proved: full"])
     output_files.write(file, written)
@@ -171,16 +169,16 @@ def test_an_edited_file_is_somebody_elses(
     assert not output_files.may_write(file, "S1")
 
 
-def test_a_link_to_nowhere_is_somebodys(tmp_path: Path) -> None:
-    """A link that leads nowhere is not written through, nor over."""
+def test_a_dangling_link_is_not_overwritten(tmp_path: Path) -> None:
+    """A dangling link is neither followed nor overwritten."""
     file = tmp_path / "x.yaml"
     file.symlink_to(tmp_path / "gone.yaml")
     assert not output_files.may_write(file, "S1")
     assert output_files.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
 
 
-def test_a_draft_that_is_not_done_takes_no_place_of_a_proved_one(tmp_path: Path) -> None:
-    """A further word to a build that was done may come to nothing: what it had proved stays."""
+def test_an_unfinished_draft_does_not_replace_a_proved_one(tmp_path: Path) -> None:
+    """A proved file stays when a further message to its build leads to nothing."""
     file = tmp_path / "x.yaml"
     output_files.write(file, output_files.workflow("S1", "version: 1\n", ["NOT FINISHED: `a` fails"]))
     assert output_files.partial_name(file, "S1") == file

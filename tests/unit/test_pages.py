@@ -1,4 +1,4 @@
-"""How what a command prints is compared with its page, and how a page is taken apart."""
+"""The comparison of a command's output with its page, and the parsing of a page."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def page(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_page_is_taken_apart_by_line(page: Path) -> None:
-    """Blocks have their language, file and line; commands what they print and the line where that begins."""
+def test_a_page_is_parsed_by_line(page: Path) -> None:
+    """Blocks have their language, file and line; commands have their expected output and its first line."""
     file, console = pages.blocks(page)
     assert (file.language, file.file, file.line) == ("yaml", "flow.yaml", 4)
     first, second = console.commands()
@@ -54,7 +54,7 @@ def test_a_page_is_taken_apart_by_line(page: Path) -> None:
     ],
 )
 def test_dots_stand_for_what_varies(wanted: str, printed: str) -> None:
-    """`…` is anything on its line, a line of its own any lines, and nothing else is more than what is written."""
+    """`…` matches anything on its line, and on a separate line any lines; any other extra text is a difference."""
     assert pages.difference(wanted, printed) is None
 
 
@@ -68,8 +68,8 @@ def test_dots_stand_for_what_varies(wanted: str, printed: str) -> None:
         ("ok  …\n", "ok\nmore\n", 0),
     ],
 )
-def test_what_differs_is_named_by_its_line(wanted: str, printed: str, line: int) -> None:
-    """The first line of the page that is not printed, and both texts from there on."""
+def test_a_difference_is_named_by_its_line(wanted: str, printed: str, line: int) -> None:
+    """A difference has the first line of the page that was not printed, and both texts from there on."""
     found = pages.difference(wanted, printed)
     assert found is not None
     assert found[0] == line

@@ -1,4 +1,4 @@
-"""What a draft makes of its inputs and of what it finds."""
+"""Unused inputs and page-independent outputs of a draft."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def loaded(output: str) -> workflow.Loaded:
 
 
 @pytest.mark.parametrize(
-    ("output", "untold"),
+    ("output", "fixed"),
     [
         ("{x: '{{ seen }}', y: '{{ inputs.a }}'}", []),
         ("{x: '{{ seen }}', y: done}", ["y"]),
@@ -42,13 +42,13 @@ def loaded(output: str) -> workflow.Loaded:
         ("'{{ run.taken }}'", []),
     ],
 )
-def test_an_output_that_no_page_has_told_is_found(output: str, untold: list[str]) -> None:
-    """Through nodes, variables and loops; where something may depend on what a run finds, nothing is said of it."""
-    assert unused_values.untold(loaded(output)) == untold
+def test_an_output_that_depends_on_no_page_is_found(output: str, fixed: list[str]) -> None:
+    """An output that no page contributes to is found through nodes, variables and loops; one that may depend on the run is not."""
+    assert unused_values.untold(loaded(output)) == fixed
 
 
 def test_an_input_that_nothing_reads_is_found() -> None:
-    """Wherever in the file it may be read: in a node, in the output, in the list of origins."""
+    """An input counts as read if a node, the output or the list of origins uses it."""
     assert unused_values.unread(loaded("'{{ seen }}'"), ["a", "b"]) == ["b"]
     assert unused_values.unread(loaded("'{{ inputs.b ~ seen }}'"), ["a", "b"]) == []
     assert unused_values.unread(loaded("'{{ inputs }}'"), ["a", "b"]) == []

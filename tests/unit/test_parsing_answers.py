@@ -1,4 +1,4 @@
-"""What it takes to read an answer: never more than in proportion, whatever a model writes."""
+"""The work of reading an answer grows in proportion to the answer, whatever a model writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodes.schema.output import Mismatch, Output
 
 
 def operation(name: str) -> dict[str, Any]:
-    """The form of an operation on a further expression."""
+    """The schema of an operation on a further expression."""
     return {
         "type": "object",
         "properties": {"op": {"const": name}, "of": {"$ref": "#/$defs/E"}},
@@ -34,12 +34,12 @@ EXPRESSION: Any = {
 
 
 def expression(depth: int, last: str) -> str:
-    """An answer of so many operations within each other."""
+    """An answer of so many nested operations."""
     return '{"value":' + '{"op":"mul","of":' * depth + last + "}" * depth + "}"
 
 
 def work(output: Output, text: str) -> int:
-    """How many functions are called to read an answer."""
+    """The number of function calls that reading an answer takes."""
     calls = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
@@ -57,15 +57,15 @@ def work(output: Output, text: str) -> int:
 
 @pytest.mark.parametrize("last", ["1.0", '"x"', '{"op":"mul"}'])
 def test_reading_takes_a_time_that_grows_with_the_depth(last: str) -> None:
-    """Where each level may have several forms, an answer that is twice as deep is about twice the work, whether it fits or not."""
+    """With several forms at each level, an answer twice as deep takes about twice the work, whether it fits or not."""
     output = Output.of(EXPRESSION)
     work(output, expression(1, last))
     assert work(output, expression(10, last)) < 3 * work(output, expression(5, last))
     assert work(output, expression(60, last)) < 20 * work(output, expression(5, last))
 
 
-def test_what_is_deep_is_read_and_told_right() -> None:
-    """Of several forms that could be meant the one that comes nearest is, and what is wrong with it is told at its place."""
+def test_a_deep_answer_is_read_and_reported_correctly() -> None:
+    """The nearest of several possible forms is chosen, and its problems are reported at their place."""
     value = Output.of(EXPRESSION).read(expression(60, "1.0"))
     assert json.dumps(value, separators=(",", ":")) == expression(60, "1")[len('{"value":') : -1]
     with pytest.raises(Mismatch) as caught:
@@ -82,7 +82,7 @@ SAME = st.recursive(
 
 @given(st.lists(SAME, max_size=5))
 def test_items_are_the_same_as_they_are_to_the_library(items: list[Any]) -> None:
-    """What is compared by what it holds is the same as what is compared item by item."""
+    """Uniqueness by content gives the same result as the library's comparison item by item."""
     schema = {"type": "array", "uniqueItems": True}
     fits = jsonschema.Draft202012Validator(schema).is_valid(items)
     try:
@@ -95,7 +95,7 @@ def test_items_are_the_same_as_they_are_to_the_library(items: list[Any]) -> None
 
 @pytest.mark.parametrize("many", [{"a": 1}, [1], "x"], ids=["maps", "lists", "texts"])
 def test_a_long_list_of_different_items_is_little_work(many: Any) -> None:
-    """Twice as many items that must differ are about twice the work."""
+    """Twice as many unique items take about twice the work."""
     output = Output.of({"json_schema": {"type": "array", "uniqueItems": True}})
 
     def items(count: int) -> str:
@@ -107,7 +107,7 @@ def test_a_long_list_of_different_items_is_little_work(many: Any) -> None:
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "` "])
-def test_a_fence_that_nobody_closes_is_told_at_once(blank: str) -> None:
-    """A megabyte behind it is looked through once."""
+def test_an_unclosed_fence_is_reported_at_once(blank: str) -> None:
+    """A megabyte after an unclosed fence is scanned once."""
     with pytest.raises(Mismatch, match="no JSON"):
         Output.of("string").read("```json\n" + blank * 1_000_000 + "x")

@@ -1,4 +1,4 @@
-"""The plan of a session: what it may be, how one task of it is changed, and how it reads as a to-do list."""
+"""The plan of a session: valid plans, changes of one task, and the plan as a to-do list."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DATA: dict[str, Json] = {
 
 
 def test_a_plan_reads_as_a_to_do_list() -> None:
-    """Each phase and each task has a line with its mark; the phase that is worked on, nodes, notes and blockers are told."""
+    """Each phase and task has a line with its mark; the current phase, nodes, notes and blockers are shown."""
     assert shown.as_todo(plans.of(DATA).as_json()) == [
         "Goal: Pay the open orders",
         "[x] Look",
@@ -66,7 +66,7 @@ def test_a_plan_reads_as_a_to_do_list() -> None:
 
 
 def test_a_patch_changes_one_task_in_what_is_given() -> None:
-    """Nothing else of the plan changes, but for the status of the task's phase, which follows from its tasks."""
+    """A patch changes only the given fields of one task, and the status of its phase, which follows from its tasks."""
     before = plans.of(DATA)
     after = before.patch("t3", status="completed", notes="done by hand")
     changed = after.as_json()
@@ -85,8 +85,8 @@ def test_a_patch_changes_one_task_in_what_is_given() -> None:
     assert again.phases[1].status == "pending"
 
 
-def test_what_is_completed_is_nothing_that_comes_next() -> None:
-    """It goes from the next actions that name it, by its words or its id, and with the last task of a phase the next open one is worked on."""
+def test_a_completed_task_is_no_next_action() -> None:
+    """A completed task leaves the next actions that name it by words or id. After a phase's last task, the next open phase is current."""
     waits: dict[str, Json] = {"phase_name": "Prove", "tasks": [{"task_id": "t4", "description": "Prove it"}]}
     actions = ["write the loop", "t2: begin with the list", "t22 is none", "Task t3", "Prove it"]
     plan = plans.of({**DATA, "phases": [*DATA["phases"], waits], "next_actions": actions})
@@ -102,8 +102,8 @@ def test_what_is_completed_is_nothing_that_comes_next() -> None:
     assert plans.as_step(plan, "t1") == "t1 is completed; next: t2, Write the loop"
 
 
-def test_a_task_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
-    """The fix names the near miss, or else all tasks."""
+def test_an_unknown_task_is_refused_with_a_suggestion() -> None:
+    """The fix for an unknown task names the near miss, or else all tasks."""
     with pytest.raises(ModelError, match="no task `t22`") as caught:
         plans.of(DATA).patch("t22")
     assert (caught.value.code, caught.value.fix) == ("task-unknown", "did you mean `t2`?")
@@ -113,7 +113,7 @@ def test_a_task_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"current_phase": "Buld"}, "the current phase `Buld` is none of its phases"),
         ({"phases": [DATA["phases"][0], DATA["phases"][0]]}, "two tasks are called `t1`"),
@@ -123,12 +123,12 @@ def test_a_task_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
         ({"phases": [{"phase_name": "A", "status": "done"}]}, "phases.0.status"),
     ],
 )
-def test_what_is_no_plan_is_refused_in_words(change: dict[str, Json], said: str) -> None:
-    """Every mistake is told with its place."""
+def test_an_invalid_plan_is_refused(change: dict[str, Json], message: str) -> None:
+    """Every mistake of an invalid plan is reported with its place."""
     with pytest.raises(ModelError, match="this is no plan") as caught:
         plans.of({**DATA, **change})
     assert caught.value.code == "plan-invalid"
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert caught.value.fix
 
 
@@ -136,6 +136,6 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambd
 
 
 @given(JSON)
-def test_a_reader_of_a_log_is_never_stopped_by_what_stands_in_it(data: Any) -> None:
-    """Whatever the data is, the to-do list is lines of text."""
+def test_any_logged_plan_can_be_shown(data: Any) -> None:
+    """The to-do list of any data is lines of text."""
     assert all("\n" not in each for each in shown.as_todo(data))

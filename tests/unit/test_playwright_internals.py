@@ -1,4 +1,4 @@
-"""What RunOps relies on that Playwright does not promise: its private names and its wording, in the version that is installed."""
+"""Private names and wording of the installed Playwright that RunOps relies on and Playwright does not promise."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_a_public_object_has_its_private_one() -> None:
     assert "self._impl_obj = " in inspect.getsource(inspect.getmodule(base) or base)
 
 
-def test_a_frame_tells_of_its_documents() -> None:
-    """A frame has an emitter, which tells of `navigated` with what the driver said: the document with its request, the error, the address."""
+def test_a_frame_emits_its_documents() -> None:
+    """A frame's emitter emits `navigated` with the driver's event: the document with its request, the error and the address."""
     source = inspect.getsource(frame)
     assert "self._event_emitter = EventEmitter()" in source
     assert 'self._event_emitter.emit("navigated", event)' in source
@@ -44,27 +44,27 @@ def test_a_frame_tells_of_its_documents() -> None:
 
 
 def test_a_channel_has_its_object() -> None:
-    """What the driver tells of a request is a channel that has the request as `_object`, with its method."""
+    """A request arrives from the driver as a channel that has the request as `_object`, with its method."""
     assert "self._object = object" in inspect.getsource(channel_owner)
     assert isinstance(inspect.getattr_static(network.Request, "method"), property)
 
 
 def test_a_driver_is_started_by_the_event_loop() -> None:
-    """With the word by which its command line is known, and by what a loop calls itself."""
+    """Playwright starts its driver through asyncio, with the argument by which RunOps recognizes its command line."""
     source = inspect.getsource(transports)
     assert f'"{playwright_internals.DRIVER}"' in source
     assert "await asyncio.create_subprocess_exec(" in source
 
 
 def test_the_driver_keeps_refs_in_elements() -> None:
-    """The snapshot writes each ref into its element, where our own selector engine reads it."""
+    """The snapshot writes each ref into its element, where the selector engine of RunOps reads it."""
     assert f"element.{playwright_internals.ARIA_REF} = ariaRef" in DRIVER
     assert "ref: (" in DRIVER.split("ariaRef = {")[1].split("}")[0]
     assert f".{playwright_internals.ARIA_REF}.ref" in selectors.ENGINE
 
 
-def test_private_names_stand_in_one_module() -> None:
-    """No other module reaches behind Playwright's public face."""
+def test_private_names_are_in_one_module() -> None:
+    """No other module uses private names of Playwright."""
     private = re.compile(r"\b_impl_obj\b|\b_event_emitter\b|(?<!self)\._object\b|playwright\._impl|\bsubprocess_exec\b")
     files = [each for folder in ("runtime", "director", "nodes") for each in (ROOT / folder).rglob("*.py")]
     found = [each.name for each in files if private.search(each.read_text(encoding="utf-8"))]
@@ -127,21 +127,21 @@ WORDING = [
     ("2 × retrying click action", r"`${block.count} \xD7 `"),
     ("Call log:", "Call log:"),
 ]
-"""What Playwright says, as it arrives, and as it stands in the driver or the client."""
+"""Messages of Playwright as they arrive, and as they are written in the driver or the client."""
 
 CHROMIUMS = {"is not a valid selector", "not a valid XPath", "Cannot find context", r"net::(ERR_[A-Z0-9_]+)"}
-"""What Chromium says."""
+"""Messages of Chromium."""
 
 
-@pytest.mark.parametrize("said", [*dict.fromkeys(written for _said, written in WORDING)])
-def test_playwright_says_it_still(said: str) -> None:
-    """Phase, code and retry of an error hang on these words."""
-    # What is injected into pages stands in the driver as a text of its own.
-    assert said in DRIVER or said.replace('"', '\\"') in DRIVER or said in CLIENT
+@pytest.mark.parametrize("text", [*dict.fromkeys(written for _message, written in WORDING)])
+def test_playwright_still_has_this_wording(text: str) -> None:
+    """Phase, code and retry of an error depend on these words."""
+    # The driver has the code that is injected into pages as a string.
+    assert text in DRIVER or text.replace('"', '\\"') in DRIVER or text in CLIENT
 
 
 def _alternatives(value: object) -> Iterator[str]:
-    """Every pattern of the module that knows the wording, each of its alternatives by itself."""
+    """Every pattern of the module that parses the wording, split into its alternatives."""
     if isinstance(value, re.Pattern):
         alternatives: list[str] = str(value.pattern).split("|")
         # A group with a choice in it is one alternative.
@@ -167,6 +167,6 @@ PHRASES = [
 
 
 @pytest.mark.parametrize("phrase", [*dict.fromkeys(PHRASES)])
-def test_no_phrase_is_looked_for_that_nobody_says(phrase: str) -> None:
-    """Every phrase that an error is read by is one of Playwright's, and held to it here."""
-    assert any(re.search(phrase, said) for said, _written in WORDING)
+def test_every_phrase_is_a_message_of_playwright(phrase: str) -> None:
+    """Every phrase that classifies an error is one of Playwright's messages, which are checked here."""
+    assert any(re.search(phrase, message) for message, _written in WORDING)

@@ -1,4 +1,4 @@
-"""Node types of packages: what cannot work is refused when it is loaded, and a package's own mistakes are told as such."""
+"""Node types of packages: an unusable type is refused when loaded, and a package's mistakes are reported as its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)
 
     class Slow(Leaf):
-        """A leaf with a field that would never hold what the file says."""
+        """A leaf with a field that would never have the value in the file."""
 
         type: Literal["acme.slow"] = "acme.slow"
         seconds: Number = 1.0  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -33,7 +33,7 @@ with warnings.catch_warnings():
 
 
 class Elsewhere(Leaf):
-    """A leaf that takes `tab` and does nothing with it."""
+    """A leaf that accepts `tab` and ignores it."""
 
     type: Literal["acme.elsewhere"] = "acme.elsewhere"
     tab: str | None = None
@@ -53,7 +53,7 @@ class Wrong(Leaf):
 
 
 class Silent(Leaf):
-    """An action that is not announced."""
+    """A leaf that acts without announcing the action."""
 
     type: Literal["acme.silent"] = "acme.silent"
 
@@ -76,7 +76,7 @@ class Twice(Container):
 
 
 class Thrice(Container):
-    """A container that runs its block three times, in turns, and gives a turn up that fails."""
+    """A container that runs its block in three iterations, and gives up one that fails."""
 
     in_turns: ClassVar[bool] = True
     type: Literal["acme.thrice"] = "acme.thrice"
@@ -87,13 +87,13 @@ class Thrice(Container):
         yield ("nodes",), self.nodes
 
     async def run(self, ctx: Any) -> Any:
-        turns = [await ctx.turn(self.nodes, Item(self.as_, n, n, 3, None), give_up=True) for n in (1, 2, 3)]
-        return [turn.value for turn in turns if not turn.given_up]
+        iterations = [await ctx.turn(self.nodes, Item(self.as_, n, n, 3, None), give_up=True) for n in (1, 2, 3)]
+        return [iteration.value for iteration in iterations if not iteration.given_up]
 
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package with three of them."""
+    """A package with four of these types."""
     types = {"acme.wrong": Wrong, "acme.silent": Silent, "acme.twice": Twice, "acme.thrice": Thrice}
     found = [importlib.metadata.EntryPoint(name, f"{__name__}:{name}", plugins.GROUP) for name in types]
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda entry: types[entry.name])
@@ -104,16 +104,16 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     known.cache_clear()
 
 
-@pytest.mark.parametrize(("model", "said"), [(Slow, "`seconds` is a word of every node"), (Elsewhere, "`tab`")])
+@pytest.mark.parametrize(("model", "message"), [(Slow, "`seconds` is a word of every node"), (Elsewhere, "`tab`")])
 def test_a_field_that_would_do_nothing_is_refused(
-    model: type[Leaf], said: str, monkeypatch: pytest.MonkeyPatch
+    model: type[Leaf], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A field in the place of what the engine reads of every node is told when the type is loaded, by the entry point's name."""
+    """A field that shadows one the engine reads of every node is refused when the type is loaded, with the entry point's name."""
     name = model.model_fields["type"].default
     entry = importlib.metadata.EntryPoint(name, "acme:model", plugins.GROUP)
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda _entry: model)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
-    with pytest.raises(SetupError, match=said) as raised:
+    with pytest.raises(SetupError, match=message) as raised:
         plugins.models()
     assert raised.value.code == "node-type-broken"
     assert name in raised.value.message
@@ -121,7 +121,7 @@ def test_a_field_that_would_do_nothing_is_refused(
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("node", "code", "said"),
+    ("node", "code", "message"),
     [
         ("{id: it, type: acme.wrong}", "node-type-failed", "ZeroDivisionError: division by zero"),
         ("{id: it, type: acme.silent}", "node-type-broken", "acted without"),
@@ -132,27 +132,27 @@ def test_a_field_that_would_do_nothing_is_refused(
         ),
     ],
 )
-async def test_a_mistake_of_a_package_is_no_bug_of_ours(node: str, code: str, said: str, tmp_path: Path) -> None:
-    """The run fails with exit code 3, and the error names the node type; nothing is called a bug of RunOps."""
+async def test_a_mistake_of_a_package_is_no_bug_of_runops(node: str, code: str, message: str, tmp_path: Path) -> None:
+    """The run fails with exit code 3, and the error names the node type instead of a bug in RunOps."""
     ended = await Rig(tmp_path, f"version: 1\nnodes: [{node}]\n").start()
     assert ended.exit == 3
     assert ended.error is not None
     assert ended.error["code"] == code
-    assert said in ended.error["message"]
+    assert message in ended.error["message"]
     assert "acme." in ended.error["message"]
 
 
 @pytest.mark.usefixtures("installed")
 def test_names_that_stay_inside_are_unknown_outside() -> None:
-    """What stands in a container that runs in turns is not seen behind it."""
+    """Nodes in a container that runs iterations are unknown after it."""
     text = "version: 1\nnodes:\n  - {id: t, type: acme.twice, nodes: [{id: a, type: transform, expr: 1}]}\n"
     with pytest.raises(WorkflowInvalid, match="`a`"):
         reader.parse(text + '  - {id: b, type: transform, expr: "{{ a }}"}\n', "inside.yaml")
 
 
 @pytest.mark.usefixtures("installed")
-async def test_turns_that_are_given_up_are_listed(tmp_path: Path) -> None:
-    """A container of a package runs its block in turns as ``iterate`` does, and ``run.failures`` tells those that failed."""
+async def test_iterations_that_are_given_up_are_listed(tmp_path: Path) -> None:
+    """A container of a package runs its block in iterations like ``iterate``, and ``run.failures`` lists those that failed."""
     text = (
         "version: 1\nnodes:\n"
         "  - {id: t, type: acme.thrice, as: n, nodes: [{id: a, type: transform, expr: '{{ 6 // (n - 2) + loop.index }}'}]}\n"

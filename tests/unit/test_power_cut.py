@@ -1,4 +1,4 @@
-"""A power cut at every moment that has a name: what a run needs is on the disk, down to the names of the folders it stands in."""
+"""A power cut at every crash point: everything that a run needs is synced, including the names of its folders."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ WATCHED = ("fsync", "fdatasync", "rename", "replace", "link")
 async def cut_at(
     root: Path, number: int, monkeypatch: pytest.MonkeyPatch, text: str = ORDER
 ) -> tuple[Order, list[CrashPoint]]:
-    """An order in ``root`` that had its power cut at the crash point of this number, and the points that it passed."""
+    """An order in ``root`` with its power cut at the crash point of this number, and the points it passed."""
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     passed: list[CrashPoint] = []
-    told: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def hook(point: CrashPoint) -> None:
         passed.append(point)
@@ -36,26 +36,26 @@ async def cut_at(
     with monkeypatch.context() as patched:
         for name in WATCHED:
             patched.setattr(os, name, (lambda _handle: None) if "sync" in name else getattr(os, name))
-        disk.watch(told.append)
+        disk.watch(calls.append)
         patched.setattr(crash_points, "hook", hook)
-        # Whoever made this folder died before its name was on the disk.
+        # The process that made this folder died before its name was synced.
         (root / "deep").mkdir(parents=True)
         order = Order(root / "deep" / "er" / "home", text=text)
         try:
             await order.begin()
         except Killed:
-            # What it had in hand beside its work comes to its next point, and dies there.
+            # Tasks beside the run reach their next crash point and die there.
             beside = [each for each in asyncio.all_tasks() if "Checkpoints" in str(each.get_coro())]
             await asyncio.gather(*beside, return_exceptions=True)
         order.die()
     known = disk.Disk(root)
-    known.learn(told)
+    known.learn(calls)
     known.cut()
     return order, passed[:number]
 
 
-async def test_what_an_action_needs_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once an action may begin, its call, the values and the checkpoint that the log names, and the files of results are there, whatever was cut."""
+async def test_everything_an_action_needs_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once an action may begin, its call, the values and checkpoint named in the log, and result files survive any power cut."""
     seen = 0
     for number in itertools.count(1):
         order, passed = await cut_at(tmp_path / str(number), number, monkeypatch)
@@ -81,7 +81,7 @@ async def test_what_an_action_needs_survives_a_power_cut(tmp_path: Path, monkeyp
 async def test_after_a_power_cut_at_any_moment_each_action_is_done_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a power cut leaves at whichever moment, the run continues from it, or begins, to the output of one that was left alone."""
+    """After a power cut at any moment, the run continues or begins, and yields the output of an undisturbed run."""
     number = 0
     for number in itertools.count(1):
         before, passed = await cut_at(tmp_path / str(number), number, monkeypatch)

@@ -1,4 +1,4 @@
-"""What tokens cost: the project's own prices, those of known providers, and unknown ones."""
+"""Token prices: the project's own, those of known providers, and unknown ones."""
 
 import subprocess
 import sys
@@ -22,21 +22,21 @@ OWN = {
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_money_is_exact(read: int, cached: int, output: int) -> None:
-    """The project's price of each kind of token, to the last digit; more from the cache than there was is all of it."""
+    """Each kind of token costs the project's price to the last digit; cached tokens beyond the input count as the input."""
     cents = prices.dollars(Usage(read, cached, output, 0), "mine", OWN, "compatible")
     from_cache = min(read, cached)
     assert cents is not None
     assert cents * 100_000_000 == (read - from_cache) * 25 + from_cache * 5 + output * 200
 
 
-def test_what_is_cached_costs_as_the_rest_unless_said() -> None:
-    """A price without `cached` is that of all input."""
+def test_cached_tokens_cost_the_same_by_default() -> None:
+    """A price without `cached` applies to all input."""
     assert prices.dollars(Usage(1_000_000, 400_000, 0, 0), "plain", OWN, "openai") == 1
 
 
 @pytest.mark.parametrize("provider", sorted(prices.PRICED))
 def test_known_providers_have_prices(provider: str) -> None:
-    """Each provider that is said to have prices has one for a model of its own; it grows with the tokens, and the cache is cheaper."""
+    """Each priced provider has a price for a known model; it grows with the tokens, and cached tokens are cheaper."""
     model = "openai/gpt-5-mini" if provider == "openrouter" else "gpt-5-mini"
     plain = prices.dollars(Usage(1000, 0, 500, 0), model, {}, provider)
     cached = prices.dollars(Usage(1000, 900, 500, 0), model, {}, provider)
@@ -48,7 +48,7 @@ def test_known_providers_have_prices(provider: str) -> None:
 
 
 def test_an_edition_has_the_price_of_its_model() -> None:
-    """A name that ends in a date is found by the name without, unless it has a price itself; another of the same beginning is not."""
+    """A name that ends in a date has the price of the name without it, unless it has its own; another suffix has none."""
     usage = Usage(1000, 0, 10, 0)
     both = {**OWN, "mine-2026-08-07": prices.Price.model_validate({"input": 9, "output": 9})}
     assert prices.dollars(usage, "mine-2026-08-07", both, "compatible") == Decimal("0.00909")
@@ -62,21 +62,21 @@ def test_an_edition_has_the_price_of_its_model() -> None:
 
 
 def test_a_price_of_your_own_comes_first() -> None:
-    """What the project says wins over what is known."""
+    """The project's price wins over the known one."""
     own = {"gpt-5-mini": prices.Price.model_validate({"input": 0, "output": 0})}
     assert prices.dollars(Usage(1000, 0, 10, 0), "gpt-5-mini", own, "openai") == 0
 
 
 @pytest.mark.parametrize("provider", ["vllm", "ollama", "compatible"])
-def test_nobody_guesses_a_price(provider: str) -> None:
-    """A server that nobody knows may call its model what it likes: without a price of the project there is none."""
+def test_no_price_is_guessed(provider: str) -> None:
+    """Models of an unknown server have no price except the project's, whatever they are called."""
     assert not prices.known("gpt-5-mini", {}, provider)
     assert prices.known("mine", OWN, provider)
     assert not prices.known("no-such-model", OWN, "openai")
 
 
-def test_an_unknown_price_says_what_to_write() -> None:
-    """The error names the first model without a price, and the lines for pyproject.toml, which then do."""
+def test_an_unknown_price_is_reported_with_the_lines_to_add() -> None:
+    """The error names the first model without a price, and the lines to add to pyproject.toml."""
     with pytest.raises(UsageError) as caught:
         prices.require(["mine", "llama3.1:8b", "other"], OWN, "ollama")
     assert (caught.value.code, caught.value.exit) == ("price-unknown", 2)
@@ -85,8 +85,8 @@ def test_an_unknown_price_says_what_to_write() -> None:
     prices.require(["mine", "plain"], OWN, "ollama")
 
 
-def test_the_lines_to_write_are_a_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the error says to write is read back as the price of that model."""
+def test_the_lines_to_add_are_a_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines in the error are read back as the price of that model."""
     monkeypatch.chdir(tmp_path)
     lines = prices.unknown("a/b:8b", "ollama").evidence["write"]
     (tmp_path / "pyproject.toml").write_text(lines)
@@ -106,7 +106,7 @@ def test_the_lines_to_write_are_a_price(tmp_path: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_a_wrong_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, named: str) -> None:
-    """A price that is none is ``bad-setting``, with the model and the field."""
+    """An invalid price is ``bad-setting``, with the model and the field."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(f"[tool.runops.prices]\n{text}\n")
     with pytest.raises(UsageError) as caught:
@@ -116,7 +116,7 @@ def test_a_wrong_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_prices_come_from_a_variable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As JSON; what is none is a bad setting."""
+    """An environment variable may have the prices as JSON; invalid JSON is a bad setting."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNOPS_PRICES", '{"m": {"input": 0.1, "output": 2}}')
     assert settings.load().prices["m"].input == Decimal("0.1")
@@ -126,7 +126,7 @@ def test_prices_come_from_a_variable_too(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_nothing_is_downloaded() -> None:
-    """A price is told with every socket refused, no thread is left that would ask for new ones, and what is not needed is not loaded."""
+    """A price needs no socket and leaves no thread, and the price package is loaded only when needed."""
     program = """
 import socket, sys, threading
 def refuse(*given, **more):

@@ -1,4 +1,4 @@
-"""The files that a draft may use: found from where it will stand, in its project, and only those that are workflows."""
+"""Files that a draft may use: found from the draft's future path, in its project, and only workflows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USING = "{{id: part, type: group, use: {}, with: {{n: 4}}}}"
 
 
 def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
-    """A build context in a project, whose draft will stand in ``save``."""
+    """A build context in a project, whose draft will be saved in ``save``."""
     (folder / ".runops").mkdir()
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
@@ -43,13 +43,13 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
 
 
 async def create(build: BuildContext, use: str) -> str:
-    """What the tool answers to a draft that uses this file."""
+    """The tool's answer to a draft that uses this file."""
     given = {"yaml": USING.format(use), "after": None, "dry_run": None, "reason": "use what is there"}
     return (await build_contexts.call(build, "create_nodes", tools.toolsets(build), **given)).text
 
 
-async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> None:
-    """A path leads from the folder in which the file will be saved, also before that file is there, and a whole run of the draft runs what it uses."""
+async def test_a_draft_uses_files_from_its_future_folder(tmp_path: Path) -> None:
+    """Paths start at the folder where the draft will be saved, even before it is saved, and a full run uses the same files."""
     build = opened(tmp_path)
     assert "version 1" in await create(build, "parts/twice.yaml")
     with_output = "output: '{{ part }}'"
@@ -61,29 +61,29 @@ async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> No
 
 
 def opened_beside(folder: Path) -> BuildContext:
-    """The same in a project of its own."""
+    """A build context in a separate project."""
     folder.mkdir()
     return opened(folder)
 
 
-async def test_what_is_no_workflow_is_not_shown(tmp_path: Path) -> None:
-    """A file that is none, or is invalid, is refused by its name alone: nothing that stands in it is told; neither is one outside the project read."""
+async def test_a_file_that_is_no_workflow_is_not_shown(tmp_path: Path) -> None:
+    """A file that is no valid workflow is refused by name without its content; a file outside the project is not read."""
     project = tmp_path / "project"
     project.mkdir()
     build = opened(project)
     for text in ("password: hunter2\n", "version: 1\nnodes: [{id: a, type: hunter2}]\n", "hunter2: [\n"):
         (project / "flows/keys.yaml").write_text(text)
-        told = await create(build, "keys.yaml")
-        assert "keys.yaml is no valid workflow" in told
-        assert "use-not-valid" in told
-        assert "hunter2" not in told
+        answer = await create(build, "keys.yaml")
+        assert "keys.yaml is no valid workflow" in answer
+        assert "use-not-valid" in answer
+        assert "hunter2" not in answer
     (tmp_path / "outside.yaml").write_text(PART)
     assert "use-outside" in await create(build, "../../outside.yaml")
     assert build.state.draft is None
 
 
-def test_the_session_of_a_build_knows_them(tmp_path: Path) -> None:
-    """A build finds them from what its log says of where it is saved, and one that fixes a file from that file; another session has none."""
+def test_the_session_of_a_build_knows_its_files(tmp_path: Path) -> None:
+    """A build finds files from the save path in its log, a repair from the repaired file; another session has none."""
     (tmp_path / ".runops").mkdir()
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

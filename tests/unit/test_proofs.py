@@ -1,4 +1,4 @@
-"""What runs of a draft prove of its actions."""
+"""Proofs that the runs of a draft give of its actions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def loaded() -> workflow.Loaded:
 
 
 def ran(actions: dict[str, proofs.Outcome], **more: object) -> proofs.Ran:
-    """A run that passed, in which that became of the actions."""
+    """A passed run with these outcomes of its actions."""
     return proofs.Ran("r", "passed", actions, **more)  # type: ignore[arg-type]
 
 
@@ -60,32 +60,32 @@ RUNS = st.lists(OF_ALL, min_size=1, max_size=4)
 
 @hypothesis.given(RUNS)
 def test_full_is_said_only_of_what_was_done(runs: list[proofs.Ran]) -> None:
-    """A proof is full if, and only if, every action was really done in at least one of its runs; else it names each that was not, and that must be spoken of."""
+    """A proof is full if and only if each action was done in some run; else it names the others, to be explained unless withheld."""
     every = proofs.of_runs(loaded(), runs)
     undone = [key for key in KEYS if not any(each.outcomes[key] == "done" for each in runs)]
     headline = proofs.headline(every, runs)
     assert (headline == proofs.FULL) == (not undone)
     for key in undone:
         assert f"{key} (" in headline
-        held = any(each.outcomes[key] == "held" for each in runs)
-        assert held or key in proofs.to_be_said(every, runs)
+        withheld = any(each.outcomes[key] == "held" for each in runs)
+        assert withheld or key in proofs.to_be_said(every, runs)
 
 
 @hypothesis.given(RUNS, st.data())
 def test_a_run_that_did_not_pass_proves_nothing_whole(runs: list[proofs.Ran], data: st.DataObject) -> None:
-    """Where one run was held or failed, the proof is never full, whatever the others did."""
-    held = data.draw(st.booleans())
+    """One withheld or failed run prevents a full proof, whatever the others did."""
+    withheld = data.draw(st.booleans())
     broken = proofs.Ran(
-        "r", "paused" if held else "failed", dict.fromkeys(KEYS, "done"), withheld="two" if held else None
+        "r", "paused" if withheld else "failed", dict.fromkeys(KEYS, "done"), withheld="two" if withheld else None
     )
     runs = data.draw(st.permutations([*runs, broken]))
     headline = proofs.headline(proofs.of_runs(loaded(), runs), runs)
-    assert headline.startswith("up to two" if held else "not")
+    assert headline.startswith("up to two" if withheld else "not")
 
 
 @hypothesis.given(RUNS)
 def test_words_count_every_run(runs: list[proofs.Ran]) -> None:
-    """What is said of an action says in how many of all runs it was done, and never that one did it that did not."""
+    """The description of an action counts the runs that did it among all runs, and credits no other run."""
     for each in proofs.of_runs(loaded(), runs):
         done = sum(run.outcomes[each.key] == "done" for run in runs)
         assert (f"done in {done} of {len(runs)} run" in each.describe()) == (done > 0)
@@ -96,7 +96,7 @@ def test_words_count_every_run(runs: list[proofs.Ran]) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("fails", [False, True])
 async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
-    """From its log: done in a turn of a loop, tolerated as failed, and never reached where another branch was taken."""
+    """The log shows actions as done in a loop iteration, tolerated as failed, or never reached in another branch."""
 
     async def click(target: str, _page: FakePage) -> None:
         if fails and "Two" in target:
@@ -116,8 +116,8 @@ async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_held_action_was_not_done(tmp_path: Path) -> None:
-    """An action that was held is told as ready and not done, and what stands behind it as not reached; the site has seen neither."""
+async def test_a_withheld_action_was_not_done(tmp_path: Path) -> None:
+    """A withheld action is reported as ready and not done, and the steps after it as not reached; the site has seen neither."""
     one = rig.Rig(tmp_path, TEXT)
     fit = prepare.Prepared(one.loaded, {}, {})
     chosen = settings.load(home=tmp_path / ".runops")
@@ -136,7 +136,7 @@ async def test_a_held_action_was_not_done(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("clicked", "became"), [(True, "done"), (False, "idle")])
 def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: proofs.Outcome) -> None:
-    """An agent that reached its goal is an action that was done only where it really did one."""
+    """An agent that reached its goal counts as done only if it performed an action."""
     file = reader.parse("version: 1\nallowed_origins: []\nnodes: [{id: work, type: agent, goal: Tidy up.}]\n", "t.yaml")
     common = {"attempt": 1, "effect": "effect", "args": {}, "fingerprint": ""}
     own = entries.Call.model_validate({**common, "path": "work", "node": "agent", "call": "c1", "seq": 1})
@@ -163,18 +163,18 @@ def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: p
         ([], []),
     ],
 )
-def test_what_is_always_empty_is_named(outputs: list[object], names: list[str]) -> None:
-    """A field that is null or empty in every run is named, and one that says anything in one of them, also 0 or false, is not."""
+def test_an_output_that_is_always_empty_is_named(outputs: list[object], names: list[str]) -> None:
+    """A field that is null or empty in every run is named; one with a value in some run, also 0 or false, is not."""
     assert proofs.empty_names(outputs) == names
 
 
 @pytest.mark.parametrize(
     ("earlier", "unsaid"), [((), ["sorted"]), (({"sorted": ["1001"]},), []), (({"sorted": []},), ["sorted"])]
 )
-def test_what_an_earlier_run_of_the_draft_has_yielded_is_not_empty(
+def test_an_output_that_an_earlier_run_yielded_is_not_empty(
     earlier: tuple[dict[str, list[str]], ...], unsaid: list[str]
 ) -> None:
-    """A queue that the first run has worked off leaves the proof nothing to yield: what that run of the same text yielded counts."""
+    """An output counts as not empty if an earlier run of the same text yielded it and left the proof nothing to yield."""
     text = 'version: 1\nnodes: [{id: one, type: transform, expr: "{{ [] }}"}]\noutput: {sorted: "{{ one }}"}\n'
     before = tuple(proofs.Ran(f"r{number}", "passed", {}, output=each) for number, each in enumerate(earlier))
     last = proofs.Ran("last", "passed", {}, output={"sorted": []})

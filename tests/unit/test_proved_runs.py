@@ -1,4 +1,4 @@
-"""What the runs of a draft prove: which of them count, and what the headline says of them."""
+"""Runs that count as proof of a draft, and the headline made of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def browsers(monkeypatch: pytest.MonkeyPatch) -> Browsers:
-    """What runs open here."""
+    """The browsers that runs open here."""
     return installed(monkeypatch)
 
 
@@ -50,7 +50,7 @@ def using(folder: Path, text: str, **more: Any) -> BuildContext:
 
 
 async def test_runs_of_another_draft_do_not_count(tmp_path: Path, browsers: Browsers) -> None:
-    """Runs that were made before an edit prove nothing of what stands there now: all are made anew."""
+    """Runs made before an edit prove nothing about the edited draft: ``finish`` repeats them all."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'")
     build = opened(tmp_path, text)
     toolsets = tools.toolsets(build)
@@ -64,7 +64,7 @@ async def test_runs_of_another_draft_do_not_count(tmp_path: Path, browsers: Brow
 
 
 async def test_a_run_of_just_this_draft_counts_for_its_actions(tmp_path: Path, browsers: Browsers) -> None:
-    """What ``run_draft`` did with the same draft and inputs need not be done again to be proved; with other inputs it was another thing."""
+    """An action that ``run_draft`` performed with the same draft and inputs need not be repeated as proof; with other inputs it does not count."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     for number, proved in (("7", "full"), ("8", None)):
         build = opened(tmp_path / number, text, inputs={"number": "7"})
@@ -95,7 +95,7 @@ async def test_a_run_of_just_this_draft_counts_for_its_actions(tmp_path: Path, b
 async def test_a_run_counts_for_a_draft_that_does_the_same(
     old: str, new: str, same: bool, tmp_path: Path, browsers: Browsers
 ) -> None:
-    """What only says of the draft what it is for takes no proof from it; whatever it does otherwise takes every one."""
+    """An edit of names, descriptions or comments keeps the proof of earlier runs; an edit of target, output, input or timeout discards it."""
     build = opened(tmp_path, TEXT, inputs={"number": "7"})
     await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert old in TEXT
@@ -105,7 +105,7 @@ async def test_a_run_counts_for_a_draft_that_does_the_same(
 
 
 async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, browsers: Browsers) -> None:
-    """Once a file says something else that the draft uses, an earlier run of the same text was one of something else."""
+    """An earlier run of the same text does not count once a file that the draft uses has changed."""
     text = USED.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     for name, edited in (("same", False), ("other", True)):
         build = using(tmp_path / name, text, inputs={"number": "7"})
@@ -116,8 +116,8 @@ async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, brow
         assert [each.status for each in draft_runs.passed_before(build, fit)] == ([] if edited else ["passed"])
 
 
-async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path: Path, browsers: Browsers) -> None:
-    """One that was written since is another one, also where the time stands there at which the old one was written."""
+async def test_a_run_counts_only_for_the_files_that_it_uploaded(tmp_path: Path, browsers: Browsers) -> None:
+    """A run does not count once the file it uploaded was rewritten, even with the same modification time."""
     given = (
         "- {id: give, type: browser_action, action: upload, target: {label: File}, files: given.txt}\n  - {id: told,"
     )
@@ -133,8 +133,8 @@ async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path
     assert draft_runs.passed_before(build, fit) == []
 
 
-async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path, browsers: Browsers) -> None:
-    """Where that was empty, too, the output is always empty, and must be spoken of."""
+async def test_an_empty_output_of_an_earlier_run_counts_as_empty(tmp_path: Path, browsers: Browsers) -> None:
+    """An output that was empty in the earlier run too is always empty, and ``finish`` demands an explanation."""
     build = opened(tmp_path, TEXT.replace("{{ told }}", "{{ told[:0] }}"))
     await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     refused = await finish(build)
@@ -142,8 +142,8 @@ async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path,
     assert "`status`" in refused.text
 
 
-async def test_a_file_that_changes_during_the_proof_makes_it_none(tmp_path: Path, browsers: Browsers) -> None:
-    """What is proved is what stands there at the end: the runs before the change prove nothing, and the next ``finish`` runs anew."""
+async def test_a_file_that_changes_during_the_proof_invalidates_it(tmp_path: Path, browsers: Browsers) -> None:
+    """A file that changes during ``finish`` invalidates the runs before the change; the next ``finish`` runs everything again."""
     build = using(tmp_path, USED)
 
     def click(number: int) -> None:
@@ -159,8 +159,8 @@ async def test_a_file_that_changes_during_the_proof_makes_it_none(tmp_path: Path
     assert browsers.opened == 4
 
 
-async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, browsers: Browsers) -> None:
-    """An action that only the bench did is told as that: it must be spoken of like any other that no whole run did, and the proof is not full."""
+async def test_an_action_done_only_on_the_bench_is_no_full_proof(tmp_path: Path, browsers: Browsers) -> None:
+    """An action done only on the bench, in no full run, is reported as that; it must be explained, and the proof is not full."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     build = opened(tmp_path, text)
     loaded = reader.parse(text, "draft.yaml")
@@ -199,7 +199,7 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
 
 
 async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, browsers: Browsers) -> None:
-    """Leaves that no run came to, or that failed in each and were passed over, and fields that stay empty, are named in it, though every action was done."""
+    """The headline names leaves that no run reached, leaves that failed and were skipped in each, and fields always empty, though every action was done."""
     more = (
         "  - {id: ask, type: browser_action, action: click, target: {text: Gone}, effect: read, on_error: continue}\n"
         "  - {id: each, type: iterate, over: '{{ told[:0] | list }}', as: it, nodes: [{id: look, type: browser_query, query: text, target: {test_id: status}}]}\n"
@@ -217,8 +217,8 @@ async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, brow
     assert "done in 2 of 2 runs" in outcome.text
 
 
-async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
-    """Where the site answers with an error, a whole run says which steps were there, the end wants a word of them, and the headline names them."""
+async def test_a_step_on_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
+    """A run lists the steps done on error pages of the site; ``finish`` demands an explanation of them, and the headline names them."""
     browsers.site.status = 500
     build = opened(tmp_path)
     ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
@@ -234,8 +234,8 @@ async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browser
     assert later["proved"] == "full"
 
 
-async def test_a_check_that_held_before_the_action_tells_nothing(tmp_path: Path, browsers: Browsers) -> None:
-    """Where the ``verify`` of an action holds before it in every run, it would hold without it, too: a hint of `run_draft`, and said with the action when it ends."""
+async def test_a_check_that_passes_before_the_action_proves_nothing(tmp_path: Path, browsers: Browsers) -> None:
+    """A ``verify`` that already holds before its action in every run gives a hint in ``run_draft`` and a note with the action in ``finish``."""
     text = TEXT.replace("description: Pays it.", "verify: [{text: paid, target: {test_id: status}}]")
     browsers.site.texts['=test_id="status"'] = "paid"
     build = opened(tmp_path, text)
@@ -243,12 +243,12 @@ async def test_a_check_that_held_before_the_action_tells_nothing(tmp_path: Path,
     assert "hint: verify-held-before: pay. All rules of `verify` held just before the action" in ran.text
     outcome = await finish(opened(tmp_path / "a", text))
     assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` does not prove it" in outcome.text
-    told = await finish(opened(tmp_path / "b", TEXT))
-    assert "pay: done in 2 of 2 runs\n" in f"{told.text}\n"
+    plain = await finish(opened(tmp_path / "b", TEXT))
+    assert "pay: done in 2 of 2 runs\n" in f"{plain.text}\n"
 
 
-async def test_an_interrupted_proof_says_what_ran(tmp_path: Path, browsers: Browsers) -> None:
-    """A ``finish`` that a crash broke off tells which of its runs were over and at which step the last one was, is told as interrupted, and proves anew."""
+async def test_an_interrupted_proof_lists_its_runs(tmp_path: Path, browsers: Browsers) -> None:
+    """A ``finish`` broken off by a crash is reported as interrupted, with its finished runs and the last run's step; the next ``finish`` proves anew."""
 
     class Died(BaseException):
         pass

@@ -1,4 +1,4 @@
-"""Whether a page says a value: what is written there in any usual way is seen, and what is not there is not."""
+"""Values on a page: a value in any usual notation is recognized, and one that is not there is not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBERS = st.decimals(min_value=0, max_value=10**9, places=2)
 
 
 def grouped(number: decimal.Decimal, group: str, mark: str, places: int = 2) -> str:
-    """A number with its digits in threes."""
+    """A number with its digits in groups of three."""
     return f"{number:,.{places}f}".replace(",", "G").replace(".", mark).replace("G", group)
 
 
@@ -33,25 +33,25 @@ AROUND = ("{}", "{} €", "€{}", "Total: {}.", "USD {} incl. tax", "x{}", "({}
 
 
 @given(number=NUMBERS, way=st.sampled_from(sorted(WAYS)), around=st.sampled_from(AROUND))
-def test_a_number_is_seen_however_it_is_written(number: decimal.Decimal, way: str, around: str) -> None:
-    """Groups, the decimal mark and what stands around do not count."""
+def test_a_number_is_recognized_in_any_notation(number: decimal.Decimal, way: str, around: str) -> None:
+    """Grouping, the decimal mark and surrounding text do not count."""
     page = Words(around.format(grouped(number, *WAYS[way])))
     assert page.say(float(number))
     assert page.say(f"{number}")
 
 
 @given(number=st.integers(0, 10**12), way=st.sampled_from(sorted(WAYS)), around=st.sampled_from(AROUND))
-def test_a_whole_number_is_seen_however_it_is_written(number: int, way: str, around: str) -> None:
-    """Also where its groups could be read as a fraction."""
+def test_a_whole_number_is_recognized_in_any_notation(number: int, way: str, around: str) -> None:
+    """A whole number is recognized even if its groups could be read as a fraction."""
     assert Words(around.format(grouped(decimal.Decimal(number), *WAYS[way], places=0))).say(number)
 
 
 @given(number=NUMBERS, other=NUMBERS, way=st.sampled_from(sorted(WAYS)))
-def test_a_number_that_is_not_there_is_not_seen(number: decimal.Decimal, other: decimal.Decimal, way: str) -> None:
-    """A number with a fraction has one reading, and no other number has it; nor has its negative."""
+def test_a_missing_number_is_not_recognized(number: decimal.Decimal, other: decimal.Decimal, way: str) -> None:
+    """A number with a fraction has one reading: no other number and no negative matches it."""
     written = grouped(number, *WAYS[way])
     page = Words(f"Total {written} €")
-    # Blanks may as well part several numbers.
+    # Blanks may also separate several numbers.
     pieces = {decimal.Decimal(each.replace(",", ".")) for each in written.split()} if way[0] in "Fw" else set()
     assert page.say(float(other)) == (other == number) or other in pieces or " " in written or "\xa0" in written
     assert not page.say(-float(number) - 1)
@@ -88,15 +88,15 @@ def test_a_number_that_is_not_there_is_not_seen(number: decimal.Decimal, other: 
         ("no day: 2026-13-45", ["2026-13-45"], ["2026-13-44"]),
     ],
 )
-def test_what_a_page_says(page: str, seen: list[object], not_seen: list[object]) -> None:
-    """Texts by themselves and not within longer ones; days by their day; of null, true and false a page says nothing."""
+def test_values_on_a_page(page: str, seen: list[object], not_seen: list[object]) -> None:
+    """Texts match as whole words and not within longer ones, moments by day and time; null and booleans need no evidence."""
     words = Words(page)
     assert [each for each in seen if not words.say(each)] == []
     assert [each for each in not_seen if words.say(each)] == []
 
 
 def day_forms(day: dt.date) -> list[str]:
-    """A day as pages write it."""
+    """A day in the notations of pages."""
     name, short = MONTHS[day.month - 1].title(), MONTHS[day.month - 1][:3].title()
     ordinal = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}.get(day.day, "th")
     return [
@@ -123,8 +123,8 @@ def day_forms(day: dt.date) -> list[str]:
     form=st.integers(0, 14),
     around=st.sampled_from(("{}", "Due {}.", "{}, 10:30", "({})", "on\n{}\nat noon")),
 )
-def test_a_day_is_seen_in_each_of_its_forms(day: dt.date, form: int, around: str) -> None:
-    """By numbers in three orders, and with the name of the month."""
+def test_a_day_is_recognized_in_each_of_its_forms(day: dt.date, form: int, around: str) -> None:
+    """A day is recognized by numbers in three orders, and with the name of its month."""
     assert Words(around.format(day_forms(day)[form])).say(day.isoformat())
 
 
@@ -133,13 +133,13 @@ def test_a_day_is_seen_in_each_of_its_forms(day: dt.date, form: int, around: str
     other=st.dates(dt.date(1950, 1, 1), dt.date(2049, 12, 31)),
     form=st.integers(0, 14),
 )
-def test_another_day_is_not_seen(day: dt.date, other: dt.date, form: int) -> None:
-    """But for the one that the same numbers mean where day and month change places."""
+def test_another_day_is_not_recognized(day: dt.date, other: dt.date, form: int) -> None:
+    """Another day is not recognized, except the one with day and month swapped."""
     swapped = (other.year, other.day, other.month) == (day.year, day.month, day.day)
     assert Words(f"Due {day_forms(day)[form]}.").say(other.isoformat()) == (other == day) or swapped
 
 
 @given(value=st.text(max_size=20), page=st.text(max_size=60))
-def test_a_text_that_stands_alone_is_seen_wherever_it_stands(value: str, page: str) -> None:
-    """Whatever it is made of."""
+def test_a_separate_text_is_recognized_anywhere(value: str, page: str) -> None:
+    """Any text between blanks is recognized anywhere in a page."""
     assert Words(f"{page} \n {value} \n {page}").say(value)

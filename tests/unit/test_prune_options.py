@@ -1,4 +1,4 @@
-"""Which runs `runops prune` takes: ages, numbers, states."""
+"""Options of `runops prune` that select runs: ages, numbers, states."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from runtime.workspace import retention
 
 
 @pytest.mark.parametrize("text", ["30", "d", "30x", "-1d", "30 days", "1m", "", "1d2h", "nan s"])
-def test_a_time_that_is_none_is_answered_with_the_grammar(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wrong usage, exit code 2, and how a time is written."""
+def test_an_invalid_time_is_answered_with_the_grammar(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An invalid time exits with code 2 and shows the grammar of times."""
     assert app.run(["prune", f"--older-than={text}"]) == 2
     assert "`30d`" in capsys.readouterr().err
 
@@ -22,13 +22,13 @@ def test_a_time_that_is_none_is_answered_with_the_grammar(text: str, capsys: pyt
     ("text", "seconds"), [("0s", 0), ("90s", 90), ("45min", 2700), ("12h", 43200), ("1.5d", 129600), (" 2w ", 1209600)]
 )
 def test_times_are_written_as_people_do(text: str, seconds: float) -> None:
-    """A number and a unit."""
+    """A time is a number and a unit."""
     assert retention.span(text) == seconds
 
 
 @pytest.mark.parametrize("state", ["running", "damaged", "gone"])
-def test_only_what_a_run_can_end_as_is_a_state(state: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs that are held or damaged cannot be asked for."""
+def test_only_final_states_can_be_selected(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Owned and damaged runs cannot be selected."""
     assert app.run(["prune", "--state", state]) == 2
     assert "interrupted" in capsys.readouterr().err
 
@@ -52,19 +52,19 @@ KNOWN = st.builds(
     keep=st.none() | st.integers(0, 5),
     states=st.lists(st.sampled_from(["passed", "failed", "paused", "died"]), unique=True).map(tuple),
 )
-def test_what_goes_fits_every_option(
+def test_deleted_runs_fit_every_option(
     found: list[retention.KnownConversation], older: float | None, keep: int | None, states: tuple[retention.Ended, ...]
 ) -> None:
-    """Without an option nothing goes; else exactly what has one of the states, is not among the youngest of these, and is old enough."""
-    goes = retention.Selection(older, keep, states).choose(found, now=1000.0)
+    """Without options nothing is deleted; else exactly the runs with a selected state that are old enough and not among the youngest kept ones."""
+    chosen = retention.Selection(older, keep, states).choose(found, now=1000.0)
     if older is None and keep is None and not states:
-        assert goes == []
+        assert chosen == []
         return
     fitting = [each for each in found if each.state in (states or ("passed",))]
     for each in found:
         younger = [other for other in fitting if other.run > each.run]
         old = older is None or 1000.0 - each.ended >= older
-        assert (each in goes) == (each in fitting and len(younger) >= (keep or 0) and old)
+        assert (each in chosen) == (each in fitting and len(younger) >= (keep or 0) and old)
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_what_goes_fits_every_option(
     ],
 )
 def test_amounts_read_as_people_say_them(number: int, text: str) -> None:
-    """Three digits at most, and a unit."""
+    """A size has at most three digits and a unit, except for the largest unit."""
     assert size(number) == text

@@ -1,4 +1,4 @@
-"""SQL over all runs: what the views say, what damaged and growing logs do to it, and how little memory it takes."""
+"""SQL over all runs: the content of the views, damaged and growing logs, and bounded memory."""
 
 import json
 import os
@@ -37,7 +37,7 @@ nodes:
 
 @pytest.fixture
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> settings.Settings:
-    """The settings of a workspace with one run in it: it passed, one failure was tolerated, and its action was tried twice."""
+    """The settings of an empty workspace."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     return settings.load()
 
@@ -62,8 +62,8 @@ def ask(chosen: settings.Settings, sql: str) -> list[dict[str, Any]]:
     return [row for batch in answer.result.batches for row in batch]
 
 
-async def test_the_views_say_what_the_logs_say(chosen: settings.Settings) -> None:
-    """A run, its steps with their last attempt, and every call: typed columns, times in UTC."""
+async def test_the_views_agree_with_the_logs(chosen: settings.Settings) -> None:
+    """The views have a run, its steps with their last attempt, and every call, with typed columns and times in UTC."""
     rig = await run_once(chosen.home)
     (run,) = ask(chosen, "SELECT * REPLACE (typeof(started) AS started, ended >= started AS ended) FROM runs")
     assert list(run) == [each.name for each in query.VIEWS["runs"]]
@@ -88,24 +88,24 @@ async def test_the_views_say_what_the_logs_say(chosen: settings.Settings) -> Non
     assert calls[0]["effect"] == "effect"
 
 
-async def test_views_that_nothing_fills_have_their_columns(chosen: settings.Settings) -> None:
-    """A query that is written today for costs and plans works, also where there is no run at all."""
+async def test_empty_views_have_their_columns(chosen: settings.Settings) -> None:
+    """A query for costs and plans works even if there is no run at all."""
     for view, columns in query.VIEWS.items():
         assert ask(chosen, f"SELECT {', '.join(each.name for each in columns)} FROM {view}") == []
     assert ask(chosen, "SELECT sum(dollars) AS dollars, count(*) AS n FROM costs") == [{"dollars": None, "n": 0}]
 
 
 def test_every_request_to_a_model_is_a_row_of_costs(chosen: settings.Settings) -> None:
-    """Failed, answered, answered later, played and lost: each with its step, its try, its tokens, its source; what the log answered is no request."""
+    """Failed, answered, late, replayed and lost requests each have a row with step, try, tokens and source; an answer from the log is no request."""
     writer = exchanges.every_way(chosen.home)
     let_go(writer.writer.conversation)
     rows = ask(chosen, "SELECT * FROM costs ORDER BY line")
     assert [list(row) for row in rows] == [[each.name for each in query.VIEWS["costs"]]] * 6
-    told = [
+    listed = [
         (row["path"], row["attempt"], row["tried"], row["status"], row["source"], row["model"], row["error"])
         for row in rows
     ]
-    assert told == [
+    assert listed == [
         ("sorted", 1, 1, "error", "model", "asked-model", "model-failed"),
         ("sorted", 1, 2, "ok", "model", "named-model", None),
         ("again", 1, 1, "ok", "model", "named-model", None),
@@ -126,14 +126,14 @@ def test_every_request_to_a_model_is_a_row_of_costs(chosen: settings.Settings) -
 
 
 def test_money_is_exact_in_sql(chosen: settings.Settings) -> None:
-    """A ten-thousandth of a millionth of a dollar is neither lost nor rounded beside others, and the column can be summed."""
+    """A ten-thousandth of a millionth of a dollar is neither lost nor rounded in a sum."""
     let_go(exchanges.every_way(chosen.home).writer.conversation)
     (row,) = ask(chosen, "SELECT typeof(any_value(dollars)) AS kind, CAST(sum(dollars) AS VARCHAR) AS sum FROM costs")
     assert row == {"kind": "DECIMAL(30,15)", "sum": "0.750000000122500"}
 
 
-async def test_every_cut_of_a_growing_log_can_be_asked(chosen: settings.Settings) -> None:
-    """Wherever a writer stands, a torn last line included, what stands before it is answered and nothing is called damaged."""
+async def test_every_cut_of_a_growing_log_can_be_queried(chosen: settings.Settings) -> None:
+    """A log cut anywhere, even in its last line, answers with the lines before the cut, and is not called damaged."""
     rig = await run_once(chosen.home)
     file = file_store.Files(chosen.home).conversation_file(rig.id)
     whole = file.read_bytes()
@@ -152,7 +152,7 @@ async def test_every_cut_of_a_growing_log_can_be_asked(chosen: settings.Settings
 
 
 async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other runs are answered; nothing of the damaged one is, also not what stands before the damage."""
+    """Other runs are queried; nothing of the damaged one is, not even the entries before the damage."""
     monkeypatch.setattr(query, "BATCH", 1)
     bad, good = await run_once(chosen.home), await run_once(chosen.home)
     file = file_store.Files(chosen.home).conversation_file(bad.id)
@@ -167,8 +167,8 @@ async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, mo
     assert f"{file}:{len(lines) - 1}" in error.message
 
 
-async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settings) -> None:
-    """A log without an end is that of a run that died; what was found out about an action is its step's status."""
+async def test_a_run_that_died_and_a_later_verdict(chosen: settings.Settings) -> None:
+    """A run whose log has no end is `died`; the verdict about an action becomes its step's status."""
     rig = await run_once(chosen.home)
     file = file_store.Files(chosen.home).conversation_file(rig.id)
     entries = list(query.entries(file))
@@ -188,7 +188,7 @@ async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settin
 
 
 @pytest.mark.parametrize(
-    ("sql", "said", "fix"),
+    ("sql", "message", "fix"),
     [
         ("SELEC 1", "syntax error", "line 1, column 1"),
         ("SELECT stat FROM runs", '"stat"', "did you mean `state`"),
@@ -203,19 +203,19 @@ async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settin
     ],
 )
 async def test_a_query_that_cannot_be_used_is_wrong_usage(
-    sql: str, said: str, fix: str, chosen: settings.Settings
+    sql: str, message: str, fix: str, chosen: settings.Settings
 ) -> None:
-    """One sentence, the near miss where there is one, exit 2."""
+    """The error is one sentence, suggests a near miss if there is one, and exits with 2."""
     with pytest.raises(UsageError) as caught:
         ask(chosen, sql)
     assert caught.value.code == "bad-query"
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert fix in str(caught.value.fix)
     assert "\n" not in caught.value.message
 
 
 def big_log(home: Path, calls: int) -> int:
-    """A log of so many calls with long arguments and errors; returns its size."""
+    """Write a log of so many calls with long arguments and values; returns its size."""
     store = file_store.Files(home)
     store.make()
     run = log_store.new_id()
@@ -280,7 +280,7 @@ def peak_of_a_query(home: Path) -> tuple[list[Any], int]:
 
 
 def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
-    """A log that is 50 MB larger is asked within far less than 50 MB more."""
+    """A log that is 50 MB larger needs far less than 50 MB more memory."""
     few, many = (big_log(tmp_path / str(calls), calls) for calls in (4_000, 12_500))
     assert many - few > 50 << 20
     rows, small = peak_of_a_query(tmp_path / "4000")
@@ -291,7 +291,7 @@ def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
 
 
 def test_only_the_time_of_the_query_itself_counts(chosen: settings.Settings) -> None:
-    """Who takes longer than the query may take to read its rows gets them all; one that computes longer ends by name between two batches."""
+    """A slow reader gets all rows; a query that computes longer than its limit is stopped between two batches."""
     rows = query.ask(file_store.Files(chosen.home), "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
     first = next(rows)
     threading.Event().wait(1.6)
@@ -303,7 +303,7 @@ def test_only_the_time_of_the_query_itself_counts(chosen: settings.Settings) -> 
 
 
 def test_reading_the_logs_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs that take longer to read than the query may take end it before it begins."""
+    """Logs that take longer to read than the query may take stop it before it begins."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     big_log(tmp_path, 2000)
     with pytest.raises(UsageError, match="took longer than 0 s"):

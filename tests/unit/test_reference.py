@@ -1,4 +1,4 @@
-"""The reference of the file language: what the models say of themselves is enough to write a file."""
+"""The reference of the file language: the models' docstrings are enough to write a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ENTRIES = list(
         for entry in [one, *one.parts]
     }.values()
 )
-"""Each once: several kinds of step have the same parts."""
+"""All entries, each once, because several kinds of step share parts."""
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_everything_is_told_in_sentences(entry: reference.Entry) -> None:
-    """Each node, kind and part begins with a sentence, and each of its fields has one; only `type` speaks for itself."""
+def test_everything_is_described_in_sentences(entry: reference.Entry) -> None:
+    """Each node, kind and part begins with a sentence, and so does each of its fields except `type`."""
     assert re.match(r"[A-Z].*[.:]", reference.sentence(entry.text))
     mute = [each.name for each in entry.fields if not re.fullmatch(r"[A-Z`].*[.…]", each.text) and each.name != "type"]
     assert mute == []
@@ -33,15 +33,15 @@ def test_everything_is_told_in_sentences(entry: reference.Entry) -> None:
 @pytest.mark.parametrize(
     "kind", [kind for kind in registry.BUILT_IN if not kind.base.container], ids=lambda kind: kind.name
 )
-def test_every_step_says_what_its_value_is(kind: registry.NodeType) -> None:
-    """Whoever refers to a step can read what it yields; a step whose value is free says so in its fields."""
+def test_every_step_describes_its_value(kind: registry.NodeType) -> None:
+    """Each kind of step has the form of its value and its effect class."""
     entry = reference.entry(kind.name)
     assert [each.name for each in entry.kinds if each.value is None] == []
     assert all(each.effect in ("read", "idempotent", "effect") for each in entry.kinds or [entry])
 
 
 def test_a_kind_is_found_by_its_own_name_and_after_its_type() -> None:
-    """`click`, `browser_action.click` and `browser_action click` are one; a near miss is told."""
+    """`click`, `browser_action.click` and `browser_action click` are the same entry; a near miss is suggested."""
     assert (
         reference.entry("click")
         == reference.entry("browser_action.click")
@@ -52,7 +52,7 @@ def test_a_kind_is_found_by_its_own_name_and_after_its_type() -> None:
     assert raised.value.fix == "did you mean `browser_action.click`?"
 
 
-def test_what_all_have_stands_once() -> None:
+def test_shared_fields_are_listed_once() -> None:
     """No kind of node repeats a field of the step or container around it."""
     for entry in ENTRIES:
         if entry.around:

@@ -1,4 +1,4 @@
-"""References: what they give, what they refuse, and that nothing leads out of them."""
+"""References: the values they give, the texts they refuse, and no way out of the given data."""
 
 import contextlib
 import json
@@ -18,14 +18,14 @@ from tests.expressions import Clock, render
 
 
 def failure(text: str, **values: Any) -> AuthorError:
-    """How a text fails when it is rendered."""
+    """The error of a text when it is rendered."""
     with pytest.raises(AuthorError) as caught:
         render(text, **values)
     return caught.value
 
 
 def refused(text: str) -> ReferenceInvalid:
-    """How a text is refused when it is compiled."""
+    """The error of a text when it is compiled."""
     with pytest.raises(ReferenceInvalid) as caught:
         references.compile(text)
     return caught.value
@@ -46,14 +46,14 @@ json_values = st.recursive(
 class TestValues:
     @given(json_values)
     def test_a_text_that_is_one_expression_gives_the_value_itself(self, value: Any) -> None:
-        """Whatever the value is, and whatever a text in it looks like, it comes out as it went in, of the same kind."""
+        """Any value comes out unchanged and of the same type, whatever its texts look like."""
         given = render("{{ x }}", x=value, secret="s3cret")
         assert given == normalise(value)
         assert type(given) is type(normalise(value))
 
     @given(json_values)
     def test_a_value_is_never_read_as_an_expression(self, value: Any) -> None:
-        """A text that was put in keeps its braces, also when it stands beside others, or was computed."""
+        """A text from a value keeps its braces, also beside other texts or when computed."""
         assert render("{{ [x, 'a' ~ 'b'] }}", x=value, secret="s3cret") == [normalise(value), "ab"]
 
     @given(st.lists(texts | nasty | st.sampled_from(["{{ a }}", "{{ b }}"]), max_size=6))
@@ -98,7 +98,7 @@ class TestValues:
         ],
     )
     def test_examples(self, text: str, value: Any) -> None:
-        """Keys, positions, operators, functions and mixed texts give what the manual says."""
+        """Keys, positions, operators, functions and mixed texts give the values in the manual."""
         values = {"order": {"number": 1007, "items": "a key wins over a method"}, "flag": True, "result": "mine"}
         assert render(text, lines=[{"sku": "a"}, {"sku": "b"}], **values) == value
 
@@ -121,8 +121,8 @@ class TestMissing:
             ("{{ order.nmber | upper }}", "`order` has no `nmber`", ""),
         ],
     )
-    def test_what_has_no_value_is_an_error(self, text: str, message: str, fix: str) -> None:
-        """A name, key or position without a value is named, wherever the expression uses it."""
+    def test_a_missing_value_is_an_error(self, text: str, message: str, fix: str) -> None:
+        """The error names the name, key or position without a value, wherever the expression uses it."""
         error = failure(text, order={"number": "7"}, list=[{"a": 1}])
         assert error.code == "undefined-value"
         assert message in error.message
@@ -140,12 +140,12 @@ class TestMissing:
             ("{{ x is defined and x.y }}", False),
         ],
     )
-    def test_default_and_is_defined_take_what_is_missing(self, text: str, value: Any) -> None:
-        """Only a guard takes a missing value."""
+    def test_default_and_is_defined_accept_missing_values(self, text: str, value: Any) -> None:
+        """Only a guard accepts a missing value."""
         assert render(text) == value
 
     def test_null_has_no_place_in_a_text(self) -> None:
-        """A text with a hole in it is never what was meant."""
+        """A null inside a text is an error, because a text with a gap is never intended."""
         assert failure("Hello {{ name }}", name=None).code == "expression-failed"
 
 
@@ -174,21 +174,21 @@ class TestRefused:
         ],
     )
     def test_mistakes_have_a_code_and_a_place(self, text: str, code: str, start: int, end: int) -> None:
-        """What is no reference is refused when the file is read, at its place in the text."""
+        """An invalid reference is refused when the file is read, at its place in the text."""
         error = refused(text)
         assert (error.code, error.start) == (code, start)
         assert error.end == end or code in ("unknown-filter", "expression-syntax")
 
     @pytest.mark.parametrize("name", ["attr", "pprint", "random", "safe", "tojson", "urlize", "xmlattr"])
-    def test_filters_of_jinja_that_do_not_belong_here_say_what_to_do(self, name: str) -> None:
-        """Filters that reach into objects, cannot be repeated or make HTML are not there, and the fix says so."""
+    def test_missing_filters_of_jinja_have_a_fix(self, name: str) -> None:
+        """Filters that reach into objects, are not repeatable or make HTML are missing, and the error has a fix."""
         error = refused(f"{{{{ x | {name} }}}}")
         assert error.code == "unknown-filter"
         assert error.fix
 
     @pytest.mark.parametrize("piece", ["(", "[", "not ", "-", "a if a else ", "a ~ (", "{'a': ", "a | default("])
     def test_depth_is_bounded(self, piece: str) -> None:
-        """However an expression nests, it is refused with a reference's own error, never one of Python's."""
+        """An expression that nests too deeply is refused with a reference error, never one of Python."""
         with pytest.raises(ReferenceInvalid):
             references.compile("{{ " + piece * 400 + "a }}")
 
@@ -211,8 +211,8 @@ class TestRefused:
             ("a[", "]"),
         ],
     )
-    def test_whatever_is_accepted_can_be_computed(self, before: str, after: str) -> None:
-        """At the greatest depth that is accepted Python's compiler still takes what Jinja makes of it."""
+    def test_any_accepted_expression_can_be_computed(self, before: str, after: str) -> None:
+        """At the greatest accepted depth, Python's compiler still accepts the code that Jinja generates."""
         depth = 1
         for depth in range(1, 200):
             try:
@@ -258,7 +258,7 @@ class TestBounds:
         ],
     )
     def test_nothing_grows_without_bounds(self, expression: str) -> None:
-        """What would fill the memory fails at once, as the expression's failure."""
+        """An expression that would fill the memory fails at once with an expression error."""
         error = failure("{{ " + expression + " }}", long="a" * 100_000, many=["x"] * 50_000)
         assert error.code == "expression-failed"
         assert "Traceback" not in error.message
@@ -268,7 +268,7 @@ class TestBounds:
     @example("**", 0, -1)
     @example("**", -8, 0.5)
     @example("**", 10.0, 400)
-    def test_operators_give_json_or_fail_in_words(self, sign: str, left: Any, right: Any) -> None:
+    def test_operators_give_json_or_an_authors_error(self, sign: str, left: Any, right: Any) -> None:
         """Every operator on any two values gives a JSON value or an error for the author."""
         with contextlib.suppress(AuthorError):
             given = render("{{ x " + sign + " y }}", x=left, y=right)
@@ -328,19 +328,19 @@ class TestEscapes:
     @example("''", [".__class__", ".__mro__", "[1]", ".__subclasses__", "()"])
     @example("x", [".format", "(x)"])
     @example("now", [".__func__", ".__globals__"])
-    def test_no_road_leads_to_a_python_object(self, root: str, steps: list[str]) -> None:
-        """However attributes, items, filters and calls are chained, nothing but data of the values comes out."""
+    def test_no_expression_reaches_a_python_object(self, root: str, steps: list[str]) -> None:
+        """However attributes, items, filters and calls are chained, they give only data of the values."""
         text = "{{ " + root + "".join(steps) + " }}"
         try:
-            told = json.dumps(render(text, x={"a": "{0.__class__}"}, loop={"index": 1}))
+            shown = json.dumps(render(text, x={"a": "{0.__class__}"}, loop={"index": 1}))
         except (ReferenceInvalid, AuthorError) as error:
-            told = str(error).replace("`<`", "")
-        assert "<" not in told
-        assert "0x" not in told
+            shown = str(error).replace("`<`", "")
+        assert "<" not in shown
+        assert "0x" not in shown
 
     @given(st.text("{}%#()[]|.'\"ax_0 =~,:\\", max_size=40))
     def test_any_text_compiles_or_is_refused(self, text: str) -> None:
-        """No text makes anything but a reference or its own kind of error, and what renders leaves no `{{` behind."""
+        """Any text is a reference or raises a reference error, and a rendered text contains no `{{`."""
         given: Any = None
         offset = 0
         try:
@@ -392,15 +392,15 @@ class TestUses:
         ],
     )
     def test_guards_are_understood(self, expression: str, *, guarded: bool) -> None:
-        """A use counts as guarded exactly where the expression itself makes sure of the value."""
+        """A use counts as guarded exactly where the expression itself ensures the value."""
         uses = [use for use in references.compile("{{ " + expression + " }}").names if use.root == "x"]
         assert all(use.sure_of(use.chain[:1]) for use in uses) is guarded
 
-    def test_layout_does_not_change_what_a_condition_says(self) -> None:
+    def test_layout_does_not_change_a_condition(self) -> None:
         """Two conditions that differ in blanks and quotes are the same fact."""
         one, other = references.compile("{{ a=='x' and b }}"), references.compile('{{ a == "x"  and  b }}')
         assert one.parts == other.parts
 
     def test_a_condition_that_may_change_is_no_fact(self) -> None:
-        """What depends on the time holds only at the moment it is looked at."""
+        """A condition that depends on the time is no fact."""
         assert not references.compile("{{ now() > 'x' }}").parts

@@ -1,4 +1,4 @@
-"""Patterns of an author's: they mean what Python says, and none takes longer than it may."""
+"""Patterns of a workflow: they have Python's meaning, and none takes longer than its limit."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nodes.schema.output import Output
 from tests.expressions import value_of
 
 ENDLESS = [r"(a+)+[!?]", r"^(\w+\s?)*[!?]", r"(a|aa)*[!?]", r"(?i)(A+)+$", r"(?:a{1,99}){1,99}[!?]"]
-"""Each takes longer than anybody waits to find out that it does not fit."""
+"""Patterns that would take practically forever to find no match."""
 
 TEXT = "a" * 5000 + "."
 
 
 def here(use: Callable[[], Any]) -> Any:
-    """What it gives on this thread, or its mistake."""
+    """Its value on this thread, or its error."""
     try:
         return use()
     except AuthorError as error:
@@ -35,7 +35,7 @@ def here(use: Callable[[], Any]) -> Any:
 
 
 def elsewhere(use: Callable[[], Any]) -> Any:
-    """What it gives on another thread, or its mistake."""
+    """Its value on another thread, or its error."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(here(use)))
     thread.start()
@@ -45,7 +45,7 @@ def elsewhere(use: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("pattern", [r"(a+)+b", r"^(\w+\s?)*$", r"(\d|a)*(a|b)*", "a*b*c*d*e*"])
 def test_a_pattern_means_the_same_on_every_thread(pattern: str) -> None:
-    """What the main thread finds with a pattern, another finds too."""
+    """A pattern finds the same on the main thread and on another."""
     values = {"x": "a" * 500 + "b", "p": pattern}
     assert elsewhere(lambda: value_of("x | regex(p)", **values)) == here(lambda: value_of("x | regex(p)", **values))
 
@@ -56,7 +56,7 @@ def test_a_pattern_means_the_same_on_every_thread(pattern: str) -> None:
 def test_a_pattern_that_would_run_for_ever_is_stopped(
     use: str, thread: Callable[[Callable[[], Any]], Any], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On every thread alike the filter fails after the time that it has."""
+    """On every thread the filter fails after its time limit."""
     monkeypatch.setattr(regex, "SECONDS", 0.05)
     code, message = thread(lambda: value_of(f"x | {use}", x=TEXT, p=pattern))
     assert code == "expression-failed"
@@ -64,7 +64,7 @@ def test_a_pattern_that_would_run_for_ever_is_stopped(
 
 
 def test_many_matches_share_the_time_of_one_use() -> None:
-    """Matches that are quick each, and too many, end after the time of one."""
+    """Many quick matches share one time limit."""
     began = time.process_time()
     with pytest.raises(regex.PatternRefused, match="takes too long"):
         for _match in regex.matches("(?:a|aa)+[!?]|b", ("a" * 16 + "b") * 5000, 0.2):
@@ -73,7 +73,7 @@ def test_many_matches_share_the_time_of_one_use() -> None:
 
 
 def test_matching_leaves_signals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A filter sets no handler and no timer: those are the program's."""
+    """A filter sets no signal handler and no timer: those belong to the program."""
     touched: list[str] = []
     for name in ("signal", "setitimer", "set_wakeup_fd", "alarm"):
         monkeypatch.setattr(signal, name, lambda *_args, name=name: touched.append(name))
@@ -96,7 +96,7 @@ OFTEN = ["", "", "", "*", "+", "?", "*?", "+?", "{1,2}", "*+"]
     st.text("abé1 .A{}e•\\\n", max_size=10),
 )
 def test_a_pattern_finds_what_python_finds(parts: list[str], text: str) -> None:
-    """A pattern of Python's finds the same places and the same groups."""
+    """A pattern finds the same places and groups as Python's `re`."""
     pattern = "".join(parts)
     try:
         meant = re.compile(pattern)
@@ -109,8 +109,8 @@ def test_a_pattern_finds_what_python_finds(parts: list[str], text: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"\p{L}", r"(?|a|b)", r"\X", r"(?<a>b)", r"(?e)a", "("])
-def test_what_only_the_library_reads_is_no_pattern(pattern: str) -> None:
-    """The syntax is Python's, and nothing beyond it."""
+def test_syntax_of_the_library_is_no_pattern(pattern: str) -> None:
+    """Syntax that only the `regex` library accepts is refused."""
     with pytest.raises(regex.PatternRefused, match="is not a pattern"):
         regex.compiled(pattern)
 
@@ -125,10 +125,10 @@ SCHEMAS: list[tuple[dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("schema", "value"), SCHEMAS)
-def test_a_schema_whose_pattern_takes_too_long_takes_no_value(
+def test_a_value_whose_pattern_takes_too_long_does_not_fit(
     schema: dict[str, Any], value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value that cannot be checked in time does not fit, whatever stands around the pattern."""
+    """A value that cannot be checked in time does not fit, wherever the pattern is in the schema."""
     monkeypatch.setattr(regex, "SECONDS", 0.05)
     output = Output.of({"json_schema": schema})
     with pytest.raises(Mismatch, match="takes too long on a text of 5001 characters"):
@@ -136,7 +136,7 @@ def test_a_schema_whose_pattern_takes_too_long_takes_no_value(
 
 
 def test_all_patterns_of_a_schema_share_the_time_of_one_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many texts a value has, it is checked or refused after a fixed time."""
+    """A value is checked or refused after a fixed time, however many texts it has."""
     monkeypatch.setattr(regex, "SECONDS", 0.05)
     output = Output.of({"json_schema": {"type": "array", "items": {"type": "string", "pattern": "(?:a|aa)+[!?]|b"}}})
     began = time.process_time()
@@ -146,8 +146,8 @@ def test_all_patterns_of_a_schema_share_the_time_of_one_use(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("text", "fits"), [("two words", True), ("two  words", False), ("w" * 5000, True)])
-def test_a_schema_takes_any_pattern_of_pythons(text: str, fits: bool) -> None:
-    """Also one with a repeated part that fits in several ways, and a text of any length."""
+def test_a_schema_accepts_any_pattern_of_python(text: str, fits: bool) -> None:
+    """A schema accepts a pattern whose repeated part fits in several ways, and a text of any length."""
     output = Output.of({"json_schema": {"type": "string", "pattern": r"^(\w+\s?)*$"}})
     if fits:
         assert output.read(_answer(output, text)) == text
@@ -157,7 +157,7 @@ def test_a_schema_takes_any_pattern_of_pythons(text: str, fits: bool) -> None:
 
 
 def test_names_by_pattern_and_no_others() -> None:
-    """Values of names that fit a pattern are held to its schema, and other names are not asked for."""
+    """Values whose names fit a pattern must fit its schema, and other names are refused."""
     schema = {"type": "object", "patternProperties": {"^x_": {"type": "integer"}}, "additionalProperties": False}
     output = Output.of({"json_schema": schema})
     assert output.read(_answer(output, {"x_a": 1})) == {"x_a": 1}

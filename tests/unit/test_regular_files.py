@@ -1,4 +1,4 @@
-"""Files are opened where they are regular files, and nothing else is waited for."""
+"""Only regular files are opened, and nothing else is waited for."""
 
 import ast
 import os
@@ -13,7 +13,7 @@ from tests import modules
 
 
 def test_a_regular_file_is_read_and_written(tmp_path: Path) -> None:
-    """Bytes, a beginning of them, and text with the ends of its lines as one character; also through a link."""
+    """A file is read as bytes, in part or as text with uniform line ends, also through a link, and overwritten."""
     file, link = tmp_path / "file", tmp_path / "link"
     regular_files.write(file, b"one\r\ntwo\n")
     link.symlink_to(file)
@@ -26,8 +26,8 @@ def test_a_regular_file_is_read_and_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT])
 @pytest.mark.parametrize("kind", ["named pipe", "socket", "device"])
-def test_nothing_else_is_waited_for(kind: str, flags: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe without a writer, one without a reader, a socket and a device are refused by what they are, and no handle stays open."""
+def test_nothing_else_blocks(kind: str, flags: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe, a socket and a device are refused by their kind for each way to open them, and no handle stays open."""
     monkeypatch.chdir(tmp_path)
     odd = Path("odd")
     if kind == "named pipe":
@@ -44,8 +44,8 @@ def test_nothing_else_is_waited_for(kind: str, flags: int, tmp_path: Path, monke
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
-def test_a_folder_and_a_missing_file_are_told_as_ever(tmp_path: Path) -> None:
-    """They raise what opening them raises."""
+def test_a_folder_and_a_missing_file_raise_the_usual_errors(tmp_path: Path) -> None:
+    """A folder and a missing file raise the usual errors."""
     with pytest.raises(IsADirectoryError):
         regular_files.read(tmp_path)
     with pytest.raises(FileNotFoundError):
@@ -67,11 +67,11 @@ OTHERS = {
     "runtime/system/files.py": "makes files of its own, and syncs folders",
     "runtime/testing/store_suite.py": "reads what a test has written",
 }
-"""The files that may open a path by themselves, and why."""
+"""The modules that may open a path directly, and why."""
 
 
 def test_every_file_is_opened_in_one_place() -> None:
-    """No module opens a path by itself: who names it may have put a pipe there."""
+    """No other module opens a path directly, because the path may lead to a pipe."""
     found = modules.places(opens)
     assert {file: seen for file, seen in found.items() if file not in OTHERS} == {}
     assert found.keys() >= OTHERS.keys()
@@ -96,12 +96,12 @@ def test_every_file_is_opened_in_one_place() -> None:
     ],
 )
 def test_every_way_to_open_a_path_is_known(line: str) -> None:
-    """Each of these would be found in a module."""
+    """The check detects each of these ways to open a path."""
     assert list(opens(ast.parse(line)))
 
 
 def opens(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The places of a module where a path is opened."""
+    """The places of a module that open a path."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="open")):

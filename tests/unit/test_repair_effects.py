@@ -1,4 +1,4 @@
-"""What a person is asked before a proof does an action on the site, and what a no means."""
+"""Questions to a person before a proof performs an action on the site, and the effect of a no."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ INPUTS = {"base": "http://127.0.0.1:1", "number": "1002"}
 WANTED = effects.after(FILE, "pay")
 
 
-async def test_a_question_says_on_what_for_what_and_where() -> None:
-    """References are filled in, blanks are folded, and the page, what is filled in before, and the inputs that count are told."""
+async def test_a_question_shows_target_inputs_and_page() -> None:
+    """The question fills in references, folds blanks, and shows the page, the fields filled before and the relevant inputs."""
     who = build_contexts.Answering("yes", "yes")
     one = effects.Effects("ask", who)
     holds = await one.demand(FILE, WANTED, inputs=INPUTS, at="pay", page="http://127.0.0.1:1/orders/1002?tab=2")
@@ -46,12 +46,12 @@ async def test_a_question_says_on_what_for_what_and_where() -> None:
     assert not one.refused
 
 
-@pytest.mark.parametrize("said", [grants.NO, grants.HOLD_ALL])
-async def test_what_is_refused_is_held_and_asked_for_once(said: str) -> None:
-    """A no is for that action, whoever wants it again; to hold all is a no to whatever comes."""
-    who = build_contexts.Answering(said, "yes")
+@pytest.mark.parametrize("answer", [grants.NO, grants.HOLD_ALL])
+async def test_a_refused_action_is_withheld_and_asked_for_once(answer: str) -> None:
+    """A no withholds that action for every later request; "hold all" withholds every action."""
+    who = build_contexts.Answering(answer, "yes")
     one = effects.Effects("ask", who)
     for _again in range(2):
         holds = await one.demand(FILE, WANTED, inputs=INPUTS)
-        assert [holds(leaf, path) for leaf, path in WANTED] == [True, said == grants.HOLD_ALL]
-    assert (len(who.asked), one.refused) == (1 if said == grants.HOLD_ALL else 2, True)
+        assert [holds(leaf, path) for leaf, path in WANTED] == [True, answer == grants.HOLD_ALL]
+    assert (len(who.asked), one.refused) == (1 if answer == grants.HOLD_ALL else 2, True)

@@ -1,4 +1,4 @@
-"""Of what a run failed, told from its log, its page and one fresh look."""
+"""The kind of a run's failure, by its log, its page and one fresh observation."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ COOKIES = {"role": "dialog", "name": "Cookies", "text": "We use cookies", "modal
 
 
 def failed(code: str = "target-not-found", **more: object) -> Failure:
-    """A failure like MISSING, in other ways."""
+    """A failure like MISSING with these changes."""
     return dataclasses.replace(MISSING, code=code, **more)
 
 
 def showing(**more: object) -> PageGlance:
-    """A page like PAGE, in other ways."""
+    """A page like PAGE with these changes."""
     return dataclasses.replace(PAGE, **more)
 
 
 def seen(glance: PageGlance = PAGE, **more: object) -> PageLook:
-    """A look like GONE, in other ways."""
+    """An observation like GONE with these changes."""
     return dataclasses.replace(GONE, glance=glance, **more)
 
 
@@ -85,10 +85,10 @@ def seen(glance: PageGlance = PAGE, **more: object) -> PageLook:
         (failed("value-undefined", who="author"), PAGE, None, "workflow"),
     ],
 )
-def test_each_kind_is_told_by_what_speaks_for_it(
+def test_each_kind_is_recognized_by_its_evidence(
     failure: Failure, then: PageGlance | None, now: PageLook | None, kind: failure_kinds.Kind
 ) -> None:
-    """Only a page that is otherwise fine, and on which the data stands, has drifted."""
+    """Each kind has its evidence; only an otherwise fine page that has the data has drifted."""
     found = classify(failure, then, now)
     assert found.kind == kind
     assert found.why
@@ -120,7 +120,7 @@ CODES = st.sampled_from(
 def test_an_error_of_the_site_is_never_fixed_in_the_file(
     code: str, status: int, then: PageGlance, signed_in: bool
 ) -> None:
-    """Whatever else the page says: what was answered with 5xx is no drift, and no page that is only slow."""
+    """A page answered with 5xx is neither drift nor a slow page, whatever else it shows."""
     failure = failed(code, signed_in=signed_in)
     found = classify(failure, dataclasses.replace(then, status=status), None)
     assert found.kind not in failure_kinds.PATCHED
@@ -128,6 +128,6 @@ def test_an_error_of_the_site_is_never_fixed_in_the_file(
 
 @given(st.text(alphabet="ab1 ", min_size=1, max_size=8).filter(str.strip), TEXTS)
 def test_a_text_is_found_as_whole_words_only(word: str, around: str) -> None:
-    """What stands on the page as it is is found; with a letter at its end it is another word."""
+    """A word on the page is found; with a letter attached it is another word."""
     assert candidates.is_in(word, f"x {word} y")
     assert not candidates.is_in(word, f"q{word.strip()}q")

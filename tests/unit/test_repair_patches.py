@@ -1,4 +1,4 @@
-"""Changes of a workflow's text: nothing else of it is another one afterwards."""
+"""Patches of a workflow's text, which change nothing else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TARGETS = [
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_target_is_replaced_and_nothing_else(text: str, target: Target, newline: str) -> None:
-    """The file says the new target, and every other line of it is as it was, comments and line ends too."""
+    """The file has the new target, and every other line is unchanged, comments and line ends too."""
     before = text.replace("\n", newline)
     loaded = reader.parse(before, "w.yaml")
     after = patches.with_target(loaded, "pay", ("target",), PAY, target)
@@ -59,7 +59,7 @@ def test_a_target_is_replaced_and_nothing_else(text: str, target: Target, newlin
 
 @pytest.mark.parametrize("column", ["Amount", "{header: Amount, type: number}"])
 def test_a_header_is_replaced_and_nothing_else(column: str) -> None:
-    """However the column is written, it is read from another one then, and as what it was."""
+    """However a column is written, its header is replaced and its type stays."""
     before = f"{HEAD}  - {{id: all, type: browser_query, query: table, target: {{css: table}}, columns: {{a: {column}}}}}  # x\n"
     after = patches.with_column(reader.parse(before, "w.yaml"), "all", "a", "Total, net")
     assert after == before.replace("Amount", '"Total, net"')
@@ -71,8 +71,8 @@ def test_a_header_is_replaced_and_nothing_else(column: str) -> None:
         lambda text: text.strip() and text.isprintable() and "{{" not in text and "{%" not in text and "{#" not in text
     )
 )
-def test_whatever_a_page_calls_an_element_is_read_back_as_it_is(name: str) -> None:
-    """A name that looks like YAML, or like a number, is a name."""
+def test_any_name_of_an_element_is_read_back_unchanged(name: str) -> None:
+    """A name that looks like YAML or a number is read back as a name."""
     loaded = reader.parse(BLOCK, "w.yaml")
     after = patches.with_target(loaded, "pay", ("target",), PAY, Target(role="button", name=name, within=WITHIN))
     node = reader.parse(after, "w.yaml").index["pay"][0]
@@ -82,7 +82,7 @@ def test_whatever_a_page_calls_an_element_is_read_back_as_it_is(name: str) -> No
 @pytest.mark.parametrize("text", [FLOW, BLOCK, BLOCK.replace("    timeout: 3\n", "")])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_more_time_and_a_step_before(text: str, newline: str) -> None:
-    """A timeout is set where there is one, else added; a node stands in front of the one that needs it, in the same block."""
+    """A timeout is replaced or added; a node is inserted before the one that needs it, in the same block."""
     loaded = reader.parse(text.replace("\n", newline), "w.yaml")
     slower = reader.parse(patches.with_timeout(loaded, "pay", 25.0), "w.yaml")
     assert vars(slower.index["pay"][0])["timeout"] == 25.0
@@ -94,8 +94,8 @@ def test_more_time_and_a_step_before(text: str, newline: str) -> None:
 
 @pytest.mark.parametrize("mark", ["", patch_files.MARK])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: str) -> None:
-    """What `--apply` writes is what `git apply` makes of the patch, and a file that has changed meanwhile is left alone."""
+def test_apply_writes_what_git_apply_writes(tmp_path: Path, mark: str, newline: str) -> None:
+    """`--apply` writes the same file as `git apply`, and leaves a file alone that has changed meanwhile."""
     ours = tmp_path / "ours"
     ours.mkdir()
     file = ours / "w.yaml"
@@ -124,8 +124,8 @@ def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: 
     assert refused.value.code == "file-changed"
 
 
-def test_what_nobody_may_write_stays_and_a_link_leads_on(tmp_path: Path) -> None:
-    """A file that is there to be read is not written, by no user; of a link its end is written, and it stays one."""
+def test_a_read_only_file_stays_and_a_link_is_followed(tmp_path: Path) -> None:
+    """A read-only file is not written, whoever the user is; a link stays a link, and its target is written."""
     real, link = tmp_path / "real.yaml", tmp_path / "link.yaml"
     real.write_text(FLOW)
     real.chmod(0o444)

@@ -35,7 +35,7 @@ def flow(nodes: str) -> str:
 
 
 class LeftBrowser(FakeBrowser):
-    """A browser that knows whether it was left open, and can do something while its state is read."""
+    """A browser that records whether it was left open, and can act while its state is captured."""
 
     left: bool | None = None
     while_captured: Callable[[], None] | None = None
@@ -53,11 +53,11 @@ class LeftBrowser(FakeBrowser):
         await super().close(keep=keep)
 
 
-class Told(list[events.Event]):
-    """What the engine told, and something to do when it tells of a certain step."""
+class Recorded(list[events.Event]):
+    """The engine's events, with a callback for the end of a certain step."""
 
     def __init__(self, at: str, then: Callable[[], None]) -> None:
-        """``then`` is done when the step ``at`` has finished."""
+        """``then`` is called when the step ``at`` has finished."""
         super().__init__()
         self._at, self._then = at, then
 
@@ -76,7 +76,7 @@ class Contested(Rig):
     clock: Callable[[], float] = lambda: 0.0
     later: log_store.Conversation | None = None
     before: list[entries.AnyEntry] = dataclasses.field(default_factory=list[entries.AnyEntry])
-    """The log as the other owner found it, and what that one said."""
+    """The log as the other owner found it, with that owner's claim."""
     while_captured: Callable[[], None] | None = None
 
     @override
@@ -97,7 +97,7 @@ class Contested(Rig):
         self.before = self.reader.read(self.id).entries
 
     def check(self, ended: events.RunEnded, *actions: str) -> None:
-        """The engine is replaced: nothing was written since, no more than ``actions`` was done, the browser is left, and the other one still owns the run."""
+        """Check that the engine is replaced: it has written nothing since, did only ``actions``, left the browser, and the other owner still owns the run."""
         assert (ended.status, ended.exit) == ("replaced", 75)
         holder = owners.last(self.before)
         assert holder is not None
@@ -120,10 +120,10 @@ class Contested(Rig):
         "retry: {attempts: 3, delay: 0, on: [replaced]},",
         f"verify: [{{text: x, target: {{css: h1}}}}], {CONFIRM.replace('STEP', 'pay')},",
     ],
-    ids=["plain", "tolerant", "patient", "judged"],
+    ids=["plain", "tolerant", "retried", "confirmed"],
 )
 async def test_an_action_is_not_begun(tmp_path: Path, around: str) -> None:
-    """Who is replaced before the action's call is on the disk does not do it, whatever the node lets pass."""
+    """An engine replaced before the action's call is synced does not perform the action, whatever the node tolerates."""
 
     class Page(FakePage):
         @override
@@ -138,8 +138,8 @@ async def test_an_action_is_not_begun(tmp_path: Path, around: str) -> None:
     assert finished == ["replaced"]
 
 
-async def test_nothing_catches_it(tmp_path: Path) -> None:
-    """No `catch`, no `finally`, no next try and no next turn runs for who is replaced."""
+async def test_nothing_catches_the_replacement(tmp_path: Path) -> None:
+    """A replaced engine runs no `catch`, no `finally`, no retry and no next iteration."""
 
     async def carried_out(target: str, _page: FakePage) -> None:
         if target == "css=first":
@@ -167,8 +167,8 @@ async def test_nothing_catches_it(tmp_path: Path) -> None:
     rig.check(await rig.start(), "css=first")
 
 
-async def test_nobody_is_asked_about_an_action_whose_answer_was_lost(tmp_path: Path) -> None:
-    """An action that may have happened is the new owner's to judge: who is replaced looks at nothing and pauses for nobody."""
+async def test_a_replaced_engine_does_not_reconcile_a_lost_answer(tmp_path: Path) -> None:
+    """An action that may have happened is the new owner's to reconcile: the replaced engine reads no page and does not pause."""
 
     async def lose(_target: str, _page: FakePage) -> None:
         rig.claim()
@@ -182,7 +182,7 @@ async def test_nobody_is_asked_about_an_action_whose_answer_was_lost(tmp_path: P
 
 
 async def test_a_long_step_is_cancelled_at_once(tmp_path: Path) -> None:
-    """The lease is renewed while a step waits, so who is replaced meanwhile stops in the middle of it."""
+    """The lease is renewed while a step waits, so an engine that is replaced meanwhile stops in the middle of it."""
     left: list[str] = []
 
     async def wait(_target: str, _page: FakePage) -> None:
@@ -203,7 +203,7 @@ async def test_a_long_step_is_cancelled_at_once(tmp_path: Path) -> None:
 
 
 async def test_the_lease_is_renewed_while_the_run_works_and_no_longer(tmp_path: Path) -> None:
-    """However long a step takes, the lease is renewed again and again; when the run is over nobody renews it."""
+    """The lease is renewed again and again however long a step takes, and no longer once the run is over."""
     before, asked = asyncio.all_tasks(), 0
     often = asyncio.Event()
 
@@ -226,7 +226,7 @@ async def test_the_lease_is_renewed_while_the_run_works_and_no_longer(tmp_path: 
 
 
 async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that cannot be reached ends the run as a log that cannot be written does."""
+    """An unreachable store ends the run like a log that cannot be written."""
 
     async def wait(_target: str, _page: FakePage) -> None:
         rig.open_writer.conversation.renew = unreachable  # type: ignore[union-attr, method-assign]
@@ -246,8 +246,8 @@ async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monk
     assert ended.error["message"] == "the store cannot be reached"
 
 
-async def test_who_is_cancelled_by_others_too_is_cancelled(tmp_path: Path) -> None:
-    """A block that is cancelled from outside in the moment in which its lease is lost ends as cancelled: nobody's Ctrl-C is swallowed."""
+async def test_a_block_cancelled_as_its_lease_is_lost_stays_cancelled(tmp_path: Path) -> None:
+    """A block that is cancelled from outside just as its lease is lost ends as cancelled: no Ctrl-C is swallowed."""
     owned = await testing.MemoryStore(tmp_path, lease=0.03).create(log_store.new_id())
 
     async def lose() -> None:
@@ -266,7 +266,7 @@ async def test_who_is_cancelled_by_others_too_is_cancelled(tmp_path: Path) -> No
 
 
 async def test_an_interrupted_run_stays_interrupted(tmp_path: Path) -> None:
-    """Renewing a lease takes nothing from Ctrl-C: the run ends as interrupted, and says so in the log."""
+    """The renewal of a lease swallows no Ctrl-C: the run ends as interrupted, and its log says so."""
     begun = asyncio.Event()
 
     async def wait(_target: str, _page: FakePage) -> None:
@@ -285,16 +285,16 @@ async def test_an_interrupted_run_stays_interrupted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [frozenset[str](), frozenset({"css=pay"})], ids=["passes", "fails"])
-async def test_who_is_replaced_at_the_end_does_not_write_it(tmp_path: Path, missing: frozenset[str]) -> None:
-    """Whether it passed or failed: how the run ended is the new owner's to say."""
+async def test_an_engine_replaced_at_the_end_does_not_write_it(tmp_path: Path, missing: frozenset[str]) -> None:
+    """An engine replaced at the end of the run, passed or failed, leaves the entry of the end to the new owner."""
     rig = Contested(tmp_path, flow(f"  - {{id: pay, timeout: 1, {PAY[1:]}}}"), missing=set(missing))
-    rig.told = Told("pay", rig.claim)
+    rig.told = Recorded("pay", rig.claim)
     rig.check(await rig.start(), *([] if missing else ["css=pay"]))
 
 
-@pytest.mark.parametrize("missing", [frozenset[str](), frozenset({"css=pay"})], ids=["goes on", "fails"])
-async def test_a_checkpoint_of_who_is_replaced_counts_for_nothing(tmp_path: Path, missing: frozenset[str]) -> None:
-    """A checkpoint that is taken while another one claims the run has no entry, and ends the work, also where that fails just then."""
+@pytest.mark.parametrize("missing", [frozenset[str](), frozenset({"css=pay"})], ids=["continues", "fails"])
+async def test_a_checkpoint_of_a_replaced_engine_counts_for_nothing(tmp_path: Path, missing: frozenset[str]) -> None:
+    """A checkpoint captured while another owner claims the run has no entry and ends the work, also where the work fails just then."""
     text = flow(
         f"""
   - {{id: shop, type: browser_action, action: goto, url: "http://shop.test/"}}
@@ -306,8 +306,8 @@ async def test_a_checkpoint_of_who_is_replaced_counts_for_nothing(tmp_path: Path
     rig.check(await rig.start())
 
 
-async def test_ctrl_c_after_the_loss_still_tells_of_the_other_owner(tmp_path: Path) -> None:
-    """Who is interrupted and finds at the end that another one has the run says that it continues there, and leaves the browser."""
+async def test_ctrl_c_after_the_loss_still_reports_the_other_owner(tmp_path: Path) -> None:
+    """An interrupted engine that finds another owner at its end reports that the run continues there, and leaves the browser."""
     begun = asyncio.Event()
 
     async def wait(_target: str, _page: FakePage) -> None:
@@ -327,10 +327,10 @@ async def test_ctrl_c_after_the_loss_still_tells_of_the_other_owner(tmp_path: Pa
     rig.check(ended, "css=pay")
 
 
-async def test_the_last_words_say_where_it_goes_on(tmp_path: Path) -> None:
-    """The command's last words name who has the run and how to look at it, and offer no resume."""
+async def test_the_closing_message_names_the_new_owner(tmp_path: Path) -> None:
+    """The command's closing message names the new owner and how to show the run, and offers no resume."""
     rig = Contested(tmp_path, flow(f"  - {{id: pay, {PAY[1:]}}}"))
-    rig.told = Told("pay", rig.claim)
+    rig.told = Recorded("pay", rig.claim)
     ended = await rig.start()
     words = foreground_run.closing(ended)
     assert words.startswith(f"REPLACED run {rig.id} is held by process ")
@@ -340,8 +340,8 @@ async def test_the_last_words_say_where_it_goes_on(tmp_path: Path) -> None:
     assert results.worst([0, 1, 3, 75]) == 75
 
 
-async def test_the_new_owner_goes_on(tmp_path: Path) -> None:
-    """What the replaced engine had done is known to the next one, which judges the action in hand and does the rest once."""
+async def test_the_new_owner_continues(tmp_path: Path) -> None:
+    """The next engine knows the replaced one's actions, reconciles the interrupted one and does the rest once."""
 
     async def carried_out(target: str, _page: FakePage) -> None:
         if target == "css=pay":

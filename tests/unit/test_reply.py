@@ -1,4 +1,4 @@
-"""A talk: a word is answered once the model asks for no tool any more; Ctrl-C, errors and budgets leave a session that continues."""
+"""A conversation: a message is answered once the model requests no more tools. Ctrl-C, errors and budgets leave a session that can continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOK = talks.asks(("get_workflow_summary", {}), text="Let me look.")
 
 
 class Heard(events.Listener):
-    """Keeps what it is told."""
+    """A listener that records what it receives."""
 
     def __init__(self) -> None:
         self.items: list[str] = []
@@ -49,8 +49,8 @@ def broken(part: str = "", code: str = "model-refused") -> Failed:
     return Failed(ModelError(code, "no", fix="m"), partial=part)
 
 
-def test_a_word_is_answered_once_the_model_asks_for_no_tool() -> None:
-    """Request, tools, request, answer; the next word stands behind it, and an answer of before is not given again."""
+def test_a_message_is_answered_once_the_model_requests_no_tool() -> None:
+    """Request, tools, request, answer: the next message follows the answer, and no earlier answer is given again."""
     life = talks.lived(talks.in_turn([LOOK, talks.said("It buys tea.")]), "What is it?", "And then?")
     assert life.answers == ["It buys tea.", "That is all."]
     assert [len(talks.outputs(each)) for each in life.requests] == [0, 1, 1]
@@ -59,8 +59,8 @@ def test_a_word_is_answered_once_the_model_asks_for_no_tool() -> None:
     ]  # fmt: skip
 
 
-def test_a_session_that_is_reopened_has_nothing_to_go_on_with_where_all_is_answered() -> None:
-    """The last answer is complete: nothing is asked, nothing is said, and the next word is the person's."""
+def test_a_reopened_session_whose_messages_are_answered_has_nothing_to_continue() -> None:
+    """After a complete last answer nothing is requested or said, and the next message is the person's."""
     whole = talks.lived(talks.in_turn([LOOK]), "What is it?")
     again = whole.cut(len(whole.now))
     asyncio.run(again.go_on())
@@ -70,8 +70,8 @@ def test_a_session_that_is_reopened_has_nothing_to_go_on_with_where_all_is_answe
     assert again.answers == [None, "That is all."]
 
 
-def test_the_turns_of_a_talk_do_not_give_an_answer_twice() -> None:
-    """Whoever takes up the thread behind a complete answer, and says something, gets the answer to that."""
+def test_the_turns_of_a_conversation_do_not_give_an_answer_twice() -> None:
+    """A message that is added after a complete answer gets its own answer."""
     whole = talks.lived(talks.in_turn([talks.said("It buys tea.")]), "What is it?")
     again = whole.cut(len(whole.now))
     turns = again.talk._ready()
@@ -81,8 +81,8 @@ def test_the_turns_of_a_talk_do_not_give_an_answer_twice() -> None:
     assert len(again.requests) == 1
 
 
-def test_the_text_is_told_as_it_comes() -> None:
-    """The pieces together are the text; a secret in it is masked though it comes in two pieces; a listener knows of each request."""
+def test_the_text_is_streamed() -> None:
+    """The streamed pieces add up to the text; a secret split over two pieces is masked; a listener sees each request."""
     heard = Heard()
     life = talks.lived(talks.in_turn([talks.said(f"It is {talks.SECRET}, and so on.")]), "Tell.", listener=heard)
     assert "".join(heard.items) == "It is [hidden], and so on." == life.answers[0]
@@ -90,8 +90,8 @@ def test_the_text_is_told_as_it_comes() -> None:
     assert heard.asked_for == ["m"]
 
 
-def test_an_answer_that_broke_off_is_gone_on_from() -> None:
-    """What had come of it stands in the next request with the reason, behind the word that it answered; the person is told of the error."""
+def test_a_partial_answer_is_continued() -> None:
+    """The next request has the partial answer with its error after the message that it answered; the person sees the error."""
     heard = Heard()
     life = talks.lived(talks.in_turn([broken("It failed beca")]), "Why?", "continue", listener=heard)
     assert life.answers == ["model-refused", "That is all."]
@@ -105,8 +105,8 @@ def test_an_answer_that_broke_off_is_gone_on_from() -> None:
     assert again.answers == [None], "the word is the person's"
 
 
-def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
-    """The answer ends as interrupted with its beginning, also in the ledger; the session continues with the next word, in this process and in another one."""
+def test_ctrl_c_while_the_model_answers_keeps_the_partial_answer() -> None:
+    """An interrupted answer keeps its beginning, also in the ledger; the session continues with the next message, in this process or another."""
     sent = asyncio.Event()
 
     class Slow(talks.Client):
@@ -142,7 +142,7 @@ def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
 
 
 def test_ctrl_c_in_the_middle_of_tools_closes_every_call() -> None:
-    """What was begun is told as interrupted, what was not as not done, what was done as it was; the model continues from there with the next word."""
+    """The current call is reported as interrupted, later ones as not done, earlier ones with their results; the model continues with the next message."""
 
     class Stuck(events.Listener):
         @override
@@ -169,8 +169,8 @@ def test_ctrl_c_in_the_middle_of_tools_closes_every_call() -> None:
     assert "LLM_ERROR interrupted" in talks.messages(life.requests[-1])[-2]
 
 
-def test_a_word_that_comes_after_a_crash_closes_what_was_open() -> None:
-    """Also where nobody continued first: each call that the crash left has its outcome before the word is said."""
+def test_a_message_after_a_crash_closes_open_calls() -> None:
+    """Each call that a crash left open has its outcome before a new message is added, even if the session was not continued first."""
     three = talks.asks(("get_workflow_summary", {}), ("get_current_plan", {}), ("get_browser_state", {}))
     whole = talks.lived(talks.in_turn([three]), "Why?")
     for lines in range(3, len(whole.now) - 1):
@@ -179,13 +179,13 @@ def test_a_word_that_comes_after_a_crash_closes_what_was_open() -> None:
         assert again.answers == ["That is all."]
         demand_closed(again.now)
         if isinstance(whole.now[lines - 1], entries.Assistant):
-            told = talks.outputs(again.requests[0])
-            assert told[0] == turn.INTERRUPTED, "a new word is no word to continue with what was asked for before"
-            assert all("tool-not-done" in each for each in told[1:])
+            outcomes = talks.outputs(again.requests[0])
+            assert outcomes[0] == turn.INTERRUPTED, "a new word is no word to continue with what was asked for before"
+            assert all("tool-not-done" in each for each in outcomes[1:])
 
 
-def test_a_budget_that_is_reached_leaves_the_word_to_be_gone_on_with() -> None:
-    """The word keeps its place: with a larger budget it is answered, and what was paid for is not paid again."""
+def test_a_message_that_reached_the_budget_can_be_continued() -> None:
+    """With a larger budget the message is answered, and no request that was paid is paid again."""
     life = talks.lived(talks.in_turn([LOOK, talks.said("It buys tea.")]), "What is it?", budget="calls=1")
     assert life.answers == ["budget-reached"]
     error = life.errors[-1]
@@ -197,8 +197,8 @@ def test_a_budget_that_is_reached_leaves_the_word_to_be_gone_on_with() -> None:
     assert len(again.requests) == 1
 
 
-def test_the_same_failing_call_is_counted_for_each_word() -> None:
-    """Three times in one word end it; another word begins to count anew, and a call that failed twice before may fail twice again."""
+def test_the_same_failing_call_is_counted_for_each_message() -> None:
+    """A call that fails three times in one message ends it; the next message counts anew, so two failures in each end none."""
     fails = talks.asks(("get_workflow_variables", {"key": "nope"}))
     life = talks.lived(talks.in_turn([fails] * 3), "Why?", "continue")
     assert life.answers == ["agent-stuck", "That is all."]
@@ -207,16 +207,16 @@ def test_the_same_failing_call_is_counted_for_each_word() -> None:
     assert twice.answers == ["Hm.", "That is all."]
 
 
-def test_a_word_takes_no_more_than_so_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that asks for tools without end is stopped with an error that says so, and the next word begins to count anew."""
+def test_a_message_has_a_limit_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that requests tools without end is stopped with an error, and the next message counts anew."""
     monkeypatch.setattr("director.conversation.reply.CHAT", reply.ReplyOptions(turns=3))
     life = talks.lived(lambda request: LOOK if len(request.items) < 12 else talks.said("Done."), "Why?", "continue")
     assert life.answers == ["talk-turns", "Done."]
     assert len([each for each in life.now if isinstance(each, entries.Assistant)]) == 4
 
 
-def test_a_word_that_is_too_large_is_the_persons_again() -> None:
-    """Nothing is sent; the word stands in the log as one that had no answer, and a shorter one is answered."""
+def test_a_message_that_is_too_large_is_not_sent() -> None:
+    """Nothing is sent; the log has the message without an answer, and a shorter one is answered."""
     limits = window.Limits(hard_limit=2_500, overflow="prune")
     life = talks.lived(talks.in_turn([]), "word " * 5_000, "Why?", limits=limits)
     assert life.answers == ["window-too-large", "That is all."]
@@ -224,7 +224,7 @@ def test_a_word_that_is_too_large_is_the_persons_again() -> None:
 
 
 def test_a_fault_that_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The word is answered at the second try, and the person is told of no error."""
+    """A transient fault is retried: the message is answered at the second attempt, and the person sees no error."""
     monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
     heard = Heard()
     faults = [Failed(ModelError("model-failed", "500", fix="m"), again=True, partial="It fa")]
@@ -239,8 +239,8 @@ def test_a_fault_that_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("warn_at", [2_400, 9_000])
-def test_whoever_listens_is_told_when_the_window_is_nearly_full(warn_at: int) -> None:
-    """Once, before the request with which it comes to be, with what becomes of the oldest; not where there is room."""
+def test_a_listener_is_warned_when_the_window_is_nearly_full(warn_at: int) -> None:
+    """A warning comes once, before the request that reaches the limit, with what happens to the oldest items; with room none comes."""
     heard: list[tuple[int, str]] = []
 
     class Hears(events.Listener):
@@ -257,7 +257,7 @@ def test_whoever_listens_is_told_when_the_window_is_nearly_full(warn_at: int) ->
 
 
 def test_the_window_is_shown_without_anything_being_written() -> None:
-    """What would be sent now is what is sent with the next request, and asking for it leaves the log as it was."""
+    """The shown window is what the next request would send, and showing it leaves the log unchanged."""
     heard: list[window.Report] = []
 
     class Report(events.Listener):
@@ -273,8 +273,8 @@ def test_the_window_is_shown_without_anything_being_written() -> None:
     assert [each.name for each in report.sections] == [each.name for each in heard[-1].sections]
 
 
-def test_calls_have_ids_of_their_own_also_beside_what_a_request_leaves_out() -> None:
-    """A server that counts the calls of each answer from 0 is asked with the whole conversation, once there is room for it."""
+def test_calls_have_unique_ids_also_beside_items_that_a_request_left_out() -> None:
+    """Call ids are unique in a whole conversation, though the server counts the calls of each answer from 0 and earlier requests left items out."""
     looks = talks.asks(("get_current_plan", {}))
     life = talks.lived(talks.in_turn([]), "Why?", limits=window.Limits(max_messages=3), mode="agent")
     life.models.asks = talks.Client(_again_and_again(looks), life.requests)
@@ -286,5 +286,5 @@ def test_calls_have_ids_of_their_own_also_beside_what_a_request_leaves_out() -> 
 
 
 def _again_and_again(looks: Answer) -> talks.Model:
-    """A model that looks once for each word."""
+    """A model that makes one call for each message."""
     return lambda request: talks.said("Yes.") if isinstance(request.items[-1], ToolOutput) else looks

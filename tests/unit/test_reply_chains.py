@@ -1,4 +1,4 @@
-"""A talk with a server that keeps what it is sent: only what is new is sent, and the model sees what it would have seen."""
+"""Conversations with a server that stores responses: only new items are sent, and the model sees the same as without a chain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def talking(
     folder: Path,
     limits: window.Limits = CLEAN,
 ) -> AsyncGenerator[tuple[responses.Server, talks.Life]]:
-    """A session with the model of this script, behind a server that keeps responses."""
+    """A session with the model of this script, on a server that stores responses."""
     with responses.serve(script, strict=True) as server:
         chosen = models.asked_at(server, patch, model_store=True)
         supplied = run_models.RunModels(
@@ -41,12 +41,12 @@ async def talking(
 
 
 def sent(server: responses.Server) -> list[tuple[int, bool]]:
-    """Of each request how many items were sent, and whether the server continues from a response."""
+    """For each request, the number of items sent, and whether it continues a stored response."""
     return [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked]
 
 
 def seen(server: responses.Server, number: int = -1) -> list[dict[str, Json]]:
-    """What the model saw with that request, in the form in which requests are written."""
+    """The items that the model saw with that request, in the form of a request."""
     kept: list[dict[str, Json]] = []
     for item in server.asked[number].items:
         if item.get("type", "message") == "message":
@@ -59,15 +59,15 @@ def seen(server: responses.Server, number: int = -1) -> list[dict[str, Json]]:
 
 
 def would_send(life: talks.Life) -> list[dict[str, Json]]:
-    """What the last request would have held without a chain: the window, without the answer that came since."""
+    """The items that the last request would have without a chain: the window without the answer that came since."""
     items = [client._item(each) for each in life.talk._items()]
     while items and (items[-1].get("role") == "assistant" or items[-1].get("type") == "function_call"):
         items.pop()
     return items
 
 
-async def test_only_what_is_new_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first request holds the whole window, each further one what came behind the last answer; the model sees the same as without a chain."""
+async def test_only_new_items_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request has the whole window, each next one the items after the last answer; the model sees the same as without a chain."""
     script = [LOOK, scripted_model.text("It buys tea."), scripted_model.text("No.")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["What is it?", "Is it green?"])
@@ -76,8 +76,8 @@ async def test_only_what_is_new_is_sent(tmp_path: Path, monkeypatch: pytest.Monk
         assert seen(server) == would_send(life)
 
 
-async def test_a_chain_goes_on_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next process continues from the last response that the log names."""
+async def test_a_chain_continues_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash, the next process continues from the last response that the log names."""
     async with talking([scripted_model.text("Tea."), scripted_model.text("No.")], monkeypatch, tmp_path) as (
         server,
         life,
@@ -91,7 +91,7 @@ async def test_a_chain_goes_on_after_a_crash(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_a_chain_that_is_lost_is_built_anew_from_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server has forgotten: the whole is sent once, and the chain continues from there."""
+    """If the server has forgotten the chain, the whole window is sent once, and the chain continues from there."""
     script = [scripted_model.text("Tea."), scripted_model.text("No."), scripted_model.text("Well.")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["What is it?"])
@@ -105,7 +105,7 @@ async def test_a_chain_that_is_lost_is_built_anew_from_the_log(tmp_path: Path, m
 
 
 async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was left out, or told in other words, is no part of what the model sees: the whole window is sent, and never more than it."""
+    """If items were left out or reworded, the whole window is sent, and never more than the window."""
     script = [scripted_model.text(f"Answer {number}.") for number in range(4)]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["one", "two"])
@@ -119,8 +119,8 @@ async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monk
         assert seen(server) == would_send(life)
 
 
-async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What holds only now would stand in what the server keeps: it continues neither to such a request nor from one."""
+async def test_a_session_that_shows_its_state_chains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request with the current state neither continues a chain nor starts one, because the server would store that state."""
     script = [
         scripted_model.text("one"),
         scripted_model.text("two"),
@@ -142,7 +142,7 @@ async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, mon
 
 
 async def test_another_mode_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The instructions are another one's: everything is sent with them, and the chain continues in that mode."""
+    """After a mode switch everything is sent with the new instructions, and the chain continues in that mode."""
     script = [scripted_model.text("one"), scripted_model.text("two"), scripted_model.text("three")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["a"])
@@ -153,10 +153,10 @@ async def test_another_mode_begins_a_new_chain(tmp_path: Path, monkeypatch: pyte
         assert seen(server) == would_send(life)
 
 
-async def test_an_answer_that_broke_off_stands_in_the_chain_as_the_log_has_it(
+async def test_a_partial_answer_is_sent_again_with_the_next_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server has no response of it: its text is sent behind the word that it answered, with the next word."""
+    """The server stores no response for a partial answer: its text is sent after the message it answered, with the next message."""
     script = [
         scripted_model.text("one"),
         scripted_model.incomplete("It failed beca"),
@@ -170,8 +170,8 @@ async def test_an_answer_that_broke_off_stands_in_the_chain_as_the_log_has_it(
         assert seen(server) == would_send(life)
 
 
-async def test_a_summary_begins_a_chain_that_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the conversation has outgrown its window it is summed up; the summary with what is recent is sent once, and from there only what is new."""
+async def test_a_summary_begins_a_chain_that_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversation larger than its window sends the summary with recent items once, and from there only new items."""
     long = "word " * 1500
     summary = "They talked about tea, and about words."
 

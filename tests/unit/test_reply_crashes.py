@@ -1,4 +1,4 @@
-"""A talk continues wherever its process died: it asks what would have been asked, pays nothing twice, and leaves a log that keeps the protocol."""
+"""A conversation continues wherever its process died: it makes the same requests, pays nothing twice, and leaves a log that follows the protocol."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ WORDS: Any = st.lists(st.sampled_from(["Why?", "continue", f"with {talks.SECRET}
 
 
 def spoken(entries: Sequence[log_entries.AnyEntry]) -> int:
-    """How many words of a person stand in the log."""
+    """The number of a person's messages in the log."""
     return sum(isinstance(each, log_entries.User) and each.mode is not None for each in entries)
 
 
 def answered(entries: Sequence[log_entries.AnyEntry]) -> int:
-    """How many requests have come to something."""
+    """The number of requests with an answer or a final error."""
     failed = [
         each for each in entries if isinstance(each, log_entries.ModelError) and each.error["code"] == "model-refused"
     ]
@@ -74,7 +74,7 @@ def answered(entries: Sequence[log_entries.AnyEntry]) -> int:
 
 
 def resumed(whole: talks.Life, words: Sequence[str], lines: int) -> talks.Life:
-    """The next process, to the end of what was to be said."""
+    """The next process, run until all messages are answered."""
     again = whole.cut(lines)
 
     async def live() -> None:
@@ -87,10 +87,10 @@ def resumed(whole: talks.Life, words: Sequence[str], lines: int) -> talks.Life:
 
 @settings(max_examples=breadth.of(6, 12))
 @given(SCRIPTS, WORDS, st.sampled_from(["hybrid", "injected", "clean"]))
-def test_a_talk_that_is_killed_after_any_write_asks_the_same(
+def test_a_conversation_killed_after_any_write_makes_the_same_requests(
     script: list[Answer | Exception], words: list[str], strategy: Any
 ) -> None:
-    """Cut behind every entry in turn, the next process sends the very requests that the first one sent from there on: items, instructions, tools, state."""
+    """Cut after any entry, the next process sends the same requests as the first would have: items, instructions, tools and state."""
     more: dict[str, Any] = {"limits": talks.window.Limits(strategy=strategy), "mode": "agent"}
     whole = talks.lived(talks.in_turn(script), *words, **more)
     entries = whole.now
@@ -104,8 +104,8 @@ def test_a_talk_that_is_killed_after_any_write_asks_the_same(
         demand_closed(again.now)
 
 
-def test_what_is_kept_is_kept_once_though_a_crash_comes_in_between() -> None:
-    """Behind each entry of every tool that keeps something: it is taken again, tells the same, and leaves what is kept as it would have been."""
+def test_state_is_kept_once_despite_a_crash() -> None:
+    """Cut after any entry of a tool that keeps state, the next process keeps the same versions once and makes the same requests."""
     two = ("set_variable", {"name": "milk", "value": "[1]", "reason": "it is"})
     script = [talks.asks(*CALLS[3:5], CALLS[5], CALLS[7]), talks.asks(CALLS[5], two, CALLS[8]), talks.asks(CALLS[5])]
     whole = talks.lived(talks.in_turn(script), "Do it.", mode="agent")
@@ -124,7 +124,7 @@ def test_what_is_kept_is_kept_once_though_a_crash_comes_in_between() -> None:
 
 
 def demand_closed(entries: Sequence[log_entries.AnyEntry]) -> None:
-    """Raises where a call has not exactly one result, or one that a model asked for was not told of exactly once."""
+    """Raise unless each call has exactly one result, and each call of a model exactly one tool result."""
     begun = [each.call for each in entries if isinstance(each, log_entries.Call)]
     ended = [each.call for each in entries if isinstance(each, log_entries.Result)]
     assert sorted(begun) == sorted(ended)
@@ -134,5 +134,5 @@ def demand_closed(entries: Sequence[log_entries.AnyEntry]) -> None:
         if isinstance(each, log_entries.Assistant)
         for call in each.calls or ()
     ]
-    told = [(each.thread, each.asked) for each in entries if isinstance(each, log_entries.ToolResult)]
-    assert sorted(asked) == sorted(told)
+    reported = [(each.thread, each.asked) for each in entries if isinstance(each, log_entries.ToolResult)]
+    assert sorted(asked) == sorted(reported)

@@ -1,4 +1,4 @@
-"""Reports as Markdown: what pages, models and people said is shown in it, and nothing of it is live."""
+"""Reports as Markdown: text from pages, models and people is shown, and none of it is active markup."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ HOSTILE = [
     "EVIL` ",
     "&lt;EVIL&gt; <!-- EVIL --> <!EVIL> <?EVIL?>\n~~~\nEVIL",
 ]
-"""What a page may say; EVIL is where something of it would be live."""
+"""Texts of a page; EVIL marks the parts that could become active markup."""
 
 LIVE = {"html_block", "html_inline", "link_open", "image"}
 
 
 def tokens(text: str) -> list[Token]:
-    """What a renderer makes of Markdown, inline parts included."""
+    """The tokens of a Markdown renderer, inline parts included."""
     found = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
     return [part for each in found for part in (each, *(each.children or ()))]
 
 
 def failed(home: Path, text: str) -> str:
-    """The id of a run in which all that a page can bring is ``text``, and all that a workflow names too."""
+    """The id of a run in which every text from a page or a workflow is ``text``."""
     store = file_store.Files(home)
     writer = LogWriter(store.create(log_store.new_id()), history.History(), masking.Masker({}), store)
     flow = reader.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
@@ -80,7 +80,7 @@ def of(home: Path, text: str) -> str:
 
 
 def test_a_run_is_a_page_with_its_state_error_steps_and_next_command(tmp_path: Path) -> None:
-    """Everything that a person needs who looks at a failed job stands in it, in order."""
+    """The report of a failed run has everything that a person needs, in order."""
     text = of(tmp_path, "no button")
     wanted = [
         "# Run `Pay`",
@@ -106,7 +106,7 @@ def test_a_run_is_a_page_with_its_state_error_steps_and_next_command(tmp_path: P
 def test_a_paused_run_shows_its_question_with_its_place_and_how_to_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The step that asks stands with its line in the file, the question below it, the command last."""
+    """The report shows the asking step with its line in the file, then the question, then the command."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ask.yaml").write_text(
@@ -121,8 +121,8 @@ def test_a_paused_run_shows_its_question_with_its_place_and_how_to_answer(
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_nothing_that_a_page_says_is_live(tmp_path: Path, hostile: str) -> None:
-    """It is code: no HTML, link, mention, heading, list or column, and no character that turns or moves what is around it."""
+def test_page_text_is_not_live(tmp_path: Path, hostile: str) -> None:
+    """Page text becomes code: no HTML, link, mention, heading, list or column, and no character that reorders its surroundings."""
     plain, text = of(tmp_path, "x"), of(tmp_path, hostile)
     assert "EVIL" in text
     found = tokens(text)
@@ -137,8 +137,8 @@ def test_nothing_that_a_page_says_is_live(tmp_path: Path, hostile: str) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: str) -> None:
-    """What tools returned, what happened, why an answer broke off, and names of models are none of a person's or a model's Markdown."""
+def test_only_messages_of_a_session_are_markdown(tmp_path: Path, hostile: str) -> None:
+    """Outputs of tools, events, reasons of failed answers and model names are not rendered as Markdown."""
     header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
     writer = now(open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({})))
     thread = entries.SESSION_THREAD
@@ -157,8 +157,8 @@ def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: 
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_what_a_page_says_within_a_message_is_code(hostile: str) -> None:
-    """A build that repairs a run is given what the page showed; what is said around it stays as it is."""
+def test_page_text_within_a_message_is_code(hostile: str) -> None:
+    """Page text inside the message of a repair becomes code; the text around it stays as it is."""
     for whole in (True, False):
         page = page_text.fenced(hostile) if whole else f"{page_text.BEGIN}\n{hostile}"
         found = tokens(markdown.spoken(f"Repair **it**: {page}{chr(10) + 'Then stop.' if whole else ''}"))
@@ -171,7 +171,7 @@ def test_what_a_page_says_within_a_message_is_code(hostile: str) -> None:
 def test_a_part_of_a_report_is_shown_in_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With ``--at`` the Markdown has, as one block of code, what the text has."""
+    """With ``--at`` the Markdown has the plain text as one code block."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     run, session = failed(tmp_path, "x"), everything(file_store.Files(tmp_path))
     for each, at in ((run, "seen"), (session, "2")):
@@ -182,7 +182,7 @@ def test_a_part_of_a_report_is_shown_in_full(
 
 
 def test_a_long_run_has_a_table_that_ends(tmp_path: Path) -> None:
-    """A CI server takes no summary of any length: the rest of the steps is counted."""
+    """The table is limited, because CI servers limit summaries; the remaining steps are counted."""
     store = file_store.Files(tmp_path)
     past, reading = run_index.load_history(store, failed(tmp_path, "x"))
     report = of_run.run_report(past, reading, store)
@@ -195,7 +195,7 @@ def test_a_long_run_has_a_table_that_ends(tmp_path: Path) -> None:
 def test_show_prints_markdown_of_runs_and_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`--markdown` is a form of its own: with another one the command is wrong, and says what to leave out."""
+    """`--markdown` excludes other formats; the error says which option to leave out."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     named = failed(tmp_path, "x"), everything(file_store.Files(tmp_path))
     for each, head in zip(named, ("# Run `Pay`\n", f"# Session {named[1]}\n"), strict=True):
@@ -204,6 +204,6 @@ def test_show_prints_markdown_of_runs_and_sessions(
     others: list[list[Any]] = [["--json"], ["--window"], ["--as-nodes", "seen"]]
     for other in others:
         assert app.run(["show", named[0], "--markdown", *other]) == 2
-        told = capsys.readouterr().err
-        assert f"`--markdown` and `{other[0]}`" in told
-        assert "leave one of them out" in told
+        printed = capsys.readouterr().err
+        assert f"`--markdown` and `{other[0]}`" in printed
+        assert "leave one of them out" in printed

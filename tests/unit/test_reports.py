@@ -1,4 +1,4 @@
-"""Reports: what is printed of runs and sessions, in four forms from one model, with a published schema."""
+"""Reports of runs and sessions: four output forms from one model, with a published schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ nodes:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty place for runs, which the command uses too, with a workflow that fails beside it."""
+    """An empty home for runs, which the command uses too, beside a workflow that fails."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shares.yaml").write_text(WORKFLOW)
@@ -144,12 +144,12 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
         ).as_json(),
     ],
 }
-"""What is printed, by its schema."""
+"""Printed reports, by schema."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_what_is_printed_is_what_its_schema_says(name: schemas.Name, home: Path, printed: Callable[..., str]) -> None:
-    """It fits, with a version first; without any of its fields, or with one that is misspelled, it does not."""
+def test_printed_reports_fit_their_schema(name: schemas.Name, home: Path, printed: Callable[..., str]) -> None:
+    """A report fits its schema and has its version first; with any field missing or misspelled it does not fit."""
     for example in EXAMPLES[name](home, printed):
         found: dict[str, Any] = json.loads(example)
         assert next(iter(found)) == "version"
@@ -166,13 +166,13 @@ def test_what_is_printed_is_what_its_schema_says(name: schemas.Name, home: Path,
 
 @functools.cache
 def _optional(name: schemas.Name) -> set[str]:
-    """Fields that a part of the report leaves out where they have no value."""
+    """Fields that a part of the report omits if they have no value."""
     parts_of: list[Any] = [*schemas.schema_of(name).get("$defs", {}).values()]
     return {field for each in parts_of for field in each["properties"] if field not in each["required"]}
 
 
 def _objects(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Objects of a report that are parts of its model: none that a page or a workflow brought."""
+    """The objects of a report that belong to its model, without those from pages or workflows."""
     lists = ("steps", "said", "runs", "words", "questions", "flags")
     parts_of = [each for name in lists if isinstance(found.get(name), list) for each in found[name]]
     parts_of += [found[name] for name in ("error", "fix", "build", "costs", "question") if found.get(name)]
@@ -180,7 +180,7 @@ def _objects(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_each_schema_is_a_schema_and_each_report_has_one(printed: Callable[..., str]) -> None:
-    """`runops schema --of NAME` prints draft 2020-12; without a name that of workflow files."""
+    """`runops schema --of NAME` prints a valid draft 2020-12 schema; without a name it prints that of workflow files."""
     for name in get_args(schemas.Name):
         schema = json.loads(printed("schema", "--of", name))
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -195,14 +195,14 @@ def _below(model: type[parts.Printed]) -> list[type[parts.Printed]]:
 
 
 def test_a_name_of_a_file_that_is_no_text_is_printed_all_the_same() -> None:
-    """It is in the JSON as the escape of its bytes."""
+    """A file name that is no text is in the JSON with its bytes escaped."""
     ending = endings.RepairApplied(run="R", verdict="proved", files=["caf\udce9.yaml"], done=[])
     assert "caf\\udce9.yaml" in ending.as_json()
     assert json.loads(ending.as_json())["files"] == ["caf\udce9.yaml"]
 
 
 def test_a_brief_report_folds_loops_and_reads_no_blobs(home: Path, printed: Callable[..., str]) -> None:
-    """Turns that went well are counted, values are left out; the whole report has all of them."""
+    """A brief report counts passed iterations and omits values; the whole report has all of them."""
     printed("run", "shares.yaml", "--quiet", code=1)
     store = file_store.Files(home)
     past, reading = run_index.load_history(store, run_index.find(store, "last"))
@@ -216,8 +216,8 @@ def test_a_brief_report_folds_loops_and_reads_no_blobs(home: Path, printed: Call
     assert [each for each in text.whole(whole, text.Style()) if "half" in each]
 
 
-def test_every_step_says_which_one_is_around_it(home: Path, printed: Callable[..., str]) -> None:
-    """A container comes before what is in it; keys with slashes lead nobody astray."""
+def test_every_step_names_its_parent(home: Path, printed: Callable[..., str]) -> None:
+    """Each step names its parent, which comes first, even if keys contain slashes."""
     past = history.History()
     header = log_entries.RunHeader(
         workflow="w",

@@ -1,4 +1,4 @@
-"""What a run yields, as it is printed for people."""
+"""The output of a run, as printed for people."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from runtime.display import facts, text
     ],
 )
 def test_a_program_reads_what_a_person_sees(output: Json) -> None:
-    """The text is YAML that holds the very value, also where it has texts of several lines."""
+    """The text is YAML of the exact value, also with texts of several lines."""
     assert yaml.safe_load(f"{facts.result_text(output)}\n") == output
 
 
 def test_lines_stay_lines() -> None:
-    """A text of several lines is printed as these lines, not as one with marks for their ends."""
+    """A text of several lines is printed as lines, not as one line with escapes."""
     assert facts.result_text({"page": "- main:\n  - button"}) == "page: |-\n  - main:\n    - button"
 
 
-def test_an_error_in_evidence_is_words() -> None:
-    """Its message and its code, not the names of its fields."""
+def test_an_error_in_evidence_is_a_sentence() -> None:
+    """An error in evidence shows its message and code, not its field names."""
     error = {"code": "rule-failed", "message": "no text matches", "who": "site", "phase": "after"}
     assert text.value_text(error) == "no text matches (rule-failed)"
     assert text.value_text([error, "x"]) == "no text matches (rule-failed), x"
@@ -38,7 +38,7 @@ def test_an_error_in_evidence_is_words() -> None:
 
 
 def test_a_long_list_of_evidence_has_a_line_for_each_item() -> None:
-    """The items stand below each other; a short list, and what is in a map, stay on one line."""
+    """A long list has a line for each item; a short list and a list in a map stay on one line."""
     long = [f"role=button name=Pay within role=row has_text={number}" for number in (1, 2, 3)]
     assert facts.facts({"candidates": long, "seen": ["a", "b"]}) == [
         "  seen        a, b",

@@ -9,8 +9,8 @@ CODES = st.lists(st.sampled_from((0, 1, 2, 3, 4, 5, 6, 70, 75, 130, 143)), min_s
 
 
 @given(CODES)
-def test_the_worst_code_stands_for_all(codes: list[int]) -> None:
-    """It is one of them; the order of the runs and repetitions do not count; 0 only where all are 0."""
+def test_the_worst_code_is_the_code_of_all(codes: list[int]) -> None:
+    """The worst code is one of them, independent of order and repetition, and 0 only if all are 0."""
     worst = results.worst(codes)
     assert worst in codes
     assert worst == results.worst(sorted(codes)) == results.worst(codes * 2)
@@ -19,7 +19,7 @@ def test_the_worst_code_stands_for_all(codes: list[int]) -> None:
 
 
 def test_the_order_is_that_of_the_design() -> None:
-    """A bug, then an interruption, setup, usage, failure, drift, budget, a pause; a code that nobody knows is never passed over."""
+    """The order is bug, interruption, setup, usage, failure, drift, budget, pause; an unknown code is never ignored."""
     order = [70, 130, 3, 2, 1, 6, 5, 4, 0]
     for place, code in enumerate(order):
         assert results.worst(order[place:][::-1]) == code

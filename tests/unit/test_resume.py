@@ -1,4 +1,4 @@
-"""Dying and continuing, on a fake site: what is done again, what is not, and what is asked."""
+"""Death and resume on a fake site: steps that are repeated, steps that are not, and questions that are asked."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def flow(*nodes: str, more: str = "") -> str:
 
 
 async def kill(_target: str, _page: FakePage) -> None:
-    """The process dies at this point."""
+    """Let the process die at this point."""
     raise Killed
 
 
 def paid(site: FakeSite) -> None:
-    """What the site shows once it was paid."""
+    """Show the site as paid."""
     site.texts |= {'test_id="status"': "paid", "=css=p": "paid"}
 
 
 async def kill_after_paying(_target: str, page: FakePage) -> None:
-    """The site carries the payment out, and the process dies before it learns of it."""
+    """Let the site perform the payment, and the process die before it learns of it."""
     paid(page.browser.site)
     raise Killed
 
 
 async def pay_it(_target: str, page: FakePage) -> None:
-    """The site carries the payment out."""
+    """Let the site perform the payment."""
     paid(page.browser.site)
 
 
@@ -72,7 +72,7 @@ async def die_and_resume(rig: Rig, *, before: bool = False, browser_survives: bo
 
 
 def typing(value: str, more: str = "") -> str:
-    """A text is typed; the input ``said`` may be in it."""
+    """A workflow that types a text, which may contain the input ``said``."""
     node = (
         f"{{id: find, type: browser_action, action: type, target: {{role: button, name: Pay}}, value: '{value}'{more}}}"
     )
@@ -93,7 +93,7 @@ def typing(value: str, more: str = "") -> str:
 async def test_a_line_break_that_is_typed_is_an_action(
     tmp_path: Path, value: str, more: str, status: str, survives: bool, sent: int
 ) -> None:
-    """What sends a form as the key Enter does is judged like a click after a crash, also where the text comes from elsewhere; the author's word goes first."""
+    """After a crash, typed text that submits a form like Enter is reconciled like a click, even if it comes from an input. The author's `effect` comes first."""
     rig = Rig(tmp_path, typing(value, more), inputs={"said": "tea\n"})
     ended = await die_and_resume(rig, browser_survives=survives)
     if more == VERIFY and survives:
@@ -101,8 +101,8 @@ async def test_a_line_break_that_is_typed_is_an_action(
     assert (ended.status, len(rig.site.actions)) == (status, sent)
 
 
-async def test_a_text_without_one_is_typed_again(tmp_path: Path) -> None:
-    """Without a line break it is no action: it is simply done again."""
+async def test_a_text_without_a_line_break_is_typed_again(tmp_path: Path) -> None:
+    """A text without a line break is no action and is typed again."""
     rig = Rig(tmp_path, typing("{{ inputs.said }}"), inputs={"said": "tea"})
 
     async def killed(*_given: object) -> None:
@@ -116,10 +116,8 @@ async def test_a_text_without_one_is_typed_again(tmp_path: Path) -> None:
     assert (await rig.resume()).status == "passed"
 
 
-async def test_a_browser_that_outlived_the_last_step_ends_with_its_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed when every step was done: the resumed run has nothing left to do in the browser, and does not leave it alive."""
+async def test_a_browser_that_outlived_the_last_step_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run killed after its last step closes the surviving browser when resumed, though it has nothing left to do there."""
     rig = Rig(tmp_path, flow(OPEN, pay()))
 
     def die(point: crash_points.CrashPoint) -> None:
@@ -142,7 +140,7 @@ async def test_a_browser_that_outlived_the_last_step_ends_with_its_run(
 async def test_with_confirm_an_action_is_done_exactly_once(
     tmp_path: Path, before: bool, browser_survives: bool
 ) -> None:
-    """Killed before or after the payment, with the browser or without: `confirm` can tell, and it is paid exactly once."""
+    """Killed before or after the payment, with or without its browser, a run with `confirm` pays exactly once."""
     rig = Rig(tmp_path, flow(OPEN, pay(CONFIRM)))
     ended = await die_and_resume(rig, before=before, browser_survives=browser_survives)
     assert ended.status == "passed"
@@ -153,14 +151,14 @@ async def test_with_confirm_an_action_is_done_exactly_once(
 
 
 async def test_verify_on_the_surviving_page_proves_the_action(tmp_path: Path) -> None:
-    """Without `confirm`, `verify` that holds now and did not before the action says done."""
+    """Without `confirm`, a `verify` that holds now and did not hold before the action proves the action done."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
     ended = await die_and_resume(rig, browser_survives=True)
     assert (ended.status, rig.site.actions, rig.calls("pay")) == ("passed", [PAY], ["recovered"])
 
 
-async def test_verify_that_held_before_the_action_proves_nothing(tmp_path: Path) -> None:
-    """A rule that held already cannot tell: the run pauses."""
+async def test_verify_that_holds_before_the_action_proves_nothing(tmp_path: Path) -> None:
+    """A `verify` that already held before the action proves nothing: the run pauses."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
     rig.site.texts["=css=p"] = "paid"
     ended = await die_and_resume(rig, before=True, browser_survives=True)
@@ -175,10 +173,10 @@ async def test_verify_that_held_before_the_action_proves_nothing(tmp_path: Path)
         ("skip", 1, ["interrupted skipped"]),
     ],
 )
-async def test_what_nobody_knows_is_asked(
+async def test_an_unknown_outcome_is_asked(
     tmp_path: Path, verdict: run_index.Verdict, actions: int, calls: list[str]
 ) -> None:
-    """With nothing that can tell, the run pauses with exit 4, says nothing twice, and continues as the person decides."""
+    """Without `confirm` or `verify`, the run pauses with exit 4, repeats nothing, and continues as the person decides."""
     rig = Rig(tmp_path, flow(OPEN, pay(), "{id: end, type: transform, expr: 1}"))
     ended = await die_and_resume(rig)
     assert (ended.status, ended.exit, ended.path) == ("paused", 4, "pay")
@@ -196,7 +194,7 @@ async def test_what_nobody_knows_is_asked(
     ("policy", "actions", "calls"), [("retry", 2, ["interrupted not-done", "ok"]), ("skip", 1, ["interrupted skipped"])]
 )
 async def test_the_author_may_decide_beforehand(tmp_path: Path, policy: str, actions: int, calls: list[str]) -> None:
-    """`after_crash: retry` and `skip` stand in for the person."""
+    """`after_crash: retry` and `after_crash: skip` replace the person's decision."""
     rig = Rig(tmp_path, flow(OPEN, pay(f", after_crash: {policy}")))
     ended = await die_and_resume(rig)
     assert (ended.status, len(rig.site.actions), rig.calls("pay")) == ("passed", actions, calls)
@@ -210,8 +208,8 @@ async def test_an_error_in_confirm_is_unknown(tmp_path: Path) -> None:
     assert (ended.status, rig.site.actions, rig.calls("pay")) == ("paused", [], ["interrupted"])
 
 
-async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
-    """A form filled by leaves and by two groups, killed before its submit with the browser gone: the record holds every field."""
+async def test_filled_fields_are_filled_again(tmp_path: Path) -> None:
+    """A form filled by leaves and two groups, killed before its submit with its browser gone, sends every field."""
     fill = "{{id: {0}, type: browser_action, action: fill, target: {{label: {0}}}, value: {0}}}"
     groups = [f"{{id: g{n}, type: group, nodes: [{fill.format(f'c{n}')}, {fill.format(f'd{n}')}]}}" for n in (1, 2)]
     rig = Rig(tmp_path, flow(OPEN, fill.format("a"), fill.format("b"), *groups, pay(CONFIRM)))
@@ -221,7 +219,7 @@ async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
 
 
 async def test_finished_items_are_not_done_again(tmp_path: Path) -> None:
-    """A loop killed in its second item continues there: the first item's action is not repeated, though the list says the same."""
+    """A loop killed in its second item continues there: the first item's action is not repeated, though the list is the same."""
     each = (
         "{id: each, type: iterate, over: [a, b, c], as: order, key: '{{ order }}', nodes: ["
         "{id: go, type: browser_action, action: goto, url: 'http://shop.test/{{ order }}'}, "
@@ -248,7 +246,7 @@ async def test_finished_items_are_not_done_again(tmp_path: Path) -> None:
 
 
 async def test_time_and_ids_repeat(tmp_path: Path) -> None:
-    """What `now()` and `uuid()` gave is what a resumed run sees, also where the step is done again."""
+    """A resumed run sees the same values of `now()` and `uuid()`, also where the step is repeated."""
     stamp = "{id: stamp, type: transform, expr: '{{ now() ~ uuid() }}'}"
     rig = Rig(tmp_path, flow(OPEN, stamp, pay(CONFIRM), more="output: '{{ stamp }}'"))
     ended = await die_and_resume(rig, before=True)
@@ -257,8 +255,8 @@ async def test_time_and_ids_repeat(tmp_path: Path) -> None:
     assert ended.output == first.value
 
 
-async def test_actions_behind_the_restored_state_are_asked_about(tmp_path: Path) -> None:
-    """A finished action between the checkpoint and the crash is never repeated unasked; `done` passes over it."""
+async def test_actions_after_the_restored_state_are_asked_about(tmp_path: Path) -> None:
+    """A finished action between the checkpoint and the crash is never repeated without a question; `done` skips it."""
     add = "{id: add, type: browser_action, action: click, target: {css: add}}"
     rig = Rig(tmp_path, flow(OPEN, f"{{id: unit, type: group, nodes: [{add}, {pay()}]}}"))
 
@@ -287,8 +285,8 @@ async def test_actions_behind_the_restored_state_are_asked_about(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("policy", "actions"), [("redo", 2), ("confirm", 1)])
-async def test_on_redo_says_what_happens_to_them(tmp_path: Path, policy: str, actions: int) -> None:
-    """`on_redo: redo` repeats the action on the author's word; `confirm` asks the site and passes over it."""
+async def test_on_redo_decides_about_finished_actions(tmp_path: Path, policy: str, actions: int) -> None:
+    """`on_redo: redo` repeats the action; `on_redo: confirm` asks the site and skips it."""
     wait = "{id: late, type: browser_action, action: click, target: {css: late}, effect: idempotent}"
     rig = Rig(tmp_path, flow(OPEN, f"{{id: unit, type: group, on_redo: {policy}, nodes: [{pay(CONFIRM)}, {wait}]}}"))
 
@@ -307,8 +305,8 @@ async def test_on_redo_says_what_happens_to_them(tmp_path: Path, policy: str, ac
     assert rig.site.actions.count(PAY) == actions
 
 
-async def test_killed_again_while_resuming(tmp_path: Path) -> None:
-    """A resume that is killed itself is resumed like a run, and the action still happens once."""
+async def test_a_killed_resume_can_be_resumed(tmp_path: Path) -> None:
+    """A resume that is killed can be resumed like a run, and the action still happens once."""
     rig = Rig(
         tmp_path, flow(OPEN, pay(CONFIRM), "{id: late, type: browser_action, action: goto, url: 'http://shop.test/2'}")
     )
@@ -324,7 +322,7 @@ async def test_killed_again_while_resuming(tmp_path: Path) -> None:
 
 
 async def test_a_failed_step_is_tried_anew(tmp_path: Path) -> None:
-    """Resuming a failed run makes a new attempt of the failed step, and repeats nothing before it."""
+    """A resume of a failed run makes a new attempt of the failed step, and repeats nothing before it."""
     check = "{id: check, type: browser_query, query: assert, rules: [{text: paid, target: {css: p}}]}"
     rig = Rig(tmp_path, flow(OPEN, pay(), check))
     ended = await rig.start()
@@ -336,7 +334,7 @@ async def test_a_failed_step_is_tried_anew(tmp_path: Path) -> None:
 
 
 async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> None:
-    """After a crash the next step has the true value, where the page can still be read; else the run stops by name. Never the mask."""
+    """After a crash a secret value is read again if its page is still open; else the run fails and names the step. The mask is never used."""
     read = "{id: echo, type: browser_query, query: text, target: {css: h1}}"
     use = "{id: shown, type: browser_action, action: goto, url: 'http://shop.test/{{ echo | sha256 }}'}"
     texts = {"css=h1": "correct-horse"}
@@ -346,7 +344,7 @@ async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> 
         (
             ([], "passed"),
             ([f"{away}goto, url: 'http://shop.test/x'}}"], "failed"),
-            # It changes nothing on the site, and leads to another page all the same.
+            # It changes nothing on the site, but leads to another page.
             ([f"{away}click, target: {{css: a}}, effect: read}}"], "failed"),
         )
     ):
@@ -367,8 +365,8 @@ async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> 
             assert "`echo`" in ended.error["message"]
 
 
-async def test_a_decision_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
-    """`decide` on a run that waits for nothing is refused, and its log stays as it was."""
+async def test_a_decision_without_a_question_is_refused(tmp_path: Path) -> None:
+    """`decide` on a run that waits for no answer is refused, and its log stays unchanged."""
     rig = Rig(tmp_path, flow("{id: a, type: transform, expr: 1}"))
     await rig.start()
     before = rig.store.conversation_file(rig.id).read_bytes()
@@ -378,7 +376,7 @@ async def test_a_decision_that_nobody_asked_for_is_refused(tmp_path: Path) -> No
 
 
 async def test_a_page_in_the_middle_of_a_group_gets_no_checkpoint(tmp_path: Path) -> None:
-    """A browser that is taken up again within a group is no state to rebuild from: when it is lost too, the group is done from its beginning."""
+    """A browser reattached within a group gives no checkpoint: if it is lost too, the group runs from its beginning."""
     menu = "{id: menu, type: browser_action, action: click, target: {css: menu}, effect: idempotent}"
     entry = "{id: entry, type: browser_action, action: click, target: {css: entry}, effect: idempotent}"
     rig = Rig(
@@ -392,7 +390,7 @@ async def test_a_page_in_the_middle_of_a_group_gets_no_checkpoint(tmp_path: Path
 
     async def die_at_the_entry(target: str, _page: FakePage) -> None:
         if target == "css=entry":
-            # What a checkpoint writes beside the steps comes to the disk first.
+            # A checkpoint that is written beside the steps is synced first.
             writing = [
                 each for each in asyncio.all_tasks() if "Checkpoints" in getattr(each.get_coro(), "__qualname__", "")
             ]

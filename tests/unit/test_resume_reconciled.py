@@ -1,4 +1,4 @@
-"""What was said or found about an action: it counts for that action, in every later life, and for no other."""
+"""A verdict about an action counts for that action, in every later resume, and for no other."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def click(name: str, more: str = "") -> str:
     return f"{{id: {name}, type: browser_action, action: click, target: {{css: '{name}'}}{more}}}"
 
 
-def tells(name: str) -> str:
-    """A `confirm` that can tell of the click of this name."""
+def confirm(name: str) -> str:
+    """A `confirm` for the click of this name."""
     look = f"{{id: look_{name}, type: browser_query, query: text, target: {{css: '{name}_done'}}}}"
     return f", confirm: {{settle: 0, nodes: [{look}], done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
 
@@ -38,13 +38,13 @@ def flow(*nodes: str, output: str = "null") -> str:
 
 
 def decide(rig: Rig, verdict: run_index.Verdict) -> None:
-    """A person's answer to the question that the run waits with."""
+    """A person's answer to the question of the paused run."""
     rig.die()
     now(run_index.decide(file_store.FileStore(rig.home), rig.id, verdict))
 
 
-async def test_not_done_is_said_once(tmp_path: Path) -> None:
-    """A lost answer leaves the call open; `not-done` lets the action be done, and nobody is asked the same again."""
+async def test_not_done_is_decided_once(tmp_path: Path) -> None:
+    """A lost answer leaves the call open; `not-done` lets the action be done, and the same question is not asked again."""
     rig = Rig(tmp_path, flow(OPEN, click("pay")))
     lost = [1]
 
@@ -71,7 +71,7 @@ async def test_not_done_is_said_once(tmp_path: Path) -> None:
 async def test_a_decision_counts_once_it_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: run_index.Verdict, actions: int, calls: list[str]
 ) -> None:
-    """A person's decision holds even if the process that wrote it died before it gave the open call its result."""
+    """A person's decision counts even if the process that wrote it died before it gave the open call its result."""
     rig = Rig(tmp_path, flow(OPEN, click("pay")))
 
     async def lose(_target: str, _page: FakePage) -> None:
@@ -91,9 +91,9 @@ async def test_a_decision_counts_once_it_is_noted(
 
 
 @pytest.mark.parametrize("policy", ["skip", "ask", "retry"])
-async def test_what_the_site_refused_is_no_unknown(tmp_path: Path, policy: str) -> None:
-    """`after_crash` is for what nobody knows: an action that the site refused is an error, also where the node has a `confirm`."""
-    rig = Rig(tmp_path, flow(OPEN, click("pay", f"{tells('pay')}, after_crash: {policy}")))
+async def test_a_refused_action_is_not_unknown(tmp_path: Path, policy: str) -> None:
+    """`after_crash` is for unknown outcomes: an action that the site refused is an error, even if the node has a `confirm`."""
+    rig = Rig(tmp_path, flow(OPEN, click("pay", f"{confirm('pay')}, after_crash: {policy}")))
 
     async def refuse(_target: str, _page: FakePage) -> None:
         raise SiteError("verify-failed", "declined", phase="after")
@@ -101,12 +101,12 @@ async def test_what_the_site_refused_is_no_unknown(tmp_path: Path, policy: str) 
     rig.site.before_click = refuse
     ended = await rig.start()
     assert ended.error is not None
-    judged = "error" if policy == "ask" else "error not-done"
-    assert (ended.status, ended.error["code"], rig.calls("pay")) == ("failed", "verify-failed", [judged])
+    call = "error" if policy == "ask" else "error not-done"
+    assert (ended.status, ended.error["code"], rig.calls("pay")) == ("failed", "verify-failed", [call])
 
 
-async def test_an_answer_about_one_turn_is_none_about_another(tmp_path: Path) -> None:
-    """A handle begins again and its loop has no key: each turn's action is asked for, and one that was never done is done."""
+async def test_an_answer_about_one_iteration_is_none_about_another(tmp_path: Path) -> None:
+    """When a handle begins again and its loop has no key, each iteration's action is asked about, and one never done is done."""
     pay = click("pay", "").replace("'pay'", "'pay{{ n }}'")
     loop = f"{{id: each, type: iterate, over: [1, 2, 3], as: n, nodes: [{pay}]}}"
     sweep = click("sweep", ", effect: idempotent")
@@ -132,8 +132,8 @@ FILL = "{id: name, type: browser_action, action: fill, target: {label: Name}, va
 SENT = [{'label="Name"': "A"}, {}]
 
 
-async def test_what_went_out_does_not_go_out_again_after_a_decision(tmp_path: Path) -> None:
-    """A person says that an action happened; what is typed again for it in the new browser is cleared, and the next action sends none of it."""
+async def test_sent_fields_are_not_sent_again_after_a_decision(tmp_path: Path) -> None:
+    """Fields filled again for an action that a person confirmed as done are cleared, and the next action sends none of them."""
     rig = Rig(tmp_path, flow(OPEN, FILL, click("send"), click("other")))
 
     async def die(_target: str, _page: FakePage) -> None:
@@ -150,8 +150,8 @@ async def test_what_went_out_does_not_go_out_again_after_a_decision(tmp_path: Pa
     assert rig.site.records == SENT
 
 
-async def test_what_a_turn_sent_does_not_go_out_with_the_next_one(tmp_path: Path) -> None:
-    """A turn was given up after its action, and the run continues from before it: what is typed again is cleared before the next turn."""
+async def test_fields_of_an_iteration_are_not_sent_with_the_next(tmp_path: Path) -> None:
+    """An iteration failed after its action, and the run continues from before it: its refilled fields are cleared before the next iteration."""
     bad = '{id: bad, type: transform, expr: "{{ 1 / (n - 1) }}"}'
     loop = f"{{id: each, type: iterate, over: [1, 2], as: n, each_error: continue, nodes: [{click('send')}, {bad}]}}"
     rig = Rig(tmp_path, flow(OPEN, FILL, loop, output="{{ each }}"))
@@ -174,7 +174,7 @@ async def test_what_a_turn_sent_does_not_go_out_with_the_next_one(tmp_path: Path
 
 
 async def test_an_action_that_failed_and_is_found_done_has_its_value(tmp_path: Path) -> None:
-    """The page came to what `verify` asks for only after the run had failed: the step yields the address, like any action that is found done."""
+    """A failed action whose `verify` holds when the run resumes yields the address, like any action found done."""
     rule = ", verify: [{text: paid, target: {css: status}}]"
     rig = Rig(tmp_path, flow(OPEN, click("pay", rule), output="{{ pay }}"), keep_browser=True)
     assert (await rig.start()).status == "failed"
@@ -186,8 +186,8 @@ async def test_an_action_that_failed_and_is_found_done_has_its_value(tmp_path: P
 
 
 @pytest.mark.parametrize(("page", "touched"), [(entries.PageState(documents=1, pending=True), True), (None, False)])
-def test_a_step_of_a_package_may_have_left_the_page_another(page: entries.PageState | None, touched: bool) -> None:
-    """What a node type of a package did to the page counts like what ours do; while its call is open nobody knows that it did not."""
+def test_a_step_of_a_package_may_have_changed_the_page(page: entries.PageState | None, touched: bool) -> None:
+    """Page changes of a package's node type count like built-in ones; while its call is open, the page counts as changed."""
     past = history.History(
         [entries.Call(seq=1, call="c1", path="a", node="acme.swipe", attempt=1, effect="idempotent", fingerprint="f")]
     )
@@ -196,9 +196,9 @@ def test_a_step_of_a_package_may_have_left_the_page_another(page: entries.PageSt
     assert past.page_changed_since(0) == touched
 
 
-@pytest.mark.parametrize(("more", "ends"), [(tells("pay"), "passed"), ("", "paused")])
+@pytest.mark.parametrize(("more", "ends"), [(confirm("pay"), "passed"), ("", "paused")])
 async def test_an_attempt_that_may_have_done_it_is_not_forgotten(tmp_path: Path, more: str, ends: str) -> None:
-    """The first attempt was carried out and timed out, the second one found no button: a resumed run judges the first, and does not click again."""
+    """If a first attempt acted and timed out and a second found no button, a resume reconciles the first and does not click again."""
     again = ", retry: {attempts: 2, delay: 0, on: [timeout]}"
     rig = Rig(tmp_path, flow(OPEN, click("pay", more + again)))
 
@@ -224,11 +224,11 @@ async def test_an_attempt_that_may_have_done_it_is_not_forgotten(tmp_path: Path,
 @pytest.mark.parametrize("policy", ["retry", "skip"])
 @pytest.mark.parametrize("browser_survives", [True, False])
 @pytest.mark.parametrize("done", [True, False])
-async def test_the_site_is_asked_before_the_author_is_taken_at_their_word(
+async def test_confirm_is_asked_before_after_crash_applies(
     tmp_path: Path, policy: str, browser_survives: bool, done: bool
 ) -> None:
-    """`after_crash: retry` or `skip` beside a `confirm` is for what the site cannot tell: an action that it says happened is not repeated, one that did not is not passed over."""
-    rig = Rig(tmp_path, flow(OPEN, click("pay", f"{tells('pay')}, after_crash: {policy}")))
+    """With a `confirm`, `after_crash` applies only if the site cannot tell: a done action is not repeated, an undone one not skipped."""
+    rig = Rig(tmp_path, flow(OPEN, click("pay", f"{confirm('pay')}, after_crash: {policy}")))
 
     async def die(target: str, _page: FakePage) -> None:
         rig.site.texts[f"{target}_done"] = "yes"
@@ -247,15 +247,15 @@ async def test_the_site_is_asked_before_the_author_is_taken_at_their_word(
 
 
 async def die_before(_target: str, _page: FakePage) -> None:
-    """The process dies, and the site has heard nothing."""
+    """Let the process die before the site receives anything."""
     raise Killed
 
 
 @pytest.mark.parametrize("policy", ["retry", "skip"])
-async def test_after_a_crash_is_not_about_what_was_finished(tmp_path: Path, policy: str) -> None:
-    """A finished action behind the checkpoint, of which `confirm` cannot tell any more, is asked about: the author's word was for a lost answer."""
-    one = click("one", f"{tells('one')}, after_crash: {policy}")
-    rig = Rig(tmp_path, flow(f"{{id: unit, type: group, nodes: [{OPEN}, {one}, {click('two', tells('two'))}]}}"))
+async def test_after_crash_does_not_cover_finished_actions(tmp_path: Path, policy: str) -> None:
+    """A finished action after the checkpoint that `confirm` cannot see any more pauses the run: `after_crash` covers only lost answers."""
+    one = click("one", f"{confirm('one')}, after_crash: {policy}")
+    rig = Rig(tmp_path, flow(f"{{id: unit, type: group, nodes: [{OPEN}, {one}, {click('two', confirm('two'))}]}}"))
 
     async def die(target: str, _page: FakePage) -> None:
         if target == "css=two":

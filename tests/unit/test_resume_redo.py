@@ -1,4 +1,4 @@
-"""Going on from a checkpoint: what is done again must lead where the first run led, and every action on the way is judged, not repeated."""
+"""Resume from a checkpoint: repeated steps lead where the first run led, and every action on the way is reconciled, not repeated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def text(name: str) -> str:
 
 
 def action(name: str, more: str = "", target: str = "") -> str:
-    """A click that must not happen twice, and a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm`."""
     target = target or name
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
@@ -54,7 +54,7 @@ def flow(*nodes: str, more: str = "") -> str:
 
 
 class Shop:
-    """A site that pays, and whose pages then say something else. It kills the engine at the actions it is told to."""
+    """A site that pays and then shows other pages. It kills the engine at chosen actions."""
 
     def __init__(self) -> None:
         self.site = FakeSite(texts={"css=status": "open"}, on_click=self._carry_out, before_click=self._begin)
@@ -74,7 +74,7 @@ class Shop:
 
 
 def signed_in_only(signed: set[FakeBrowser]) -> type[FakePage]:
-    """Pages whose texts a browser sees only once it is among ``signed``."""
+    """Pages whose texts only browsers in ``signed`` see."""
 
     class Gated(FakePage):
         async def text(self, target: Target) -> str:
@@ -85,7 +85,7 @@ def signed_in_only(signed: set[FakeBrowser]) -> type[FakePage]:
 
 
 async def die(rig: Rig, shop: Shop, *, before: str = "", after: str = "", browser_survives: bool = False) -> None:
-    """Start the run and kill it at an action; then let the shop be."""
+    """Start the run and kill it at an action; then let the shop work normally."""
     shop.kill_before, shop.kill_after = {before}, {after}
     with pytest.raises(Killed):
         await rig.start()
@@ -94,7 +94,7 @@ async def die(rig: Rig, shop: Shop, *, before: str = "", after: str = "", browse
 
 
 async def test_a_route_keeps_its_branch(tmp_path: Path) -> None:
-    """The page that the decision was made on says something else after the action: the branch stays, and no other action is done."""
+    """A route keeps its branch though the page that decided it shows something else after the action, and no other action is done."""
     shop = Shop()
     branch = f"{{name: owing, when: \"{{{{ status == 'open' }}}}\", nodes: [{action('pay')}]}}"
     way = f"{{id: way, type: route, branches: [{branch}], otherwise: [{action('complain')}]}}"
@@ -104,8 +104,8 @@ async def test_a_route_keeps_its_branch(tmp_path: Path) -> None:
     assert (ended.status, ended.output, shop.site.actions) == ("passed", "owing", ["css=pay"])
 
 
-async def test_a_node_that_was_begun_was_wanted(tmp_path: Path) -> None:
-    """A half-done group whose `when` would be false by now is finished all the same."""
+async def test_a_node_that_was_begun_is_finished(tmp_path: Path) -> None:
+    """A half-done group is finished even if its `when` is false by now."""
     shop = Shop()
     rig = Rig(
         tmp_path,
@@ -119,7 +119,7 @@ async def test_a_node_that_was_begun_was_wanted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", [", key: '{{ o.n }}'", ""])
 async def test_no_item_is_lost_when_the_site_lists_fewer(tmp_path: Path, key: str) -> None:
-    """The list is made again and lacks what was paid: every order is paid once, also where items are told apart by position only."""
+    """Every order is paid once though the repeated list misses the paid one, even if items are identified by position only."""
     shop = Shop()
     orders = ["A", "B", "C"]
 
@@ -145,7 +145,7 @@ async def test_no_item_is_lost_when_the_site_lists_fewer(tmp_path: Path, key: st
 
 
 async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: Path) -> None:
-    """The sign-in lies behind the checkpoint: it is done again before `confirm` looks, which would see nothing without it."""
+    """A sign-in after the checkpoint is repeated before `confirm` looks, which would see nothing without it."""
     shop = Shop()
     signed: set[FakeBrowser] = set()
 
@@ -169,8 +169,8 @@ async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: P
 
 
 @pytest.mark.parametrize("broken_off", ["killed", "failed"])
-async def test_a_way_that_was_broken_off_still_leads_to_its_effect(tmp_path: Path, broken_off: str) -> None:
-    """A life that does the way to a side effect again is killed there, or fails: the next one knows of the side effect as well, and does no more of the way again than `confirm` needs."""
+async def test_an_interrupted_repetition_still_leads_to_its_effect(tmp_path: Path, broken_off: str) -> None:
+    """A resume that is killed or fails while it repeats steps forgets no side effect; the next one repeats only what `confirm` needs."""
     shop = Shop()
     signed: set[FakeBrowser] = set()
     breaks = [False, True, False]
@@ -208,7 +208,7 @@ async def test_a_way_that_was_broken_off_still_leads_to_its_effect(tmp_path: Pat
 
 
 async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
-    """A run killed in ``pay``, which has happened, as a person has said since; its browser is gone, and so is the sign-in before it."""
+    """A run killed in ``pay``, which a person has since confirmed as done; its browser and the sign-in before it are gone."""
     shop = Shop()
 
     signed: set[FakeBrowser] = set()
@@ -237,15 +237,15 @@ async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
     return rig, shop
 
 
-async def test_the_way_to_a_decided_effect_is_done_again_where_the_site_does_not_show_it(tmp_path: Path) -> None:
-    """A person has said that it happened; `confirm` sees nothing of it before the sign-in, so that is done again, and the effect is not."""
+async def test_steps_before_a_decided_effect_are_repeated_if_the_site_does_not_show_it(tmp_path: Path) -> None:
+    """A person confirmed the effect, but `confirm` sees nothing before the sign-in: the sign-in is repeated, the effect is not."""
     rig, shop = await _decided(tmp_path, action("pay", more=", after_crash: ask"))
     assert (await rig.resume()).status == "passed"
     assert shop.site.actions == ["css=signin", "css=pay", "css=signin"]
 
 
-async def test_the_way_to_a_decided_effect_can_be_done_again(tmp_path: Path) -> None:
-    """Without `confirm` nobody can ask the site: the error of the step that lacks the sign-in names the `--from` that does it again, also behind a checkpoint."""
+async def test_steps_before_a_decided_effect_can_be_repeated(tmp_path: Path) -> None:
+    """Without `confirm`, the error of the step that misses the sign-in names the `--from` that repeats it, also after a checkpoint."""
     rig, shop = await _decided(tmp_path, "{id: pay, type: browser_action, action: click, target: {css: pay}}")
     ended = await rig.resume()
     assert ended.error is not None
@@ -256,8 +256,8 @@ async def test_the_way_to_a_decided_effect_can_be_done_again(tmp_path: Path) -> 
     assert shop.site.actions == ["css=signin", "css=pay", "css=signin"]
 
 
-async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page(tmp_path: Path) -> None:
-    """What led to it was done again, and a checkpoint taken there, before a person said that it had happened: nothing is read on that page as if it were the next one."""
+async def test_a_checkpoint_from_before_a_decided_effect_is_not_its_page(tmp_path: Path) -> None:
+    """A checkpoint taken while steps were repeated, before a person confirmed the effect, is not read as the page after the effect."""
     shop = Shop()
     pay = "{id: pay, type: browser_action, action: click, target: {css: pay}, verify: [{text: paid, target: {css: note}}]}"
     rig = Rig(tmp_path, flow(OPEN, goto("form", "http://shop.test/form"), pay, text("status")), site=shop.site)
@@ -275,7 +275,7 @@ async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page
 async def test_the_page_of_an_action_without_a_result_is_a_guess(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, seconds: float
 ) -> None:
-    """In a new browser `verify` of an action that `confirm` says is done has 2 seconds before a step that acts, all its time before one that reads."""
+    """In a new browser, `verify` of an action confirmed as done has 2 seconds before an acting step, its full timeout before a reading one."""
     limits: list[float] = []
     shop = Shop()
     waits = FakePage.wait_for
@@ -295,8 +295,8 @@ async def test_the_page_of_an_action_without_a_result_is_a_guess(
     assert (ended.status, waited) == ("passed" if seconds == 2 else "paused", [seconds])
 
 
-async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while it restores, with the new browser surviving: the next resume restores again, and continues where it should be."""
+async def test_a_browser_left_half_restored_is_not_reattached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser that survives a resume killed while restoring is not reused: the next resume restores again and continues where it should."""
     shop = Shop()
     nodes = (
         OPEN,
@@ -320,7 +320,7 @@ async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monk
 
 
 async def test_verify_on_a_restored_page_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that holds on the page of the checkpoint says nothing of an action that came after it, whichever browser survives."""
+    """A rule that holds on the checkpoint's page proves nothing about an action after it, whichever browser survives."""
     shop = Shop()
 
     async def holds(self: FakePage, _rule: object) -> bool:
@@ -345,8 +345,8 @@ async def test_verify_on_a_restored_page_proves_nothing(tmp_path: Path, monkeypa
     assert shop.site.actions == ["css=pay"]
 
 
-async def test_the_authors_word_holds_after_two_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`on_redo: redo` is kept to when the resume itself was killed; nobody is asked."""
+async def test_on_redo_applies_after_two_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`on_redo: redo` still applies after the resume itself was killed, without a question."""
     shop = Shop()
     add = "{id: add, type: browser_action, action: click, target: {css: add}}"
     rig = Rig(tmp_path, flow(OPEN, group(add, action("pay"), more=", on_redo: redo")), site=shop.site)
@@ -364,8 +364,8 @@ async def test_the_authors_word_holds_after_two_kills(tmp_path: Path, monkeypatc
     assert (ended.status, shop.site.actions) == ("passed", ["css=add", "css=add", "css=pay"])
 
 
-async def test_the_authors_word_holds_in_a_browser_that_was_restored_and_survived(tmp_path: Path) -> None:
-    """The resume restored a checkpoint and was killed before it came to the action: the next one continues in that browser, as `on_redo: redo` says."""
+async def test_on_redo_applies_in_a_browser_that_was_restored_and_survived(tmp_path: Path) -> None:
+    """After a resume that restored a checkpoint and was killed before the action, the next one continues in that browser, as `on_redo: redo` says."""
     shop = Shop()
     again = "{id: again, type: browser_action, action: click, target: {css: again}, effect: idempotent}"
     add = "{id: add, type: browser_action, action: click, target: {css: add}}"
@@ -381,7 +381,7 @@ async def test_the_authors_word_holds_in_a_browser_that_was_restored_and_survive
 
 
 async def test_at_most_one_call_is_open_in_a_thread(tmp_path: Path) -> None:
-    """A resume that dies while it does again what lies before the action leaves one open call, its own."""
+    """A resume that dies while it repeats steps before the action leaves one open call, its own."""
     shop = Shop()
     again = "{id: again, type: browser_action, action: click, target: {css: again}, effect: idempotent}"
     rig = Rig(tmp_path, flow(OPEN, group(again, action("pay"))), site=shop.site)
@@ -393,8 +393,8 @@ async def test_at_most_one_call_is_open_in_a_thread(tmp_path: Path) -> None:
     assert [attempt.call.path for attempt in rig.history.open_calls()] == ["unit/again"]
 
 
-async def test_tolerated_failures_are_counted_over_all_lives(tmp_path: Path) -> None:
-    """What was passed over before the crash, also in finished items, counts in the end."""
+async def test_tolerated_failures_are_counted_over_all_resumes(tmp_path: Path) -> None:
+    """Failures skipped before the crash, also in finished items, count in the end."""
     shop = Shop()
     miss = "{id: miss, type: browser_action, action: click, target: {css: missing}, on_error: continue}"
     loop = (
@@ -406,8 +406,8 @@ async def test_tolerated_failures_are_counted_over_all_lives(tmp_path: Path) -> 
     assert (await rig.resume()).tolerated == 2
 
 
-async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At every write of a checkpoint, the file of the last checkpoint whose entry is synced is still there: a power cut may end the log there."""
+async def test_a_synced_checkpoint_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every write of a checkpoint, the file of the last synced checkpoint still exists: a power cut may end the log there."""
     shop = Shop()
     nodes = [node for n in range(5) for node in (goto(f"go{n}", f"http://shop.test/{n}"), action(f"d{n}"))]
     rig = Rig(tmp_path, flow(*nodes), site=shop.site)
@@ -415,13 +415,13 @@ async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, m
     keep, kept_files = system_files.keep, list[str]()
 
     async def watched(path: Path, data: bytes | Path) -> tuple[int, str]:
-        told = await keep(path, data)
+        written = await keep(path, data)
         kept_files.append(path.name)
         assert rig.open_writer is not None
         synced = rig.open_writer.synced
         kept = [e for e in rig.store.read(rig.id).entries if isinstance(e, entries.Checkpoint) and e.seq <= synced]
         missing.extend(e.file for e in kept[-1:] if not (rig.store.private(rig.id) / e.file).exists())
-        return told
+        return written
 
     monkeypatch.setattr(system_files, "keep", watched)
     assert (await rig.start()).status == "passed"
@@ -431,8 +431,8 @@ async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, m
     assert 1 <= len(files) <= 3
 
 
-async def test_no_event_tells_a_secret(tmp_path: Path) -> None:
-    """What a step waits for, and what is said between attempts, is masked like everything else."""
+async def test_no_event_contains_a_secret(tmp_path: Path) -> None:
+    """Texts that a step waits for and messages between attempts are masked like everything else."""
     echo = "{id: echo, type: browser_query, query: text, target: {css: h1}}"
     wait = "{id: w, type: browser_action, action: wait, retry: {attempts: 2, delay: 0}, verify: [{text: '{{ echo }}', target: {css: p}}]}"
     rig = Rig(
@@ -447,12 +447,12 @@ async def test_no_event_tells_a_secret(tmp_path: Path) -> None:
 
 
 def test_a_fold_of_nothing_has_no_header() -> None:
-    """A log that died before its first entry tells nothing, and no more than that."""
+    """A log that died before its first entry has no header."""
     assert history.History().header is None
 
 
 async def test_the_authors_retry_covers_a_lost_answer(tmp_path: Path) -> None:
-    """`retry.on` that names the code tries again without asking, while attempts are left; after the last one it is unknown as ever."""
+    """`retry.on` with the code retries without asking while attempts are left; after the last one the outcome is unknown."""
     shop = Shop()
     pay = "{id: pay, type: browser_action, action: click, target: {css: pay}, retry: {attempts: 2, delay: 0, on: [answer-lost]}}"
     rig = Rig(tmp_path, flow(OPEN, pay), site=shop.site)
@@ -465,8 +465,8 @@ async def test_the_authors_retry_covers_a_lost_answer(tmp_path: Path) -> None:
     assert (ended.status, ended.exit, len(shop.site.actions)) == ("paused", 4, 2)
 
 
-async def test_what_an_action_took_up_does_not_go_out_with_the_next(tmp_path: Path) -> None:
-    """Fields are typed again up to an action that had happened; passing over it clears them, so the next action sends none of them."""
+async def test_fields_of_a_skipped_action_are_not_sent_with_the_next(tmp_path: Path) -> None:
+    """Fields are filled again up to an action that had happened; skipping it clears them, so the next action sends none of them."""
     shop = Shop()
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
     rig = Rig(tmp_path, flow(OPEN, group(fill, action("send"), action("other"))), site=shop.site)
@@ -477,7 +477,7 @@ async def test_what_an_action_took_up_does_not_go_out_with_the_next(tmp_path: Pa
 
 
 async def test_a_chosen_target_is_masked_too(tmp_path: Path) -> None:
-    """Which of `any_of` matched stands in the log, without the secret that a reference brought into it."""
+    """The log names the match of `any_of` without the secret that a reference brought into it."""
     echo = "{id: echo, type: browser_query, query: text, target: {css: h1}}"
     click = "{id: click, type: browser_action, action: click, target: {any_of: [{css: '{{ echo }}'}, {css: b}]}}"
     rig = Rig(
@@ -491,7 +491,7 @@ async def test_a_chosen_target_is_masked_too(tmp_path: Path) -> None:
 
 
 async def test_two_answers_to_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that was overtaken by another while it waited for the run is refused, and changes nothing."""
+    """An answer that another one overtook while it waited for the run is refused, and changes nothing."""
     shop = Shop()
     pay = "{id: pay, type: browser_action, action: click, target: {css: pay}}"
     rig = Rig(tmp_path, flow(OPEN, pay), site=shop.site)

@@ -1,4 +1,4 @@
-"""What `resume` does with a run, by what the run is: the rows of the table that need no process of their own, and what a crash makes of them."""
+"""The effect of `resume` by the state of the run: the table's rows that need no own process, with crashes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def flow(*nodes: str, output: str = "'-'") -> str:
 
 
 async def refuse(_target: str, _page: FakePage) -> None:
-    """The site carries the action out, and shows an error all the same."""
+    """Let the site perform the action and show an error all the same."""
     raise SiteError("verify-failed", "something went wrong", phase="after")
 
 
@@ -39,10 +39,10 @@ async def refuse(_target: str, _page: FakePage) -> None:
     ("more", "status", "actions"),
     [("", "paused", 1), (", after_crash: skip", "passed", 1), (", after_crash: retry", "passed", 2)],
 )
-async def test_a_failed_action_that_may_have_happened_is_judged(
+async def test_a_failed_action_that_may_have_happened_is_reconciled(
     tmp_path: Path, more: str, status: str, actions: int
 ) -> None:
-    """The run failed after the action: resumed, it asks a person or keeps to the author's word, and never simply does it again."""
+    """A run that failed after its action asks a person or follows `after_crash` when resumed, and never simply repeats the action."""
     rig = Rig(tmp_path, flow(OPEN, PAY % more))
     rig.site.on_click = refuse
     assert (await rig.start()).status == "failed"
@@ -52,7 +52,7 @@ async def test_a_failed_action_that_may_have_happened_is_judged(
 
 
 async def kill_at(rig: Rig, line: int) -> bool:
-    """Resume it, and kill it before it writes its ``line``-th entry; whether it came so far."""
+    """Resume the run and kill it before its ``line``-th entry; returns if it was killed."""
     written = 0
     append = LogWriter._append
 
@@ -75,8 +75,8 @@ async def kill_at(rig: Rig, line: int) -> bool:
 
 
 @pytest.mark.parametrize("asked", ["decision", "question"])
-async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str) -> None:
-    """Answered or decided once; the resumed run is killed before each of its lines in turn: nobody is asked again, and the action is done once."""
+async def test_an_answer_of_a_person_outlives_any_crash(tmp_path: Path, asked: str) -> None:
+    """After an answer or decision, a resume killed before any of its lines asks no question again, and the action is done once."""
 
     async def die(_target: str, _page: FakePage) -> None:
         raise Killed
@@ -110,10 +110,10 @@ async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str)
 
 
 @pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
-async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
+async def test_a_written_decision_counts_wherever_decide_died(
     tmp_path: Path, verdict: run_index.Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`decide` is killed behind each of its lines in turn: once the decision stands there nobody is asked again, and it is kept to."""
+    """If `decide` is killed after any of its lines, a written decision counts and no question is asked again."""
 
     async def die(_target: str, _page: FakePage) -> None:
         raise Killed
@@ -155,7 +155,7 @@ async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
 
 @pytest.mark.parametrize("keep", [True, False])
 async def test_a_pause_keeps_the_browser_or_closes_it(tmp_path: Path, keep: bool) -> None:
-    """Kept, the answered run continues in it, and nothing is typed again; closed, a new one is restored, and what was typed is typed again."""
+    """In a kept browser the answered run continues and fills nothing again; after a closed one it restores a new browser and fills again."""
     rig = Rig(tmp_path, flow(OPEN, FILL, ASK, PAY % ""), keep_browser=keep)
     assert (await rig.start()).status == "paused"
     assert rig.browser is not None
@@ -169,7 +169,7 @@ async def test_a_pause_keeps_the_browser_or_closes_it(tmp_path: Path, keep: bool
 
 @pytest.mark.parametrize("effect", ["effect", "idempotent"])
 async def test_a_list_in_another_order_is_resumed_by_key(tmp_path: Path, effect: str) -> None:
-    """The last checkpoint lies before the list, and the site lists the other way round by now. Where the site says that a payment happened, nothing before it is read again; where nothing rests on the list, the rest comes in the new order."""
+    """If the list is reversed since the last checkpoint, a confirmed payment keeps the old order. If nothing depends on the list, the rest follows the new order."""
     rows = "{id: rows, type: browser_query, query: extract, target: {css: rows}, fields: {n: b}}"
     look = "{id: look, type: browser_query, query: text, target: {css: 'paid{{ o.n }}'}}"
     pay = f"{{id: pay, type: browser_action, action: click, target: {{css: 'pay{{{{ o.n }}}}'}}, effect: {effect}, confirm: {{settle: 0, nodes: [{look}], done: \"{{{{ look == 'yes' }}}}\"}}}}"

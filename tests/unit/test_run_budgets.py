@@ -1,4 +1,4 @@
-"""Budgets of whole runs: where they stop one, what may continue then, and that what was really used never goes beyond them."""
+"""Budgets of whole runs: where they stop a run, how it continues, and that actual use never exceeds them."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ UNFIT = scripted_model.text("Hm.").using(input=100, output=150)
 
 
 def budgeted(server: responses.Server, patch: pytest.MonkeyPatch, budget: str | None, **more: Any) -> settings.Settings:
-    """The settings of a run that asks the server, at a dollar for a million tokens."""
+    """The settings of a run that uses the server, at a dollar for a million tokens."""
     return models.asked_at(server, patch, budget=budget, prices=PRICES, **more)
 
 
 def paid(rig: Rig) -> int:
-    """How many requests brought an answer."""
+    """The number of answered requests."""
     return sum(row.status == "ok" and row.source == "model" for row in rig.history.ledger.rows)
 
 
@@ -75,10 +75,10 @@ def reached(ended: events.RunEnded) -> dict[str, Any]:
     [("calls=2", 2, "calls=10"), ("tokens=1200", 3, "tokens=10k"), ("money=0.0012usd", 3, "money=1usd")],
     ids=["calls", "tokens", "money"],
 )
-async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
+async def test_a_run_stops_before_it_spends_too_much_and_continues_with_more(
     few: str, stopped_after: int, more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The step is named, what was paid is told; with a larger budget the rest is asked, and nothing a second time."""
+    """The error names the step and the paid amount; with a larger budget only the remaining requests are made."""
     with responses.serve([FIT] * 5, strict=True) as server:
         rig = Rig(tmp_path, LOOP, inputs={"notes": NOTES}, settings=budgeted(server, monkeypatch, few))
         ended = await rig.start()
@@ -95,7 +95,7 @@ async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
 
 
 async def test_time_is_that_of_waiting_for_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that has waited for as long as it may asks no more, and continues with more time; no answer is paid twice."""
+    """A run that used up its waiting time makes no more requests, and continues with more time; no answer is paid twice."""
 
     def slow(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         time.sleep(0.2)
@@ -116,11 +116,11 @@ async def test_time_is_that_of_waiting_for_models(tmp_path: Path, monkeypatch: p
 async def test_a_background_answer_is_waited_for_no_longer_than_the_budget_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Time limits the polling too: the response is cancelled at the server, and the run is out of budget."""
+    """A time budget limits polling too: the response is cancelled at the server, and the run is out of budget."""
     with responses.serve([FIT.in_background(seconds=3600)], strict=True) as server:
 
         def now() -> float:
-            # As soon as the server has it, all of the time is over, however fast this machine is.
+            # The time is over once the server has the request, however fast this machine is.
             return time.monotonic() + (600 if server.requests else 0)
 
         monkeypatch.setattr(requests, "time", types.SimpleNamespace(monotonic=now))
@@ -135,7 +135,7 @@ async def test_a_background_answer_is_waited_for_no_longer_than_the_budget_has(
 
 
 async def test_a_step_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stops the step however much the run has left, and says that it is the step's."""
+    """A step's budget stops it however much the run has left, and the error names the step's budget."""
     text = ONE.replace("MORE", ", budget: {calls: 2}")
     with responses.serve([UNFIT, UNFIT, FIT], strict=True) as server:
         rig = Rig(tmp_path, text, settings=budgeted(server, monkeypatch, "calls=1000"))
@@ -145,12 +145,12 @@ async def test_a_step_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytes
         assert len(server.asked) == 2
         ended = await rig.resume_changed(text.replace("calls: 2", "calls: 3"))
         assert ended.output == "a"
-        # The answers that were paid stand in the conversation that continues.
+        # The continued conversation has the paid answers.
         assert [len(each.items) for each in server.asked] == [1, 3, 5]
 
 
 async def test_a_step_without_a_budget_has_the_default_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts and tries without end come to an end: twenty requests."""
+    """Endless attempts and retries stop after twenty requests."""
     text = ONE.replace("MORE", ", retry: {attempts: 10, delay: 0}")
     with responses.serve(lambda _: scripted_model.rate_limited(milliseconds=0)) as server:
         rig = Rig(tmp_path, text, settings=budgeted(server, monkeypatch, None))
@@ -178,7 +178,7 @@ nodes:
 
 @pytest.mark.parametrize("name", CATCHING)
 async def test_nothing_catches_a_budget(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was granted is not to be had by another way: the run stops, whatever its author provides for."""
+    """A reached budget stops the run whatever error handling its author wrote."""
     with responses.serve([]) as server:
         rig = Rig(
             tmp_path, CATCHING[name], inputs={"notes": NOTES}, settings=budgeted(server, monkeypatch, "tokens=100")
@@ -191,7 +191,7 @@ async def test_nothing_catches_a_budget(name: str, tmp_path: Path, monkeypatch: 
 async def test_retry_makes_attempts_with_conversations_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An attempt that the model failed is followed by another one, with another thread; the budget continues from the first."""
+    """An attempt that the model failed is followed by one with a new thread; the budget continues from the first."""
     text = ONE.replace("MORE", ", budget: {calls: 4}, retry: {attempts: 2, delay: 0}")
     with responses.serve([UNFIT] * 3 + [FIT], strict=True) as server:
         rig = Rig(tmp_path, text, settings=budgeted(server, monkeypatch, None))
@@ -212,7 +212,7 @@ LATE = {
 async def test_the_timeout_of_a_node_bounds_everything(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting, polling and the time between tries: none continues when the attempt's time is over, and the run says why it failed."""
+    """Waiting, polling and pauses between retries end with the attempt's timeout, and the run reports why it failed."""
     answer, more = LATE[name]
     with responses.serve(lambda _: answer) as server:
         rig = Rig(tmp_path, ONE.replace("MORE", ", timeout: 1"), settings=budgeted(server, monkeypatch, None, **more))
@@ -225,19 +225,19 @@ async def test_the_timeout_of_a_node_bounds_everything(
     assert ended.error["code"] in ("model-timeout", "model-rate-limited")
 
 
-# What was really used.
+# Actual use
 
 ERROR = 0.05
-"""By how much of a request's input its estimate may be too low."""
+"""The fraction by which the estimate of a request's input may be too low."""
 
 
 def counted(factor: float) -> Callable[[str], int]:
-    """A server that counts ``factor`` times as many tokens as we do."""
+    """A server that counts ``factor`` times as many tokens as RunOps does."""
     return lambda text: int(tokens.count(text) * factor)
 
 
 def really_used(server: responses.Server) -> int:
-    """The tokens of all responses that came to their end, by what the server sent."""
+    """The tokens of all finished responses, by the usage that the server sent."""
     total = 0
     for each in server.asked:
         events_sent = [line[6:] for line in each.sent.decode().splitlines() if line.startswith("data: ")]
@@ -248,22 +248,22 @@ def really_used(server: responses.Server) -> int:
 
 
 def drawn(chance: random.Random) -> scripted_model.Scripted:
-    """An answer of any length that is allowed, or a fault."""
-    said = scripted_model.text({"value": chance.choice("ab")})
-    ramble = scripted_model.thought("so " * chance.randint(1, 25)) + said
+    """An answer of any allowed length, or a fault."""
+    short = scripted_model.text({"value": chance.choice("ab")})
+    ramble = scripted_model.thought("so " * chance.randint(1, 25)) + short
     again = scripted_model.rate_limited(milliseconds=0)
     return chance.choice(
-        [said, ramble, ramble, scripted_model.text("no " * chance.randint(1, 30)), again, scripted_model.cut("{")]
+        [short, ramble, ramble, scripted_model.text("no " * chance.randint(1, 30)), again, scripted_model.cut("{")]
     )
 
 
 async def bounded(chance: random.Random, folder: Path, patch: pytest.MonkeyPatch) -> tuple[int, int, int, int]:
-    """A run with a budget: what it might use, what it used, the error that is allowed, and how many requests there were."""
+    """A run with a budget: its limit, its use, the allowed error and the number of requests."""
     factor, limit = chance.choice([0.3, 1.0, 1 + ERROR, 1 + ERROR]), chance.randint(400, 3000)
     notes = [" ".join(chance.choices(NOTES, k=chance.randint(1, 400))) + str(number) for number in range(6)]
     script = [drawn(chance) for _ in range(200)]
     with responses.serve(script, tokens=counted(factor)) as server:
-        # Short answers: what they leave of their limit must not hide what an input had too much.
+        # Short answers: their unused limit must not hide an input that is too large.
         text = LOOP.replace("max_output: 200", "max_output: 40")
         rig = Rig(folder, text, inputs={"notes": notes}, settings=budgeted(server, patch, f"tokens={limit}"))
         ended = await rig.start()
@@ -273,11 +273,11 @@ async def bounded(chance: random.Random, folder: Path, patch: pytest.MonkeyPatch
         return limit, really_used(server), int(largest * ERROR) + 1, len(server.asked)
 
 
-async def test_what_is_really_used_never_exceeds_the_budget(
+async def test_actual_use_never_exceeds_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: random.Random
 ) -> None:
-    """Whatever models say, at whatever length, by servers that count up to 5 % more than we do: no more than that error of one request's input."""
+    """Use exceeds the budget at most by the estimation error of one request's input, if servers count up to 5 % more than RunOps."""
     runs = [await bounded(chance, tmp_path / str(number), monkeypatch) for number in range(12)]
     assert [each for each in runs if each[1] > each[0] + each[2]] == []
-    # A budget that lets nobody through holds as well, and proves nothing.
+    # A budget that allows no request would pass too, and prove nothing.
     assert sum(each[3] for each in runs) > 12

@@ -1,4 +1,4 @@
-"""However a run is left, its lock is free, its claim was kept until its end was written, and no error was changed behind its back."""
+"""However a run ends, its lock is free, its claim is kept until its end is written, and no raised error is changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLICK = "version: 1\nname: test\nnodes:\n  - {id: pay, timeout: 120, type: brows
 
 
 class StubbornBrowser(FakeBrowser):
-    """A browser whose closing takes as long as nobody cancels it, or fails in a way of its own."""
+    """A browser whose closing takes until it is cancelled, or fails with a foreign error."""
 
     broken = False
 
@@ -52,7 +52,7 @@ class StubbornRig(Rig):
 
 
 async def test_a_second_cancellation_frees_the_lock(tmp_path: Path) -> None:
-    """A run that is cancelled again while its browser is closed gives its lock up all the same."""
+    """A run that is cancelled again while its browser closes still frees its lock."""
 
     async def wait(_target: str, _page: FakePage) -> None:
         begun.set()
@@ -72,7 +72,7 @@ async def test_a_second_cancellation_frees_the_lock(tmp_path: Path) -> None:
 
 
 async def test_a_browser_that_cannot_be_closed_frees_the_lock(tmp_path: Path) -> None:
-    """An odd error of the browser's closing is not hidden, and the lock is free."""
+    """An unexpected error while the browser closes is raised, and the lock is free."""
     rig = StubbornRig(tmp_path, CLICK)
     rig.broken = True
     with pytest.raises(ValueError, match="driver"):
@@ -81,7 +81,7 @@ async def test_a_browser_that_cannot_be_closed_frees_the_lock(tmp_path: Path) ->
 
 
 async def test_the_claim_is_kept_until_the_end_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long the scan for secrets takes, the lease is renewed until the log says how the run ended."""
+    """However long the scan for secrets takes, the lease is renewed until the log has the end of the run."""
     edited = threading.Event()
 
     def slow_scan(_self: run.Run) -> None:
@@ -99,8 +99,8 @@ async def test_the_claim_is_kept_until_the_end_is_written(tmp_path: Path, monkey
     assert (await rig.start()).status == "passed"
 
 
-async def test_a_listener_that_raises_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A run whose listener raises at each event is done as any other, and the logger `runops` says what the listener raised."""
+async def test_a_listener_that_raises_harms_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A run whose listener raises at each event passes as any other, and the logger `runops` reports the exception."""
 
     class Broken(list[events.Event]):
         @override
@@ -125,7 +125,7 @@ class Twice(Leaf):
 
 
 async def test_a_node_acts_once(tmp_path: Path) -> None:
-    """A node type that announces two actions in one attempt fails at the second one, with one call and its one result in the log."""
+    """A node type that announces two actions in one attempt fails at the second, with one call and one result in the log."""
     rig = Rig(tmp_path, "version: 1\nname: test\nnodes:\n  - {id: one, type: transform, expr: '{{ 1 }}'}")
     rig.loaded.workflow.nodes[0] = Twice(id="one", type="acme.twice")
     rig.loaded = dataclasses.replace(rig.loaded, fingerprints={"one": "f"})
@@ -136,7 +136,7 @@ async def test_a_node_acts_once(tmp_path: Path) -> None:
 
 
 def test_an_error_is_placed_by_a_copy() -> None:
-    """An error that gets a place, or another phase, stays as it was raised; the copy keeps its class, and the first place that it had."""
+    """An error that gets a place or another phase is copied; the copy keeps its class and its first place."""
     raised = SiteError("target-not-found", "no element", fix="look", evidence={"page": "x"})
     placed = raised.located("a/b")
     assert (raised.path, placed.path, type(placed)) == (None, "a/b", SiteError)

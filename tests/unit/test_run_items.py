@@ -1,4 +1,4 @@
-"""The thread of a run as pieces of a window: each attempt of a step a call with its output, wherever the log ends; nothing is written, and no more is read than is shown."""
+"""A run's thread as window items: each attempt is a call with its output, wherever the log ends. Reading writes nothing and loads only what is shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def everything(parts: Iterable[window.WindowItem], *, pointers: bool) -> list[It
 
 
 def check(parts: list[window.WindowItem], entries: list[log_entries.AnyEntry]) -> None:
-    """Every call of the run's thread has its piece, which the API takes; no other has one; sizes are those of the items."""
+    """Check that each call of the run's thread, and no other, has an item that the API accepts, with the right size."""
     begun = [each for each in entries if isinstance(each, log_entries.Call) and each.thread == log_entries.RUN_THREAD]
     over = {each.call for each in entries if isinstance(each, log_entries.Result)}
     assert [each.line for each in parts] == [each.seq for each in begun]
@@ -57,8 +57,8 @@ def check(parts: list[window.WindowItem], entries: list[log_entries.AnyEntry]) -
         assert len({each.id for each in asked}) == len(begun)
         assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", each.name) for each in asked)
         assert [json.loads(each.arguments)["path"] for each in asked] == [briefs.ours(each.path) for each in begun]
-        told = [each.text for each in items if isinstance(each, ToolOutput)]
-        still = [text.startswith(run_items.OPEN) for text in told]
+        outputs = [each.text for each in items if isinstance(each, ToolOutput)]
+        still = [text.startswith(run_items.OPEN) for text in outputs]
         assert still == [each.call not in over for each in begun]
         for item in parts:
             size = item.size(pointers=pointers)
@@ -69,7 +69,7 @@ def check(parts: list[window.WindowItem], entries: list[log_entries.AnyEntry]) -
 
 @pytest.fixture(scope="module")
 def rigs(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
-    """A run that failed, was resumed and failed again; one that was killed at its second payment, and resumed; one that passed."""
+    """Three runs: one failed, resumed and failed again; one killed at its second payment and resumed; one passed."""
     return asyncio.run(_lived(tmp_path_factory))
 
 
@@ -103,8 +103,8 @@ async def _lived(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_run_that_ends_anywhere_is_a_thread_that_a_model_may_read(rigs: list[Rig], data: st.DataObject) -> None:
-    """Cut at any byte, as a crash leaves it: the pieces are accepted, an open call is said to be open, and the file has the bytes that it had."""
+def test_a_log_cut_anywhere_is_a_thread_that_a_model_may_read(rigs: list[Rig], data: st.DataObject) -> None:
+    """A log cut at any byte gives items that the API accepts, shows an open call as open, and stays unchanged."""
     rig = data.draw(st.sampled_from(rigs))
     whole = (rig.home / "conversations" / f"{rig.id}.jsonl").read_bytes()
     cut = whole[: data.draw(st.integers(0, len(whole)))]
@@ -145,8 +145,8 @@ STEPS = st.fixed_dictionaries(
 
 @settings(max_examples=40)
 @given(st.lists(STEPS, max_size=8))
-def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: list[dict[str, Json]]) -> None:
-    """Any node type, any path, any arguments and values, of any size; calls of other threads are none of the run's."""
+def test_items_of_any_arguments_and_values_are_accepted(steps: list[dict[str, Json]]) -> None:
+    """Items of any node type, path, arguments and values are accepted; calls of other threads are left out."""
     with tempfile.TemporaryDirectory() as folder:
         store = memory_store.MemoryStore(Path(folder))
         writer = LogWriter(now(store.create("r")), history.History(), masking.Masker({}), store.reader)
@@ -173,15 +173,15 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
         subject = runs.RunSubject(store.reader, "r")
         check(list(subject.items()), store.reader.read("r").entries)
         for item in subject.items():
-            told = item.items(pointers=True)[1]
-            assert isinstance(told, ToolOutput)
-            if "kept at " in told.text:
-                path = told.text.partition("kept at ")[2].partition(")")[0]
+            output = item.items(pointers=True)[1]
+            assert isinstance(output, ToolOutput)
+            if "kept at " in output.text:
+                path = output.text.partition("kept at ")[2].partition(")")[0]
                 assert subject.state(path) is not None
 
 
 def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
-    """Of 10,000 steps the newest are shown, made from the log's lines alone, without any store to read blobs from."""
+    """The newest of 10,000 steps are built from log lines alone, without a store that could load blobs."""
     past = history.History()
     large = log_entries.blob_of(json.dumps("x" * 9000).encode(), "@state/r/each/pay")
     for number in range(10_000):
@@ -201,15 +201,15 @@ def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
     assert len(everything(items, pointers=False)) == 2 * run_items.MOST
 
 
-def thread_of(writer: LogWriter, *said: str) -> window_items.Thread:
-    """A thread in which this was said."""
-    for each in said:
+def thread_of(writer: LogWriter, *messages: str) -> window_items.Thread:
+    """A thread with these messages."""
+    for each in messages:
         writer.said(log_entries.User(thread="model:c2"), each, "")
     return window_items.Thread(writer.history.thread("model:c2"), writer)
 
 
-def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
-    """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
+def test_a_session_follows_the_steps_of_its_run(tmp_path: Path) -> None:
+    """In one window the run's steps are oldest and dropped first, the newest message is the session's, and token sums match the parts."""
     store = memory_store.MemoryStore(tmp_path)
     writer = LogWriter(now(store.create("r")), history.History(), masking.Masker({}), store.reader)
     for number in range(run_items.MOST + 20):

@@ -1,4 +1,4 @@
-"""Lists of runs from the first and the last entry of each log: the same as from all of it, whatever stands in the file."""
+"""Run lists from the first and last entry of each log: the same as from the whole log, whatever the file contains."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ nodes:
 
 
 def from_all_of_it(store: file_store.Files, conversation: str) -> run_index.RunSummary | None:
-    """The line of a run by a fold of every entry; None where it has none."""
+    """The line of a run by a fold of all entries; None if it has none."""
     try:
         reading = store.read(conversation)
     except LogError as error:
@@ -56,14 +56,14 @@ def listed(store: file_store.Files) -> list[run_index.RunSummary]:
 
 @pytest.fixture
 async def ended(tmp_path: Path) -> Rig:
-    """A run that passed, in a workspace of its own."""
+    """A run that passed, in a separate workspace."""
     rig = Rig(tmp_path / "home", STEPS)
     assert (await rig.start()).status == "passed"
     return rig
 
 
-async def test_a_log_of_any_length_and_with_any_damage_is_listed_as_all_of_it_says(ended: Rig) -> None:
-    """Cut anywhere, with any byte changed, a line lost, doubled or swapped, in zeros or with something behind it: the list says what a fold of all entries says."""
+async def test_a_log_of_any_length_and_damage_is_listed_by_all_its_entries(ended: Rig) -> None:
+    """A log that is cut, changed, reordered, zeroed or extended anywhere is listed as a fold of all its entries would list it."""
     file = ended.store.conversation_file(ended.id)
     whole = file.read_bytes()
     lines = whole.splitlines(keepends=True)
@@ -88,7 +88,7 @@ async def test_a_log_of_any_length_and_with_any_damage_is_listed_as_all_of_it_sa
 
 
 async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a run that says how it ended only the first and the last line are read as entries; one that died is folded, and one that lives too."""
+    """Only the first and last line of a run with a written end are decoded; a dead or active run is folded."""
     before = listed(ended.store)
     decoded: list[bytes] = []
     decode = entries.decode
@@ -108,7 +108,7 @@ async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monke
 
 
 async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole id, in small letters too, finds its run though no other log is looked at; a part of it, and `last`, find it as well."""
+    """A whole id, also in lower case, finds its run without a list of logs; a part of it and `last` find it too."""
     chosen = settings.load(home=ended.home)
     for name in (ended.id[-8:], ended.id[:-3].lower(), "last"):
         assert run_index.find(file_store.Files(chosen.home), name) == ended.id
@@ -125,7 +125,7 @@ async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeyp
 def test_a_list_may_be_short_or_of_one_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`--limit` keeps the newest runs, `--state` those of one state, both together the newest of these; sessions count for nothing, and an empty list says of what."""
+    """`--limit` keeps the newest runs, `--state` those of one state, both the newest of these. Sessions do not count, and an empty list names its filter."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     store = file_store.Files(tmp_path / ".runops")
     made = [kept_runs.ended(store, state) for state in ("passed", "failed", "passed", None)]

@@ -45,7 +45,7 @@ output: "{{ said }}"
 
 
 class Gates:
-    """Where runs wait until the test opens for them, by name."""
+    """Gates at which runs wait, by name, until the test opens them."""
 
     def __init__(self) -> None:
         """All are shut."""
@@ -56,7 +56,7 @@ class Gates:
         return self.open.setdefault(who, threading.Event())
 
     def wait(self, who: str) -> str:
-        """What a node calls."""
+        """Called by a node."""
         assert self.of(who).wait(20)
         return "a-secret-token"
 
@@ -91,7 +91,7 @@ def flow(folder: Path, text: str = FLOW) -> Path:
 
 
 async def at_gate(run: Run) -> list[log_entries.AnyEntry]:
-    """Wait until the run has called its function; what stands in its log up to there."""
+    """Wait until the run has called its function; return its log entries up to there."""
     seen: list[log_entries.AnyEntry] = []
     async with asyncio.timeout(20), contextlib.aclosing(run.follow()) as entries:
         async for entry in entries:
@@ -101,8 +101,8 @@ async def at_gate(run: Run) -> list[log_entries.AnyEntry]:
     return seen
 
 
-async def test_runs_go_on_side_by_side(tmp_path: Path, gates: Gates) -> None:
-    """Each yields its own output, whichever ends first."""
+async def test_runs_execute_side_by_side(tmp_path: Path, gates: Gates) -> None:
+    """Each run yields its own output, whichever ends first."""
     file = flow(tmp_path)
     async with runtime(tmp_path) as one:
         runs = [await one.start(file, {"who": who}) for who in ("a", "b", "c")]
@@ -114,8 +114,8 @@ async def test_runs_go_on_side_by_side(tmp_path: Path, gates: Gates) -> None:
     assert len({run.id for run in runs}) == 3
 
 
-async def test_an_interrupted_run_goes_on_elsewhere(tmp_path: Path, gates: Gates) -> None:
-    """It ends as interrupted, gives up its lock, and another runtime takes it from there; while it ran, nobody else could."""
+async def test_an_interrupted_run_resumes_elsewhere(tmp_path: Path, gates: Gates) -> None:
+    """An interrupted run gives up its lock, and another runtime resumes it; while it ran, no other runtime could."""
     async with runtime(tmp_path) as one, runtime(tmp_path) as other:
         run = await one.start(flow(tmp_path), {"who": "a"})
         await at_gate(run)
@@ -129,10 +129,8 @@ async def test_an_interrupted_run_goes_on_elsewhere(tmp_path: Path, gates: Gates
         assert (await (await other.resume(run.id)).wait()).output == "a-14"
 
 
-async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_says_so(
-    tmp_path: Path, gates: Gates
-) -> None:
-    """``wait`` leaves the run alone; ``to_its_end`` interrupts it, and is over once the end is written, however often it is cancelled."""
+async def test_only_to_its_end_interrupts_its_run_when_it_is_cancelled(tmp_path: Path, gates: Gates) -> None:
+    """A cancelled ``wait`` leaves the run alone; a cancelled ``to_its_end`` interrupts it and ends once the end is written, however often it is cancelled."""
     async with runtime(tmp_path) as one:
         left, taken = [await one.start(flow(tmp_path), {"who": who}) for who in ("left", "taken")]
         waiters = [asyncio.create_task(left.wait()), asyncio.create_task(taken.to_its_end())]
@@ -153,8 +151,8 @@ async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_sa
         assert (await left.wait()).output == "left-14"
 
 
-async def test_who_is_told_of_a_run_finds_it_whatever_is_lost(tmp_path: Path) -> None:
-    """The first line of a run is on the disk before a session writes that it follows it."""
+async def test_a_run_that_was_announced_exists_whatever_is_lost(tmp_path: Path) -> None:
+    """The first line of a run is synced before a session writes that it follows the run."""
     store, found = memory_store.MemoryStore(tmp_path, hostile=True), list[str]()
 
     async def begun(run: str) -> None:
@@ -169,8 +167,8 @@ async def test_who_is_told_of_a_run_finds_it_whatever_is_lost(tmp_path: Path) ->
     assert found[:1] == ["scope"]
 
 
-async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gates) -> None:
-    """The end of each is written, and each lock is free."""
+async def test_leaving_the_block_interrupts_active_runs(tmp_path: Path, gates: Gates) -> None:
+    """Leaving the block writes the end of each run and frees each lock."""
     async with runtime(tmp_path) as one:
         runs = [await one.start(flow(tmp_path), {"who": who}) for who in ("a", "b")]
         for run in runs:
@@ -180,8 +178,8 @@ async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gat
     assert [store.owned(run.id) for run in runs] == [False] * 2
 
 
-async def test_who_stops_waiting_stops_no_run(tmp_path: Path, gates: Gates) -> None:
-    """A cancelled ``wait`` leaves the run alone."""
+async def test_a_wait_that_times_out_stops_no_run(tmp_path: Path, gates: Gates) -> None:
+    """A ``wait`` that times out leaves the run alone."""
     async with runtime(tmp_path) as one:
         run = await one.start(flow(tmp_path), {"who": "a"})
         await at_gate(run)
@@ -193,8 +191,8 @@ async def test_who_stops_waiting_stops_no_run(tmp_path: Path, gates: Gates) -> N
 
 
 @pytest.mark.parametrize("key", ["nobody", "../x"])
-async def test_what_is_not_there_is_refused(key: str, tmp_path: Path) -> None:
-    """A run that nobody knows, a file that is not there, a secret that was not given: each is an error of ours, and nothing is left running."""
+async def test_missing_runs_files_and_secrets_are_refused(key: str, tmp_path: Path) -> None:
+    """An unknown run, a missing file and a missing secret each raise an error of RunOps, and nothing is left running."""
     async with runtime(tmp_path) as one:
         for attempt in (
             one.resume(key),
@@ -205,8 +203,8 @@ async def test_what_is_not_there_is_refused(key: str, tmp_path: Path) -> None:
                 await attempt
 
 
-async def test_nothing_of_the_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a secret nor a setting in the environment is taken, and no folder of the process's is written to."""
+async def test_the_environment_of_the_process_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets and settings of the environment are not used, and no folder of the process is written to."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOKEN", "of-the-environment")
     monkeypatch.setenv("RUNOPS_PYTHON_MODULES", "gates")
@@ -223,8 +221,8 @@ async def test_nothing_of_the_process_counts(tmp_path: Path, monkeypatch: pytest
     assert sorted(each.name for each in tmp_path.iterdir() if each.name != "memory") == ["flow.yaml"]
 
 
-async def test_questions_are_answered_and_the_run_goes_on(tmp_path: Path) -> None:
-    """A pause is told with its questions; an answer that is missing or unknown is refused and loses nothing; the right one continues."""
+async def test_questions_are_answered_and_the_run_continues(tmp_path: Path) -> None:
+    """A pause reports its questions; a missing, unknown or invalid answer is refused and loses nothing; the right one continues the run."""
     async with runtime(tmp_path) as one:
         paused = await (await one.start(flow(tmp_path, ASKS))).wait()
         assert paused.question is not None
@@ -241,7 +239,7 @@ async def test_questions_are_answered_and_the_run_goes_on(tmp_path: Path) -> Non
 
 
 async def test_a_key_has_one_run(tmp_path: Path) -> None:
-    """The same key yields the same run, its result again."""
+    """Starting twice with the same key yields the same run and its result again."""
     async with runtime(tmp_path) as one:
         runs = [
             await one.start(
@@ -255,7 +253,7 @@ async def test_a_key_has_one_run(tmp_path: Path) -> None:
 
 
 async def test_following_sees_each_entry_once(tmp_path: Path, gates: Gates) -> None:
-    """From any cursor, of a run that lives, that was interrupted and that continues: in order, each once, masked, to its end."""
+    """A follower sees each entry once, in order, masked and to the end, from any cursor of an active, an interrupted or a resumed run."""
     async with runtime(tmp_path) as one:
         run = await one.start(flow(tmp_path), {"who": "a"})
 
@@ -282,25 +280,25 @@ async def _length(folder: Path, run: Run) -> int:
     return len(file_store.Files(folder / "home").read(run.id).entries) + 1
 
 
-async def test_events_say_of_which_run_they_are_and_can_be_sent(tmp_path: Path) -> None:
-    """Each has its run and its number, without a gap, and is JSON; a listener that raises harms nobody."""
-    told: list[events.Event] = []
+async def test_events_name_their_run_and_can_be_sent(tmp_path: Path) -> None:
+    """Each event has its run and a number without gaps, and is JSON; a listener that raises disturbs nothing."""
+    received: list[events.Event] = []
 
     def listen(event: events.Event) -> None:
-        told.append(event)
+        received.append(event)
         raise ZeroDivisionError
 
     async with runtime(tmp_path) as one:
         text = "version: 1\nname: t\nnodes: [{id: a, type: transform, expr: 1}]\n"
         run = await one.start(flow(tmp_path, text), listener=listen)
         assert (await run.wait()).status == "passed"
-    assert [(each.run, each.seq) for each in told] == [(run.id, number + 1) for number in range(len(told))]
-    sent = [json.loads(json.dumps(each.as_json())) for each in told]
+    assert [(each.run, each.seq) for each in received] == [(run.id, number + 1) for number in range(len(received))]
+    sent = [json.loads(json.dumps(each.as_json())) for each in received]
     assert [each["event"] for each in sent] == ["run-started", "step-started", "step-finished", "run-ended"]
 
 
-async def test_logging_is_told_what_happens(tmp_path: Path, gates: Gates, caplog: pytest.LogCaptureFixture) -> None:
-    """Under the name `runops`, by level: a run that passes and one that fails, each step only for who wants it; each record has the run and the event, and no secret."""
+async def test_logging_records_what_happens(tmp_path: Path, gates: Gates, caplog: pytest.LogCaptureFixture) -> None:
+    """The logger `runops` records passed runs as INFO, failed ones as ERROR and steps as DEBUG; each record has run and event, and no secret."""
     good, bad = flow(tmp_path), tmp_path / "bad.yaml"
     bad.write_text('version: 1\nnodes:\n  - {id: one, type: transform, expr: "{{ 1 / 0 }}"}\n')
     gates.of("a").set()
@@ -310,8 +308,8 @@ async def test_logging_is_told_what_happens(tmp_path: Path, gates: Gates, caplog
             await run.wait()
             failed = await one.start(bad)
             await failed.wait()
-        told = [(each.levelname, each.__dict__["run"], each.__dict__["event"]["event"]) for each in caplog.records]
-        assert told == [
+        logged = [(each.levelname, each.__dict__["run"], each.__dict__["event"]["event"]) for each in caplog.records]
+        assert logged == [
             ("INFO", run.id, "run-started"),
             ("INFO", run.id, "run-ended"),
             ("INFO", failed.id, "run-started"),
