@@ -52,24 +52,24 @@ def served() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
-async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
+async def build(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
     """One build context for all tests; its policy performs every action."""
     made = build_contexts.opened(tmp_path_factory.mktemp("build"), f"{served.origin}/stock", known={"PASSWORD": SECRET})
     yield made
     await made.close()
 
 
-async def call(shop: BuildContext, tool: str, /, **arguments: Json) -> turn.Outcome:
+async def call(build: BuildContext, tool: str, /, **arguments: Json) -> turn.Outcome:
     """Calls a tool; arguments not given are null, and a reason is filled in."""
-    toolsets = tools.toolsets(shop)
+    toolsets = tools.toolsets(build)
     fields = next(each.tool for each in toolsets if each.tool.name == tool).parameters["properties"]
     given = {each: "to look around" if each == "reason" else None for each in fields}
-    return await build_contexts.call(shop, tool, toolsets, **{**given, **arguments})
+    return await build_contexts.call(build, tool, toolsets, **{**given, **arguments})
 
 
-async def fresh(shop: BuildContext) -> str:
+async def fresh(build: BuildContext) -> str:
     """Reloads the stock page and returns what the tool shows."""
-    return (await call(shop, "debug_navigate", url="/stock")).text
+    return (await call(build, "debug_navigate", url="/stock")).text
 
 
 def ref(output: str, line: str) -> str:
@@ -78,82 +78,82 @@ def ref(output: str, line: str) -> str:
     return found.partition("[ref=")[2].partition("]")[0]
 
 
-async def act(shop: BuildContext, action: str, at: str | None = None, value: str | None = None) -> turn.Outcome:
+async def act(build: BuildContext, action: str, at: str | None = None, value: str | None = None) -> turn.Outcome:
     """Performs an action on the page."""
-    return await call(shop, "debug_action", action=action, ref=at, value=value)
+    return await call(build, "debug_action", action=action, ref=at, value=value)
 
 
-def last_run(shop: BuildContext) -> Any:
+def last_run(build: BuildContext) -> Any:
     """The history of the last action's run."""
-    run = list(shop.writer.history.runs_of.values())[-1][-1]
-    return run_index.load_history(shop.here.reader, run)[0]
+    run = list(build.writer.history.runs_of.values())[-1][-1]
+    return run_index.load_history(build.here.reader, run)[0]
 
 
-async def test_actions_are_runs_and_their_changes_are_shown(shop: BuildContext, served: site.Site) -> None:
+async def test_actions_are_runs_and_their_changes_are_shown(build: BuildContext, served: site.Site) -> None:
     """Each action is a step of its own run, with the effect class it would have in a file. Only the change is shown, not the page."""
-    seen = await fresh(shop)
+    seen = await fresh(build)
     assert 'button "Sell"' in seen
     for action, line, value in (("fill", 'textbox "Search"', "tea"), ("select", 'combobox "Size"', "M")):
-        outcome = await act(shop, action, ref(seen, line), value)
+        outcome = await act(build, action, ref(seen, line), value)
         assert outcome.error is None
         assert "button" not in outcome.text
-    assert last_run(shop).header.parent == shop.writer.conversation.id
-    sold = await act(shop, "click", ref(seen, 'button "Sell"'))
+    assert last_run(build).header.parent == build.writer.conversation.id
+    sold = await act(build, "click", ref(seen, 'button "Sell"'))
     assert "Sold: tea" in sold.text
-    assert [each.call.effect for each in last_run(shop).all_attempts()] == ["effect"]
-    gift = await act(shop, "click", ref(seen, "checkbox"))
-    assert [each.call.action for each in last_run(shop).all_attempts()] == ["check"]
+    assert [each.call.effect for each in last_run(build).all_attempts()] == ["effect"]
+    gift = await act(build, "click", ref(seen, "checkbox"))
+    assert [each.call.action for each in last_run(build).all_attempts()] == ["check"]
     assert "checked" in gift.text
-    assert shop.writer.history.open_runs == {}
+    assert build.writer.history.open_runs == {}
 
 
-async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: BuildContext, served: site.Site) -> None:
+async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(build: BuildContext, served: site.Site) -> None:
     """A secret reference fills a field, and its value appears in no log or output. References elsewhere are refused; page text that looks like one is not read."""
-    seen = await fresh(shop)
-    typed = await act(shop, "fill", ref(seen, 'textbox "Password"'), "{{ secrets.PASSWORD }}")
+    seen = await fresh(build)
+    typed = await act(build, "fill", ref(seen, 'textbox "Password"'), "{{ secrets.PASSWORD }}")
     assert typed.error is None
-    page = observer_of(shop).page("scout").page
+    page = observer_of(build).page("scout").page
     assert await page.locator("#p").input_value() == SECRET
-    clicked = await act(shop, "click", ref(seen, 'button "{{ secrets'))
+    clicked = await act(build, "click", ref(seen, 'button "{{ secrets'))
     assert clicked.error is None or "secret" not in clicked.error["code"]
     for refused in (
-        await act(shop, "fill", ref(seen, 'textbox "Search"'), "{{ secrets.OTHER }}"),
-        await act(shop, "press", None, "{{ secrets.PASSWORD }}"),
-        await call(shop, "debug_navigate", url="/stock?p={{ secrets.PASSWORD }}"),
+        await act(build, "fill", ref(seen, 'textbox "Search"'), "{{ secrets.OTHER }}"),
+        await act(build, "press", None, "{{ secrets.PASSWORD }}"),
+        await call(build, "debug_navigate", url="/stock?p={{ secrets.PASSWORD }}"),
     ):
         assert refused.error is not None
-    everything = [seen, typed.text, clicked.text, (await call(shop, "inspect_tab")).text]
+    everything = [seen, typed.text, clicked.text, (await call(build, "inspect_tab")).text]
     assert [each for each in everything if SECRET in each] == []
-    written = [each for each in shop.here.settings.home.rglob("*") if each.is_file() and "private" not in each.parts]
+    written = [each for each in build.here.settings.home.rglob("*") if each.is_file() and "private" not in each.parts]
     assert [each for each in written if SECRET.encode() in each.read_bytes()] == []
 
 
-async def test_an_element_that_became_another_is_not_touched(shop: BuildContext, served: site.Site) -> None:
+async def test_an_element_that_became_another_is_not_touched(build: BuildContext, served: site.Site) -> None:
     """An element that was renamed, belongs to a left page, or was never shown gives `ref-gone` and is not clicked."""
     before = sum(each.path == "/counted" for each in served.requests)
-    seen = await fresh(shop)
+    seen = await fresh(build)
     pay = ref(seen, 'button "Pay"')
-    await act(shop, "click", pay)
-    again = await act(shop, "click", pay)
+    await act(build, "click", pay)
+    again = await act(build, "click", pay)
     assert again.error is not None
     assert again.error["code"] == "ref-gone"
-    await fresh(shop)
+    await fresh(build)
     for other in (pay, "e999"):
-        outcome = await act(shop, "click", other)
+        outcome = await act(build, "click", other)
         assert outcome.error is not None
         assert outcome.error["code"] == "ref-gone"
     assert sum(each.path == "/counted" for each in served.requests) == before + 1
 
 
-async def test_an_element_that_a_script_changed_or_added_is_not_touched(shop: BuildContext, served: site.Site) -> None:
+async def test_an_element_that_a_script_changed_or_added_is_not_touched(build: BuildContext, served: site.Site) -> None:
     """An element that a script renamed, or added after the last output, gives `ref-gone` although its ref is valid."""
-    arm = ref(await fresh(shop), 'clickable "Arm"')
-    tab = observer_of(shop).page("scout")
+    arm = ref(await fresh(build), 'clickable "Arm"')
+    tab = observer_of(build).page("scout")
     await tab.page.evaluate("arm.textContent = 'Delete all'")
-    renamed = await act(shop, "click", arm)
+    renamed = await act(build, "click", arm)
     await tab.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<button>New</button>')")
     view = await tab.look()
-    unseen = await act(shop, "click", next(each for each in view.refs if view.element(each).name == "New"))
+    unseen = await act(build, "click", next(each for each in view.refs if view.element(each).name == "New"))
     for outcome, word in ((renamed, "Delete all"), (unseen, "New")):
         assert outcome.error is not None
         assert outcome.error["code"] == "ref-gone"
@@ -161,61 +161,61 @@ async def test_an_element_that_a_script_changed_or_added_is_not_touched(shop: Bu
     assert await tab.page.evaluate("arm.textContent") == "Delete all"
 
 
-async def test_a_dialog_is_shown_and_answered(shop: BuildContext, served: site.Site) -> None:
+async def test_a_dialog_is_shown_and_answered(build: BuildContext, served: site.Site) -> None:
     """An open dialog blocks every other action, and the output says how to answer it."""
-    seen = await fresh(shop)
-    asked = await act(shop, "click", ref(seen, 'button "Ask"'))
+    seen = await fresh(build)
+    asked = await act(build, "click", ref(seen, 'button "Ask"'))
     assert "Really?" in asked.text
     assert "debug_action" in asked.text
-    blocked = await act(shop, "fill", ref(seen, 'textbox "Search"'), "x")
+    blocked = await act(build, "fill", ref(seen, 'textbox "Search"'), "x")
     assert blocked.error is not None
     assert blocked.error["code"] == "dialog-open"
-    answered = await act(shop, "dialog", None, "accept")
+    answered = await act(build, "dialog", None, "accept")
     assert "Yes" in answered.text
 
 
-async def test_tabs_open_and_close_by_name(shop: BuildContext, served: site.Site) -> None:
+async def test_tabs_open_and_close_by_name(build: BuildContext, served: site.Site) -> None:
     """A tab opened by a click gets a name; a requested one has the name given; a closed one is no longer offered."""
-    seen = await fresh(shop)
-    opened = await act(shop, "click", ref(seen, 'link "Other"'))
+    seen = await fresh(build)
+    opened = await act(build, "click", ref(seen, 'link "Other"'))
     assert "a tab opened, called tab2" in opened.text
-    assert "Hello" in (await call(shop, "inspect_tab", tab="tab2")).text
-    more = await call(shop, "debug_open_tab", name="third", url="/stock?page=2")
+    assert "Hello" in (await call(build, "inspect_tab", tab="tab2")).text
+    more = await call(build, "debug_open_tab", name="third", url="/stock?page=2")
     assert 'button "Sell"' in more.text
-    assert [each.name for each in observer_of(shop).tabs()] == ["main", "tab2", "third"]
-    assert [each.name for each in observer_of(shop).tabs() if each.current] == ["third"]
+    assert [each.name for each in observer_of(build).tabs()] == ["main", "tab2", "third"]
+    assert [each.name for each in observer_of(build).tabs() if each.current] == ["third"]
     for name in ("tab2", "third"):
-        closed = await call(shop, "debug_close_tab", name=name)
+        closed = await call(build, "debug_close_tab", name=name)
         assert closed.error is None
-    gone = await call(shop, "inspect_tab", tab="tab2")
+    gone = await call(build, "inspect_tab", tab="tab2")
     assert gone.error is not None
     assert "main" in str(gone.error["fix"])
 
 
-async def test_a_page_is_shown_once_and_then_what_changed(shop: BuildContext, served: site.Site) -> None:
+async def test_a_page_is_shown_once_and_then_what_changed(build: BuildContext, served: site.Site) -> None:
     """The second look shows only changes, the third the whole page. Another query is another page; an instruction selects the relevant part."""
-    await call(shop, "debug_navigate", url="/other")
-    await fresh(shop)
-    first = await call(shop, "inspect_tab")
+    await call(build, "debug_navigate", url="/other")
+    await fresh(build)
+    first = await call(build, "inspect_tab")
     assert "nothing changed" in first.text
     assert 'button "Sell"' not in first.text
-    whole = (await call(shop, "inspect_tab")).text
+    whole = (await call(build, "inspect_tab")).text
     assert 'button "Sell"' in whole
-    second = (await call(shop, "debug_navigate", url="/stock?page=2")).text
+    second = (await call(build, "debug_navigate", url="/stock?page=2")).text
     assert 'button "Sell"' in second
     # The site frame is shown once; its ref leads to its content.
     assert 'link "Other things"' in whole
     assert 'link "Other things"' not in second
-    frame = await call(shop, "inspect_tab", ref=ref(second, 'navigation "Main"'))
-    other = await act(shop, "click", ref(frame.text, 'link "Other things"'))
+    frame = await call(build, "inspect_tab", ref=ref(second, 'navigation "Main"'))
+    other = await act(build, "click", ref(frame.text, 'link "Other things"'))
     assert "Hello" in other.text
-    await call(shop, "debug_navigate", url="/stock?page=2")
-    assert 'button "Sell"' in (await call(shop, "find", role="button", name="Sell")).text
-    named = await call(shop, "inspect_tab", instruction="the size")
+    await call(build, "debug_navigate", url="/stock?page=2")
+    assert 'button "Sell"' in (await call(build, "find", role="button", name="Sell")).text
+    named = await call(build, "inspect_tab", instruction="the size")
     assert 'combobox "Size"' in named.text
 
 
-async def test_test_ids_are_shown_as_targets_have_them(shop: BuildContext, served: site.Site) -> None:
+async def test_test_ids_are_shown_as_targets_have_them(build: BuildContext, served: site.Site) -> None:
     """Director output shows unique test ids as targets write them, also in a shadow root and a frame. Hidden and repeated ones are left out."""
     inner = "<p>Seats <b data-testid=seats>4</b></p>"
     served.page(
@@ -225,13 +225,13 @@ async def test_test_ids_are_shown_as_targets_have_them(shop: BuildContext, serve
         f'<script>h.attachShadow({{mode: "open"}}).innerHTML = "{inner}"</script><iframe src=/framed></iframe>',
     )
     served.page("/framed", "<!doctype html><p data-testid=note>Note</p>")
-    output = (await call(shop, "debug_navigate", url="/marked")).text
+    output = (await call(build, "debug_navigate", url="/marked")).text
     assert 'beside "Status"' in output
     for mark in ("{test_id: status}", "{test_id: draft}", "{test_id: seats}", "{test_id: note}"):
         assert output.count(mark) == 1
     assert "hidden" not in output
     assert "twice" not in output
-    assert "test_id" not in (await observer_of(shop).page("scout").look()).render()
+    assert "test_id" not in (await observer_of(build).page("scout").look()).render()
 
 
 async def test_the_frame_of_a_site_is_shown_once(served: site.Site, tmp_path: Path) -> None:
@@ -252,38 +252,38 @@ async def test_the_frame_of_a_site_is_shown_once(served: site.Site, tmp_path: Pa
     await made.close()
 
 
-async def test_an_error_in_a_tab_that_opens_is_shown_first(shop: BuildContext, served: site.Site) -> None:
+async def test_an_error_in_a_tab_that_opens_is_shown_first(build: BuildContext, served: site.Site) -> None:
     """When a click opens a tab with an HTTP error, the output begins with its status; the opener is shown after it."""
     served.page("/opens", "<!doctype html><title>Opens</title><a href=/broken target=_blank>Broken</a>")
-    output = (await call(shop, "debug_navigate", url="/opens")).text
-    clicked = await act(shop, "click", ref(output, 'link "Broken"'))
+    output = (await call(build, "debug_navigate", url="/opens")).text
+    clicked = await act(build, "click", ref(output, 'link "Broken"'))
     assert clicked.text.startswith("the document in tab")
     first = clicked.text.split("\n")[0]
     assert first.endswith(" was answered with HTTP status 500")
-    await call(shop, "debug_close_tab", name=first.split()[3])
+    await call(build, "debug_close_tab", name=first.split()[3])
 
 
-async def test_an_error_page_is_no_empty_page(shop: BuildContext, served: site.Site) -> None:
+async def test_an_error_page_is_no_empty_page(build: BuildContext, served: site.Site) -> None:
     """An error document is reported with its HTTP status; an origin that is not allowed is not loaded."""
-    broken = await call(shop, "debug_navigate", url="/broken")
+    broken = await call(build, "debug_navigate", url="/broken")
     assert broken.text.count("500") == 1, broken.text
     assert "HTTP status 500" in broken.text
     with site.serve() as other:
-        elsewhere = await call(shop, "debug_navigate", url=f"{other.origin}/")
+        elsewhere = await call(build, "debug_navigate", url=f"{other.origin}/")
         assert elsewhere.error is not None
         assert elsewhere.error["code"] == "origin-refused"
         assert other.requests == []
 
 
-async def test_a_screenshot_is_stored_among_the_artifacts(shop: BuildContext, served: site.Site) -> None:
+async def test_a_screenshot_is_stored_among_the_artifacts(build: BuildContext, served: site.Site) -> None:
     """A screenshot of the page or of one element is a PNG among the session's artifacts."""
-    seen = await fresh(shop)
-    whole = await call(shop, "screenshot")
-    part = await call(shop, "screenshot", ref=ref(seen, 'button "Sell"'))
+    seen = await fresh(build)
+    whole = await call(build, "screenshot")
+    part = await call(build, "screenshot", ref=ref(seen, 'button "Sell"'))
     assert isinstance(whole.value, dict)
     assert isinstance(part.value, dict)
     assert Path(whole.value["path"]).read_bytes()[:4] == b"\x89PNG"
-    assert Path(whole.value["path"]).parent == shop.writer.artifacts
+    assert Path(whole.value["path"]).parent == build.writer.artifacts
     assert 0 < part.value["size"] < whole.value["size"]
 
 
@@ -316,11 +316,11 @@ async def test_withheld_actions_are_ready_and_not_done(served: site.Site, tmp_pa
         await asking.close()
 
 
-def talk(shop: BuildContext, model: talks.Model, requests: list[Request]) -> reply.Talk:
+def talk(build: BuildContext, model: talks.Model, requests: list[Request]) -> reply.Talk:
     """A talk whose model is this function, and which may send scouts."""
     chosen, models = talks.CHOSEN, talks.Supply(model, requests)
     limits = window.Limits
-    return reply.Talk(shop.state, talks.About(), models, chosen, shop.listener, limits, [scout.Scouting(shop)])
+    return reply.Talk(build.state, talks.About(), models, chosen, build.listener, limits, [scout.Scouting(build)])
 
 
 def last_output(request: Request) -> str:
@@ -328,7 +328,7 @@ def last_output(request: Request) -> str:
     return talks.outputs(request)[-1] if talks.outputs(request) else ""
 
 
-async def test_scouts_work_in_parallel_in_their_own_tabs(shop: BuildContext, served: site.Site) -> None:
+async def test_scouts_work_in_parallel_in_their_own_tabs(build: BuildContext, served: site.Site) -> None:
     """Parallel scouts act in their own tabs and return only reports. Their tabs are closed, and every action is logged in the build."""
     words = {"Sell tea.": "tea", "Sell salt.": "salt"}
 
@@ -354,20 +354,20 @@ async def test_scouts_work_in_parallel_in_their_own_tabs(shop: BuildContext, ser
         assert "page-unknown" in output
         return talks.said(f"It says {seen.partition('Sold: ')[2].split()[0]}")
 
-    await fresh(shop)
+    await fresh(build)
     requests: list[Request] = []
-    assert await talk(shop, model, requests).say("Sell both.") == "Both sold."
+    assert await talk(build, model, requests).say("Sell both.") == "Both sold."
     reports = talks.outputs(requests[-1])
     assert [each.split("\n")[0].strip('"') for each in reports] == ["It says tea", "It says salt"]
     assert all("the scout took 4 requests" in each for each in reports)
-    assert [each.name for each in observer_of(shop).tabs()] == ["main"]
-    calls = [each.call for each in shop.writer.history.actions.values() if "send_scout/" in each.call.path]
+    assert [each.name for each in observer_of(build).tabs()] == ["main"]
+    calls = [each.call for each in build.writer.history.actions.values() if "send_scout/" in each.call.path]
     assert {each.thread for each in calls if each.action == "debug_action"} == {
         entries.delegate_thread(each.call.call)
-        for each in shop.writer.history.actions.values()
+        for each in build.writer.history.actions.values()
         if each.call.action == "send_scout"
     }
-    assert shop.writer.history.open_runs == {}
+    assert build.writer.history.open_runs == {}
 
 
 async def test_a_scout_skips_what_a_person_must_confirm(served: site.Site, tmp_path: Path) -> None:
@@ -431,28 +431,28 @@ def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) 
     """After the browser has died, a look or an action fails with `scout-ended`; the next navigation opens another browser."""
 
     async def scouting() -> None:
-        shop = build_contexts.opened(tmp_path, f"{served.origin}/stock")
+        build = build_contexts.opened(tmp_path, f"{served.origin}/stock")
         try:
             for tool, more in (("inspect_tab", {}), ("debug_action", {"action": "press", "value": "Tab"})):
-                await fresh(shop)
+                await fresh(build)
                 (place,) = shared._places[asyncio.get_running_loop()].values()
                 psutil.Process(place.starting.result().chromium.alive.chromium).kill()
-                output = await call(shop, tool, **more)
+                output = await call(build, tool, **more)
                 assert output.error is not None
                 assert output.error["code"] == "scout-ended"
-                assert 'button "Sell"' in await fresh(shop)
+                assert 'button "Sell"' in await fresh(build)
         finally:
-            await shop.close()
+            await build.close()
 
     # A separate loop gives it a browser that no other test uses.
     asyncio.run(scouting())
 
 
-async def test_an_action_before_a_crash_is_reported(shop: BuildContext) -> None:
+async def test_an_action_before_a_crash_is_reported(build: BuildContext) -> None:
     """After a crash an action is reported as done where its run's log says so, and else as possibly done."""
-    await act(shop, "hover", ref(await fresh(shop), 'button "Sell"'))
-    done = [each.call for each in shop.writer.history.actions.values() if each.call.action == "debug_action"][-1]
-    action = next(each for each in tools.toolsets(shop) if each.tool.name == "debug_action")
+    await act(build, "hover", ref(await fresh(build), 'button "Sell"'))
+    done = [each.call for each in build.writer.history.actions.values() if each.call.action == "debug_action"][-1]
+    action = next(each for each in tools.toolsets(build) if each.tool.name == "debug_action")
     known, unknown = (action.find_out(each) for each in (done, done.model_copy(update={"call": "nobody"})))
     assert known is not None
     assert "done, before" in known.text
@@ -461,6 +461,6 @@ async def test_an_action_before_a_crash_is_reported(shop: BuildContext) -> None:
     assert unknown.error["code"] == "scout-interrupted"
 
 
-def observer_of(shop: BuildContext) -> Any:
+def observer_of(build: BuildContext) -> Any:
     """The observer, untyped."""
-    return shop.observer
+    return build.observer
