@@ -1,4 +1,4 @@
-"""Settings: who wins, what is refused, where runs are kept; and secrets."""
+"""Settings: precedence, refusals, the home of runs, and secrets."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from runtime.settings import settings
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to stand in, and no setting from outside."""
+    """An empty current folder, and no setting from outside."""
     for name in (
         "RUNOPS_HOME",
         "RUNOPS_LINGER",
@@ -29,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_each_place_wins_over_the_next(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags beat the environment, which beats `.env`, which beats pyproject.toml, which beats the default."""
+    """Flags override the environment, then `.env`, then pyproject.toml, then the default."""
     assert settings.load().linger == 43200
     (here / "pyproject.toml").write_text("[tool.runops]\nlinger = 4\n")
     assert settings.load().linger == 4
@@ -41,7 +41,7 @@ def test_each_place_wins_over_the_next(here: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_browser_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bare name is looked up on PATH, from the environment and from pyproject.toml; what is not there, and what has a slash, is a path."""
+    """A bare name is looked up on PATH; a name not found there, or with a slash, is a path."""
     program, here = tmp_path / "bin" / "my-chrome", tmp_path / "here"
     for each in (program.parent, here):
         each.mkdir()
@@ -63,13 +63,13 @@ def test_a_browser_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_browser_does_not_linger_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `CI` is set nobody comes back for the browser."""
+    """With `CI` set, the default linger is 0."""
     monkeypatch.setenv("CI", "true")
     assert settings.load().linger == 0
 
 
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`RUNOPS_BROWSER=` means what an unset one means."""
+    """`RUNOPS_BROWSER=` means the same as an unset variable."""
     monkeypatch.setenv("RUNOPS_BROWSER", "")
     assert settings.load().browser is None
 
@@ -87,7 +87,7 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_bad_value_is_named_with_its_place(place: str, prepare, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever wrote a value that cannot be used reads where it stands and what it is."""
+    """The error of an unusable value names the value and its place."""
     flags = prepare(here, monkeypatch.setenv)
     with pytest.raises(UsageError) as caught:
         settings.load(**(flags if isinstance(flags, dict) else {}))
@@ -96,7 +96,7 @@ def test_a_bad_value_is_named_with_its_place(place: str, prepare, here: Path, mo
 
 
 def test_an_unknown_setting_in_pyproject_names_the_nearest(here: Path) -> None:
-    """A mistyped setting is refused, not ignored."""
+    """A mistyped setting is refused with the nearest name."""
     (here / "pyproject.toml").write_text("[tool.runops]\nbrowser-mod = 'own'\n")
     with pytest.raises(UsageError) as caught:
         settings.load()
@@ -105,7 +105,7 @@ def test_an_unknown_setting_in_pyproject_names_the_nearest(here: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[tool.runops", "[tool]\nrunops = 3\n"])
 def test_a_broken_pyproject_is_refused_by_name(text: str, here: Path) -> None:
-    """A pyproject.toml that cannot be read is the fault of its author, and is named."""
+    """A pyproject.toml that cannot be read is refused, and named."""
     (here / "pyproject.toml").write_text(text)
     with pytest.raises(UsageError, match=r"pyproject\.toml"):
         settings.load()
