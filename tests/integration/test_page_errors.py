@@ -153,7 +153,7 @@ async def test_candidates_that_only_the_whole_text_distinguishes(tab: Tab) -> No
     assert error.evidence["candidates"] == ['role=button name="Send" exact=true', 'role=button name="Send all"']
 
 
-async def replaced(tab: Tab, script: str) -> None:
+async def run_soon(tab: Tab, script: str) -> None:
     """Makes the page run a script soon."""
     await tab.page.evaluate("(script) => void setTimeout(() => eval(script), 50)", script)
 

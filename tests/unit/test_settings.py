@@ -119,8 +119,8 @@ def test_paths_in_pyproject_are_relative_to_it(here: Path, monkeypatch: pytest.M
     assert settings.load().home == here / "kept"
 
 
-def test_runs_are_kept_in_the_nearest_folder_above(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`.runops` is found by walking up; else it stands beside pyproject.toml or `.git`, else in the current folder."""
+def test_runs_are_stored_in_the_nearest_folder_above(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest `.runops` above is used; else one beside pyproject.toml or `.git`, else in the current folder."""
     deep = here / "a" / "b"
     deep.mkdir(parents=True)
     assert settings.find_home(deep) == deep / ".runops"
@@ -134,8 +134,8 @@ def test_runs_are_kept_in_the_nearest_folder_above(here: Path, monkeypatch: pyte
     assert settings.load().home == here / "elsewhere"
 
 
-def test_a_folder_of_somebody_else_is_passed_by(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can catch another one's runs by a `.runops` in a shared folder above."""
+def test_a_folder_of_another_user_is_skipped(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `.runops` that another user owns is not used."""
     (here / ".runops").mkdir()
     deep = here / "mine"
     deep.mkdir()
@@ -164,7 +164,7 @@ def test_a_secret_in_an_env_file_is_taken_as_written(here: Path) -> None:
 
 
 def test_missing_secrets_are_all_named_with_both_ways_to_set_them(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever lacks two secrets reads of both at once, and how to set one."""
+    """All missing secrets are named in one error, with both ways to set one."""
     monkeypatch.delenv("FIRST_SECRET", raising=False)
     with pytest.raises(SetupError) as caught:
         sources.read(sources.Environment(), ["FIRST_SECRET", "SECOND_SECRET"])
@@ -184,7 +184,7 @@ def test_a_short_secret_is_refused_without_its_value(monkeypatch: pytest.MonkeyP
 
 
 def test_an_env_file_that_is_no_text_is_refused_without_its_content(here: Path) -> None:
-    """Bytes that are no UTF-8 end in a sentence that names the file only."""
+    """A `.env` that is not UTF-8 is refused by its name alone."""
     (here / ".env").write_bytes(b"SHOP_PASSWORD=\xff\xfegeheim\n")
     with pytest.raises(SetupError) as caught:
         sources.read(sources.Environment(), ["SHOP_PASSWORD"])
