@@ -273,7 +273,7 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
     assert "hidden=1" in served.arrived("/store")[0].headers["cookie"]
 
 
-async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Site, tmp_path: Path) -> None:
+async def test_a_checkpoint_of_a_reattached_browser_has_earlier_storage(served: site.Site, tmp_path: Path) -> None:
     """A checkpoint after reattaching contains storage written before. Capturing sends no request, and no confinement refuses it."""
     served.page("/keep", "<script>localStorage.kept = 'yes'</script>")
     async with browsers.opened(tmp_path, served.origin, linger=60) as first:

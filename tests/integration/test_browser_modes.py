@@ -191,9 +191,7 @@ async def test_options_hold_in_pages(state: str, place: str, observations: dict[
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("state", STATES)
-async def test_options_hold_in_requests(
-    state: str, place: str, observations: dict[tuple[str, str], Observation]
-) -> None:
+async def test_options_reach_requests(state: str, place: str, observations: dict[tuple[str, str], Observation]) -> None:
     """Every option holds for the request for a page, and for the page's own requests."""
     for request in (observations[state, place].request, observations[state, place].data):
         sent = {name: request.headers.get(name) for name in SENT}
@@ -298,9 +296,7 @@ async def test_options_of_the_own_mode(looked_at: site.Site, tmp_path_factory: p
         assert seen == ["none", True]
 
 
-async def test_a_setting_cannot_choose_a_mode_without_a_required_option(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+async def test_a_mode_setting_without_a_required_option_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A mode setting that conflicts with the workflow's options is refused, and the other mode is named."""
     private = tmp_path_factory.mktemp("private")
     options = BrowserOptions(switches=["--lang=de"])

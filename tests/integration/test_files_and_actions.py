@@ -193,7 +193,7 @@ async def test_uploads_that_are_not_accepted(tab: Tab, driven: Session, served: 
     ],
 )
 async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab, served: site.Site) -> None:
-    """A click or a URL gives the whole file, also from a new tab, a blob, or a file the browser would show; the tab stays."""
+    """A click or a URL gives the whole file, even from a new tab, a blob, or a file that the browser would display; the tab stays."""
     await tab.goto(f"{served.origin}/links")
     by_address = link.startswith("/")
     target = None if by_address else Target(css="a, button", has_text=link, exact=True)
@@ -514,10 +514,7 @@ draw();
 
 
 async def test_a_restless_page_takes_one_click(tab: Tab, driven: Session, served: site.Site) -> None:
-    """A list that is drawn again and again and an overlay that goes away are waited for; the click arrives once, at the row that is meant.
-
-    An overlay that stays is named.
-    """
+    """A list that is redrawn and an overlay that disappears are waited for, and the click reaches the right row once. A permanent overlay is named."""
     served.page("/restless", RESTLESS)
     await tab.goto(f"{served.origin}/restless")
     pay = Target(role="button", name="Pay", within=Target(css="#place li", has_text="B"))

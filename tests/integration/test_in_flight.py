@@ -324,9 +324,7 @@ async def test_the_answer_was_an_error(world: Callable[[Case], World], monkeypat
     assert any("shows an error of the browser's" in text for text in said), said
 
 
-async def test_an_unknown_outcome_pauses_the_run(
-    world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unknown_outcome_pauses(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
     """A tab stuck in a dialog that may have been answered, without `confirm`, pauses the run, and nothing is done."""
     case = CASES["confirm"]
     there = world(dataclasses.replace(case, nodes=case.nodes.replace(CONFIRM, "")))

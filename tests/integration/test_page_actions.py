@@ -161,7 +161,7 @@ async def test_the_button_in_the_right_row(tab: Tab, served: site.Site) -> None:
     assert await tab.count(Target(css="tr", has_text="100", exact=True)) == 0
 
 
-async def test_rows_are_read_in_one_look(tab: Tab, served: site.Site) -> None:
+async def test_rows_are_read_at_once(tab: Tab, served: site.Site) -> None:
     """Each row gives the text or attribute of each field, None where missing, with white space folded."""
     await tab.goto(f"{served.origin}/orders")
     fields = [Field(".no"), Field("td", nth=1), Field("a", "href"), Field("td", nth=-1), Field()]

@@ -87,7 +87,7 @@ async def failure(action: Awaitable[object]) -> RunOpsError:
     return raised.value
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("longer_grace")
 async def test_a_missing_target(tab: Tab, shop: site.Site) -> None:
     """The error names the target, the wait, the page, and the most similar element."""
     error = await failure(tab.click(Target(role="button", name="Return to shopp")))
@@ -100,7 +100,7 @@ async def test_a_missing_target(tab: Tab, shop: site.Site) -> None:
     assert len(error.evidence["nearest"]) <= 5
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("longer_grace")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(
     ("target", "named", "nearest"),
@@ -170,7 +170,7 @@ OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("longer_grace")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize("problem", OBSTACLES)
 async def test_an_element_that_cannot_take_the_action(problem: str, driven: Session, tab: Tab) -> None:
@@ -184,7 +184,7 @@ async def test_an_element_that_cannot_take_the_action(problem: str, driven: Sess
     assert SECRET not in json.dumps(error.as_json())
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("longer_grace")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(
     ("target", "action", "code"),

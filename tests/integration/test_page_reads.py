@@ -113,7 +113,7 @@ async def test_tables_are_read_as_a_person_sees_them(tab: Tab, driven: Session, 
         ("#bare, #plain", "target-ambiguous", "2 elements"),
     ],
 )
-async def test_an_element_that_is_no_table(
+async def test_an_unreadable_table(
     css: str, code: str, said: str, tab: Tab, driven: Session, served: site.Site
 ) -> None:
     """An element that cannot be read as a table gives an error with the reason."""
@@ -133,7 +133,7 @@ async def test_rows_are_read_through_open_shadow_roots(tab: Tab, served: site.Si
 
 
 async def test_states_and_attributes(tab: Tab, served: site.Site) -> None:
-    """One look reads all states; a state or an attribute that an element does not have is null."""
+    """All states are read at once; a state or an attribute that an element does not have is null."""
     await tab.goto(f"{served.origin}/states")
     names = ("visible", "enabled", "checked", "editable", "focused", "value")
     for css, state in (

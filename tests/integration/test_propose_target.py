@@ -171,7 +171,7 @@ EXTRACTED = {
 """The values that the proposed fields extract, by the element that was asked for."""
 
 
-async def test_the_best_target_is_what_a_person_would_say(build: BuildContext, served: site.Site) -> None:
+async def test_the_best_target_is_one_that_a_person_would_choose(build: BuildContext, served: site.Site) -> None:
     """The best target names the element by label, row, heading, caption, term or card. It is unique now, after a reload, and with more rows."""
     await show(build, f"{served.origin}/", "Orders")
     best: dict[str, str] = {}
@@ -222,7 +222,7 @@ async def test_a_position_is_proposed_only_as_a_last_resort(build: BuildContext,
 
 
 async def test_an_element_that_is_hard_to_find_is_found_by_its_context(build: BuildContext, served: site.Site) -> None:
-    """Context finds an unnamed icon in its row, a field by a caption with markup, a link by such a heading, and elements of similar frames."""
+    """Context finds an unnamed icon in its row, a field and a link by a caption or heading with markup, and elements of similar frames."""
     observer = await show(build, f"{served.origin}/hard", "Hard")
     hard = {
         "#i8": '{role: button, within: {role: row, has_text: "8"}, nth: 1}',

@@ -90,7 +90,7 @@ def last_run(build: BuildContext) -> Any:
 
 
 async def test_actions_are_runs_and_their_changes_are_shown(build: BuildContext, served: site.Site) -> None:
-    """Each action is a step of its own run, with the effect class it would have in a file. Only the change is shown, not the page."""
+    """Each action is a step of a separate run, with the effect class it would have in a file. Only the change is shown, not the page."""
     seen = await fresh(build)
     assert 'button "Sell"' in seen
     for action, line, value in (("fill", 'textbox "Search"', "tea"), ("select", 'combobox "Size"', "M")):
@@ -192,8 +192,8 @@ async def test_tabs_open_and_close_by_name(build: BuildContext, served: site.Sit
     assert "main" in str(gone.error["fix"])
 
 
-async def test_a_page_is_shown_once_and_then_what_changed(build: BuildContext, served: site.Site) -> None:
-    """The second look shows only changes, the third the whole page. Another query is another page; an instruction selects the relevant part."""
+async def test_a_page_is_shown_once_and_then_its_changes(build: BuildContext, served: site.Site) -> None:
+    """The second observation shows only changes, the third the whole page. Another query is another page; an instruction selects the relevant part."""
     await call(build, "debug_navigate", url="/other")
     await fresh(build)
     first = await call(build, "inspect_tab")

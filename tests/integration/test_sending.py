@@ -108,23 +108,21 @@ async def try_on_a_bench(case: sent.Case, orders: sent.Orders, folder: Path) -> 
     (folder / "paper.txt").write_text("a paper")
     given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
     try:
-        output = (
-            await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)
-        ).text
+        seen = (await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)).text
         if case.fault == "slow":
             await orders.finished(case.ref)
         if case.confirm and not orders.taken[case.ref]:
             # An order that the site did not receive may be sent again.
-            output += (
+            seen += (
                 await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)
             ).text
     finally:
         await build.close()
-    assert orders.taken[case.ref] <= 1, output
+    assert orders.taken[case.ref] <= 1, seen
     if case.confirm:
-        assert orders.taken[case.ref] == 1, output
+        assert orders.taken[case.ref] == 1, seen
     elif case.fault not in ("error", "failed"):
-        assert re.search("it is unknown whether|it may have happened|^all done", output) is not None
+        assert re.search("it is unknown whether|it may have happened|^all done", seen) is not None
 
 
 async def processes(session: Session) -> dict[str, list[int]]:

@@ -487,7 +487,7 @@ async def state_of(page: Tab) -> Any:
 
 
 async def test_a_goto_that_changes_only_the_fragment(driven: Session, served: site.Site) -> None:
-    """A fragment change keeps dialog and input. With `anew` the document is loaded again, even if scripts have replaced the history functions."""
+    """A fragment change keeps dialog and input. With `anew` the document is reloaded, even if scripts have replaced the history functions."""
     app, page = served.page("/views", VIEWS), driven.page
     await page.goto(f"{served.origin}/")
     await page.goto(f"{app}#one")
@@ -506,7 +506,7 @@ async def test_a_goto_that_changes_only_the_fragment(driven: Session, served: si
 
 
 async def test_goto_anew_does_not_send_a_form_again(driven: Session, served: site.Site) -> None:
-    """A page that answers a form is loaded anew by GET, at the same fragment and at another."""
+    """With `anew` the answer to a form is loaded by GET, at the same fragment and at another."""
     app, page = served.page("/views", VIEWS), driven.page
     for view in ("sent", "other"):
         await page.goto(app)

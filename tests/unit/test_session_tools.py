@@ -1,4 +1,4 @@
-"""The session tools have small strict schemas, the same in every mode. They bound and point to long outputs, refuse in words, and read nothing unlogged."""
+"""The session tools have small strict schemas, the same in every mode. They cut long outputs with a pointer, explain refusals, and read nothing unlogged."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ async def test_variables_are_stored_shown_and_cleared(tmp_path: Path) -> None:
 async def test_a_change_without_a_reason_is_refused(tmp_path: Path) -> None:
     """A blank reason is refused, and nothing changes."""
     made = bench(tmp_path)
-    code, _told = await made.refused("update_workflow_description", description="Pay.", reason=" ")
+    code, _message = await made.refused("update_workflow_description", description="Pay.", reason=" ")
     assert code == "reason-missing"
     assert made.state.description == ""
 

@@ -156,9 +156,6 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
     assert len(answer.left_out) == 1
 
 
-# Pruning sessions.
-
-
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty store that the command uses too."""

@@ -36,7 +36,7 @@ PASSWORD = "correct-horse"
 
 @dataclass
 class Page:
-    """What a browser shows."""
+    """A page as a browser shows it."""
 
     status: int
     url: str
@@ -262,8 +262,8 @@ class TestForms:
         ]
         assert [(one, other) for one in labels for other in labels if one in other] == [(each, each) for each in labels]
 
-    def test_form_keeps_what_was_entered(self, shop: Shop) -> None:
-        """The record holds exactly what was sent, to the letter, on its page and in the ledger."""
+    def test_form_keeps_its_values(self, shop: Shop) -> None:
+        """The record has exactly the submitted values, on its page and in the ledger."""
         entered = {each.name: f" {each.label} & <é> " for each in FIELDS if each.kind == "text"}
         page = Visitor(shop).get("/form", {**entered, "country": "Italy", "samples": "yes", "shipping": "Express"})
         row = shop.ledger("form")[0]

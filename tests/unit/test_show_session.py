@@ -30,11 +30,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
 
 
 @pytest.fixture
-def output(capsys: pytest.CaptureFixture[str]) -> Said:
-    return Said(capsys)
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(capsys)
 
 
-class Said:
+class Cli:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
@@ -57,10 +57,10 @@ def bytes_of(home: Path) -> dict[str, bytes]:
     return {str(each): each.read_bytes() for each in sorted(home.rglob("*")) if each.is_file()}
 
 
-def test_show_prints_a_session(store: file_store.Files, output: Said) -> None:
+def test_show_prints_a_session(store: file_store.Files, cli: Cli) -> None:
     """`show` prints the head, the plan as a to-do list, the variables, then every message, tool, error, event and summary in order, and the cost."""
     session = everything(store, file="pay.yaml", budget="calls=9")
-    text = output("show", session)
+    text = cli("show", session)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[0].startswith(f"chat about {ABOUT} {session} idle")
     facts = {"file pay.yaml", f"run {ABOUT}", "mode agent", "budget calls=9"}
@@ -108,10 +108,10 @@ def test_show_prints_a_session(store: file_store.Files, output: Said) -> None:
     ]
 
 
-def test_show_as_json_has_the_same_for_programs(store: file_store.Files, output: Said) -> None:
+def test_show_as_json_has_the_same_for_programs(store: file_store.Files, cli: Cli) -> None:
     """The JSON has the stored values, the cost by path, and each entry with its line."""
     session = everything(store)
-    shown = output.json("show", session)
+    shown = cli.json("show", session)
     assert (shown["version"], shown["session"], shown["state"], shown["mode"]) == (1, session, "idle", "agent")
     assert shown["plan"]["value"]["overall_goal"] == "Pay the open orders"
     assert shown["variables"]["rows"]["value"] == [LARGE, 2]
@@ -125,38 +125,38 @@ def test_show_as_json_has_the_same_for_programs(store: file_store.Files, output:
     ]
 
 
-def test_one_call_or_one_line_is_shown_in_full(store: file_store.Files, output: Said) -> None:
+def test_one_call_or_one_line_is_shown_in_full(store: file_store.Files, cli: Cli) -> None:
     """`--at` takes the path of a call, also of a delegate with its thread, or a line number; a wrong path gets a suggestion."""
     session = everything(store)
-    call = output("show", session, "--at", "1_get_workflow_nodes")
+    call = cli("show", session, "--at", "1_get_workflow_nodes")
     assert [line.strip() for line in call.splitlines()[1:3]] == ["arguments", "which: all"]
     assert "shown" in call
-    assert "There was no button." in output("show", session, "--at", "3_delegate")
-    line = next(each["line"] for each in output.json("show", session)["said"] if each.get("text") == "continue")
-    assert output("show", session, "--at", str(line)).split() == ["you", "continue"]
-    assert len(output.json("show", session, "--at", "3_delegate")["said"]) > 5
-    assert "did you mean `3_delegate`?" in output.both("show", session, "--at", "3_delegat", code=2)[1]
-    assert "did you mean" not in output.both("show", session, "--at", "999999", code=2)[1]
+    assert "There was no button." in cli("show", session, "--at", "3_delegate")
+    line = next(each["line"] for each in cli.json("show", session)["said"] if each.get("text") == "continue")
+    assert cli("show", session, "--at", str(line)).split() == ["you", "continue"]
+    assert len(cli.json("show", session, "--at", "3_delegate")["said"]) > 5
+    assert "did you mean `3_delegate`?" in cli.both("show", session, "--at", "3_delegat", code=2)[1]
+    assert "did you mean" not in cli.both("show", session, "--at", "999999", code=2)[1]
 
 
 @pytest.mark.parametrize(("end", "tool"), [("called", "4_"), ("asked", "")])
-def test_an_open_call_is_shown_as_open(store: file_store.Files, output: Said, end: End, tool: str) -> None:
+def test_an_open_call_is_shown_as_open(store: file_store.Files, cli: Cli, end: End, tool: str) -> None:
     """An open call of a dead session has no recorded outcome; in an active session it is running. An open model request is shown likewise."""
-    text = output("show", everything(store, end))
+    text = cli("show", everything(store, end))
     assert "open, no outcome recorded" in next(
         line for line in text.splitlines() if f"tool     {tool}" in line and "open" in line
     )
     hand = Hand(store)
     hand.answers("", ["get_current_plan"], end)
     hand.asks()
-    text = output("show", hand.id)
+    text = cli("show", hand.id)
     assert "running" in text
     assert "waits for the model" in text
     assert "no outcome" not in text
-    assert "a request to the model: open, no outcome recorded" in output("show", hand.closed())
+    assert "a request to the model: open, no outcome recorded" in cli("show", hand.closed())
 
 
-def test_a_session_is_shown_whatever_is_missing_of_it(store: file_store.Files, output: Said) -> None:
+def test_a_session_is_shown_whatever_is_missing_of_it(store: file_store.Files, cli: Cli) -> None:
     """A torn tail and missing values are reported, everything else is shown, and no file changes."""
     session = everything(store)
     file = store.conversation_file(session)
@@ -164,48 +164,44 @@ def test_a_session_is_shown_whatever_is_missing_of_it(store: file_store.Files, o
     for each in (store.home / "blobs").glob("??/*"):
         each.unlink()
     before = bytes_of(store.home)
-    text = output("show", session)
+    text = cli("show", session)
     assert "torn  the last 10 bytes" in text
     assert "a value of the run is missing" in text
     assert "Why did it fail?" in text
-    output.json("show", session)
-    output("runs", "--sessions")
+    cli.json("show", session)
+    cli("runs", "--sessions")
     assert bytes_of(store.home) == before
 
 
 @pytest.mark.parametrize("active_one", [False, True])
 @pytest.mark.parametrize("end", ["told", "called", "asked"])
-def test_reading_writes_nothing(store: file_store.Files, output: Said, end: End, *, active_one: bool) -> None:
+def test_reading_writes_nothing(store: file_store.Files, cli: Cli, end: End, *, active_one: bool) -> None:
     """Commands that read a session leave every byte unchanged, also where a call is open or the session is active."""
     run = ended(store, None)
     session = everything(store, end, run)
-    active_run = begun(store) if active_one else None
+    live = begun(store) if active_one else None
     hand = Hand(store) if active_one else None
     before = bytes_of(store.home)
-    for each in [
-        session,
-        run,
-        *([hand.id, active_run.conversation.id] if hand is not None and active_run is not None else []),
-    ]:
-        output("show", each)
-        output("show", each, "--json")
-        output("show", each, "--window")
+    for each in [session, run, *([hand.id, live.conversation.id] if hand is not None and live is not None else [])]:
+        cli("show", each)
+        cli("show", each, "--json")
+        cli("show", each, "--window")
     for command in (["runs"], ["runs", "--sessions"], ["ps"], ["query", "SELECT * FROM sessions"]):
-        output(*command)
+        cli(*command)
     assert bytes_of(store.home) == before
 
 
-def test_the_window_of_a_session_and_of_a_run_is_shown(store: file_store.Files, output: Said) -> None:
+def test_the_window_of_a_session_and_of_a_run_is_shown(store: file_store.Files, cli: Cli) -> None:
     """`--window` shows sizes and limit, as text and JSON, for a run too; it works while the session is owned."""
     hand = Hand(store)
     hand.says("What does it do?")
-    text = output("show", hand.id, "--window")
+    text = cli("show", hand.id, "--window")
     assert "newest word" in text
-    report = output.json("show", hand.id, "--window")
+    report = cli.json("show", hand.id, "--window")
     assert report["conversation"] == hand.id
     assert {each["name"] for each in report["sections"]} >= {"system", "tools", "thread", "newest word"}
     assert 0 < report["tokens"] <= report["limit"]
-    assert output.json("show", ended(store, "failed"), "--window")["tokens"] > 0
+    assert cli.json("show", ended(store, "failed"), "--window")["tokens"] > 0
 
 
 def test_marks_that_stdout_cannot_hold_are_plain(store: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,70 +214,65 @@ def test_marks_that_stdout_cannot_hold_are_plain(store: file_store.Files, monkey
         assert "[x] t1  Sign in" in stdout.read()
 
 
-def test_sessions_have_a_separate_list(store: file_store.Files, output: Said) -> None:
+def test_sessions_have_a_separate_list(store: file_store.Files, cli: Cli) -> None:
     """`runops runs` lists the runs, `--sessions` the sessions with subject and cost; a damaged session affects only its own row."""
     run = ended(store, "passed")
     session = everything(store)
     empty = Hand(store).closed()
-    assert [each["id"] for each in output.json("runs")["runs"]] == [run]
-    first, second = output.json("runs", "--sessions")["sessions"]
+    assert [each["id"] for each in cli.json("runs")["runs"]] == [run]
+    first, second = cli.json("runs", "--sessions")["sessions"]
     assert (first["id"], first["about"], first["messages"]) == (session, ABOUT, 7)
     assert (first["begins"], first["costs"]["requests"]) == ("What does it do?", 8)
     assert (second["id"], second["begins"], second["costs"]) == (empty, "", None)
-    lines = output("runs", "--sessions").splitlines()
+    lines = cli("runs", "--sessions").splitlines()
     assert lines[0].split() == ["session", "state", "started", "messages", "cost", "about"]
     assert lines[1].split()[:2] == [session, "idle"]
     file = store.conversation_file(session)
     file.write_bytes(file.read_bytes().replace(b"What does", b"What dues"))
-    assert output.json("runs", "--sessions")["sessions"][0]["state"] == "damaged"
-    assert output.json("runs")["runs"][0]["id"] == run
+    assert cli.json("runs", "--sessions")["sessions"][0]["state"] == "damaged"
+    assert cli.json("runs")["runs"][0]["id"] == run
 
 
-def test_the_last_run_is_no_session(store: file_store.Files, output: Said) -> None:
+def test_the_last_run_is_no_session(store: file_store.Files, cli: Cli) -> None:
     """`last` skips sessions; without a run it is refused."""
     session = everything(store)
-    assert "there are no runs" in output.both("show", "last", code=2)[1]
+    assert "there are no runs" in cli.both("show", "last", code=2)[1]
     run = ended(store, "failed")
     everything(store)
     assert run_index.find(file_store.Files(settings.load().home), "last") == run
-    assert output.json("show", "last")["run"] == run
+    assert cli.json("show", "last")["run"] == run
     assert run_index.find(file_store.Files(settings.load().home), session[-8:]) == session
 
 
 @pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
-def test_commands_for_runs_refuse_a_session(store: file_store.Files, output: Said, command: list[str]) -> None:
+def test_commands_for_runs_refuse_a_session(store: file_store.Files, cli: Cli, command: list[str]) -> None:
     """The refusal names the command that continues the session, and writes nothing."""
     session = everything(store, "called")
     before = bytes_of(store.home)
-    _out, err = output.both(command[0], session, *command[1:], code=2)
+    _out, err = cli.both(command[0], session, *command[1:], code=2)
     assert "error[not-a-run]" in err
     assert f"runops chat --resume {session}" in err
     assert bytes_of(store.home) == before
 
 
-def test_an_active_session_is_listed(store: file_store.Files, output: Said) -> None:
+def test_an_active_session_is_listed(store: file_store.Files, cli: Cli) -> None:
     """`runops ps` lists a session while a process owns it, and not after."""
     hand = Hand(store, file="pay.yaml")
-    (listed,) = active.find(file_store.Files(settings.load().home))
-    assert (listed.run, listed.kind, listed.state, listed.next) == (
-        hand.id,
-        "session",
-        "running",
-        f"runops show {hand.id}",
-    )
-    assert "session: chat about pay.yaml" in output("ps")
+    (found,) = active.find(file_store.Files(settings.load().home))
+    assert (found.run, found.kind, found.state, found.next) == (hand.id, "session", "running", f"runops show {hand.id}")
+    assert "session: chat about pay.yaml" in cli("ps")
     hand.closed()
     assert active.find(file_store.Files(settings.load().home)) == []
 
 
-def test_a_run_names_the_session_that_started_it(store: file_store.Files, output: Said) -> None:
+def test_a_run_names_the_session_that_started_it(store: file_store.Files, cli: Cli) -> None:
     """The parent session is in the list, in `show`, and in SQL."""
     writer = begun(store, parent="01JD0000000000000000000005")
     let_go(writer.conversation)
     run = writer.conversation.id
-    assert output.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
-    assert output.json("show", run)["parent"] == "01JD0000000000000000000005"
-    assert "parent  01JD0000000000000000000005" in output("show", run)
+    assert cli.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
+    assert cli.json("show", run)["parent"] == "01JD0000000000000000000005"
+    assert "parent  01JD0000000000000000000005" in cli("show", run)
     assert rows("SELECT parent FROM runs") == [{"parent": "01JD0000000000000000000005"}]
 
 

@@ -108,7 +108,7 @@ async def in_state(rig: Rig, state: State, effect: EffectClass, word: Configured
 
 
 def expected(then: tuple[Then, ...], *, verify: bool, confirm: str) -> tuple[bool, bool]:
-    """True or False for "the step is attempted" and "a person is asked", given the site's answers."""
+    """The expected pair for these answers of the site: the step is attempted, and a person is asked."""
     for each in then:
         if each is Then.ACT:
             return True, False

@@ -383,9 +383,6 @@ def pays(items: Sequence[Any]) -> list[str]:
     return [re.split(r"\W", shown[each])[0] for each in calls]
 
 
-# A file.
-
-
 def chosen(folder: Path) -> settings.Settings:
     """The settings of a project in ``folder``."""
     return settings.Settings(home=folder / ".runops")
@@ -454,9 +451,6 @@ def test_no_file_of_the_logs_is_shown(tmp_path: Path) -> None:
         assert caught.value.code == code
 
 
-# A draft.
-
-
 def test_a_draft_is_shown_in_its_current_version(tmp_path: Path) -> None:
     """The subject shows the draft before its first node and at each later version."""
     state = state_of(tmp_path)
@@ -474,9 +468,6 @@ def test_a_draft_is_shown_in_its_current_version(tmp_path: Path) -> None:
     assert subject.variables()["secrets.SHOP_PASSWORD"] == "[hidden]"
     with pytest.raises(ModelError):
         subject.nodes("moer", None)
-
-
-# A subject that is gone.
 
 
 def test_a_session_continues_without_its_subject(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Summaries of a thread that exceeds its window: when one is made, what it must keep, and what a crash or a failure leaves."""
+"""Summaries of a thread that exceeds its window: when one is made, its required content, and its recovery after a crash or a failure."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_no_message_is_dropped_before_it_is_summed_up() -> None:
 
 @pytest.mark.parametrize("recent", [1, 2, 4, 7])
 async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
-    """At least `min_recent` messages stay as they were said, and an exchange stays whole with all its calls."""
+    """At least `min_recent` messages stay unchanged, and an exchange stays whole with all its calls."""
     talk = Talk()
     talk.says("Look at all.")
     for number in range(14):
@@ -337,7 +337,7 @@ async def test_three_failures_are_enough(failure: Failed | str) -> None:
 
 
 async def test_a_resume_after_a_failed_summary_asks_the_next_request() -> None:
-    """After a failure the summary is not retried, in a new process either, before something else was said."""
+    """After a failure the summary is not retried, in a new process either, until there is another message."""
     state = Summing(long_talk(), broken(), "They asked ten questions.")
     shown = await state.request()
     state.died()
@@ -366,7 +366,7 @@ async def test_a_failure_before_a_summary_counts_no_more() -> None:
     assert state.rung.startswith("saved")
 
 
-async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_before_a_crash_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A logged answer whose summary entry is missing is reused after a crash, with the line it was asked for."""
     state = Summing(long_talk(), "They asked ten questions.")
     really = state.talk.writer.said
@@ -389,8 +389,8 @@ async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: p
     assert state.rung.startswith("saved")
 
 
-async def test_what_was_asked_before_a_crash_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A summary request interrupted by a crash is repeated in the same thread and words; a crash is not a failure."""
+async def test_a_request_before_a_crash_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary request interrupted by a crash is repeated unchanged in the same thread; a crash is not a failure."""
     state = Summing(long_talk(), "They asked ten questions.")
     answer: Callable[[Request], Answer | Exception] = state._answer
 
@@ -419,7 +419,7 @@ async def test_a_reached_budget_ends_a_summary_and_a_larger_one_resumes() -> Non
     assert "They asked ten questions." in (await state.request())[0]
 
 
-async def test_what_is_too_large_is_refused_before_anything_is_paid() -> None:
+async def test_a_message_that_is_too_large_is_refused_before_anything_is_paid() -> None:
     """A message that no summary can shorten is refused before anything is sent."""
     talk = long_talk()
     talk.says(PAGE * 20)
@@ -441,7 +441,7 @@ async def test_long_work_after_one_message_is_summed_up_too() -> None:
     assert shown[-1].startswith("Paid 19.")
 
 
-async def test_what_is_too_little_is_not_summed_up() -> None:
+async def test_too_few_messages_are_not_summed_up() -> None:
     """When the newest messages alone exceed the limit they are dropped, and no model is asked."""
     talk = Talk()
     talk.says("Look.")
@@ -473,7 +473,7 @@ async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("warn_at", "warned"), [(160_000, 2_400), (2_699, 2_699), (2_700, 2_400)])
-async def test_the_warning_comes_before_what_it_warns_of(warn_at: int, warned: int) -> None:
+async def test_the_warning_comes_before_the_limit(warn_at: int, warned: int) -> None:
     """A warning threshold not below the limit is moved to a ninth below it."""
     state = Summing(long_talk(), overflow="prune", compress_at=2_700, warn_at=warn_at)
     await state.request()
@@ -481,7 +481,7 @@ async def test_the_warning_comes_before_what_it_warns_of(warn_at: int, warned: i
     assert state.frame.report.warn_at == warned
 
 
-async def test_the_report_says_what_the_server_counted() -> None:
+async def test_the_report_has_the_servers_count() -> None:
     """The report has the server's token count of the thread's last request and our estimate of what came after."""
     talk = Talk()
     talk.says("One")

@@ -130,7 +130,7 @@ def test_the_request_is_the_window_of_the_log(
 def test_a_summary_keeps_to_its_limit_and_spares_recent_messages(
     talk: Talk, hard: int | None, checkpoint: int, recent: int, says: list[str | Exception]
 ) -> None:
-    """A summary keeps to its limit and share, excludes the newest messages, and covers more than the one before, unless that one did not fit."""
+    """A summary keeps to its limit and share, and excludes the newest messages. It covers more than the previous one, unless that one did not fit."""
     update: dict[str, Any] = {**ROOM, "hard_limit": hard, "checkpoint_at": checkpoint, "min_recent": recent}
     limits = window.Limits.model_validate({**update, "compress_to": 1_000})
     around = window.RequestFrame((window.Part("rules", "Answer."),))

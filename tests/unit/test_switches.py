@@ -15,7 +15,7 @@ def test_they_are_those_of_the_installed_playwright() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         ('"--disable-hang-monitor",', '"--disable-hang-monitor", "--new",', "--new: Playwright has it, RunOps has not"),
         ('"--disable-hang-monitor",', "", "--disable-hang-monitor: RunOps has it, Playwright has not"),

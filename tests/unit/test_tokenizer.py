@@ -147,7 +147,7 @@ def around(chance: random.Random) -> window.RequestFrame:
 
 
 def test_a_hard_limit_holds_by_the_real_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No request of 200 long conversations exceeds 1,500 real tokens, and most use over half of them."""
+    """No request of 200 long conversations exceeds 1,500 real tokens, and their median is above 800."""
     monkeypatch.setattr(tokens, "count", functools.lru_cache(maxsize=1 << 14)(tokens.count))
     strict = window.Limits(hard_limit=window.STRICT)
     requests: list[Request] = []

@@ -35,7 +35,7 @@ def name(conversation: file_store.OpenFile, blob: entries.Blob) -> None:
 
 
 def test_an_unused_blob_stays_while_any_log_is_open(tmp_path: Path) -> None:
-    """An unused blob is left, with the reason, while a process has any log open; afterwards it is deleted."""
+    """An unused blob is left, with the reason, while any log is open. It is deleted once no log names it."""
     store = file_store.Files(tmp_path)
     conversation, other = begun(store), begun(store)
     blob = conversation.put_blob(b"value", "step")

@@ -30,7 +30,7 @@ def say(name: str, expression: str) -> str:
 
 
 def action(name: str, more: str = "") -> str:
-    """A click that must not happen twice, and a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm` that can verify it."""
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: {name}_done}}}}],"
         f" done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
@@ -211,7 +211,7 @@ async def test_on_redo_is_looked_up_from_the_step_outwards(tmp_path: Path) -> No
 
 
 async def test_a_file_loads_documents_only_where_both_files_allow_it(tmp_path: Path) -> None:
-    """Each step is confined to the origins of its file and of all files that use it; the caller's next step is not."""
+    """Each step may load only origins that its file and all files that use it allow; the caller's next step is free again."""
     seen: dict[str, list[str] | None] = {}
 
     async def note(target: str, page: FakePage) -> None:

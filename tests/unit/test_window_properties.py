@@ -161,7 +161,7 @@ def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
-    shown = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
+    sent = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
     kept = lines(found.items, talk)
     assert kept == sorted(kept)
     first = kept[0] if kept else None
@@ -178,10 +178,8 @@ def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
         for call in present:
             entry = exchange.done[call.id].output
             whole = talk.writer.text_of(entry) if entry is not None else "(open: no outcome is recorded)"
-            pointed = (
-                entry is not None and shown[call.id].startswith("(left out: ") and len(shown[call.id]) < len(whole)
-            )
-            assert shown[call.id] == (whole or "(nothing)") or pointed
+            pointed = entry is not None and sent[call.id].startswith("(left out: ") and len(sent[call.id]) < len(whole)
+            assert sent[call.id] == (whole or "(nothing)") or pointed
 
 
 @draws.often
@@ -286,11 +284,11 @@ def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
     for number in range(3_000):
         talk.says(f"question {number}")
         talk.answers(f"answer {number}")
-    looked: list[int] = []
+    read: list[int] = []
 
     class Counted(window_items.Thread):
         def __getitem__(self, number: int, /) -> window.WindowItem:
-            looked.append(number)
+            read.append(number)
             return super().__getitem__(number)
 
     found = window.build(
@@ -299,5 +297,5 @@ def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
         window.Limits(hard_limit=1_500 if strict else None, max_messages=60),
     )
     assert 30 < len(found.items) <= 60
-    assert len(set(looked)) <= len(found.items) + 2
+    assert len(set(read)) <= len(found.items) + 2
     assert dataclasses.asdict(found.report)["left"][0]["tokens"] > 10_000

@@ -200,7 +200,7 @@ def test_no_text_ends_in_an_error_of_python(content: str | bytes) -> None:
 
 
 @given(st.text(st.sampled_from("ab:-[]{}&*!|>'\"#,? \n1"), max_size=40))
-def test_what_is_read_is_what_pyyaml_reads(content: str) -> None:
+def test_texts_are_read_as_pyyaml_reads_them(content: str) -> None:
     """A text that both can read has the same content as with PyYAML's base loader."""
     document = read(content)
     try:

@@ -1,4 +1,4 @@
-"""The site with the traps: a page for each, and a ledger of what was sent."""
+"""The site with the traps: a page for each, and a ledger of the submitted forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWED = [100 + number for number in range(DEBTS)]
 """The debts when their first page is opened."""
 
 PIECES = [place * 7 % 11 for place in range(60)]
-"""How many pieces of each part are in stock, as its page computes it."""
+"""The stock of each part, as its page computes it."""
 
 
 class Fair:

@@ -44,7 +44,7 @@ class Trap:
 TRAPS = [
     # A popup that opens late: the script uses its current tab.
     Trap("late_popup", [{"price": ["95"]}], [{"price": ["120"]}]),
-    # A button that is replaced during the click: the click has no effect.
+    # A button that is replaced during the click: the click happens, and nothing is confirmed.
     Trap("replaced_button", [{"order": ["1007"]}], []),
     # An overlay: the script clicks the overlay above the button.
     Trap("overlay", [{"amount": ["75"]}], []),
@@ -74,9 +74,7 @@ def scripts() -> Iterator[Scripts]:
 
 @pytest.mark.drawn(share=0.2)
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
-def test_a_trap_catches_only_the_naive_script(
-    trap: Trap, chance: random.Random, scripts: Scripts, tmp_path: Path
-) -> None:
+def test_a_trap_catches_naive_scripts_only(trap: Trap, chance: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """At any delay the workflow sends the right forms; the naive script ends without an error and has sent others."""
     project = Project(tmp_path)
     with site.serve() as served:
