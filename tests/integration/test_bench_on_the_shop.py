@@ -77,7 +77,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_continued(shop: shop_process.
         assert element.name == "Paid"
     output = await execute(build, "orders")
     assert "orders = [" in output
-    # A read does not show the page again, and says so.
+    # A read does not show the page again, and its output says so.
     assert output.endswith(f"\n{report.NOT_SHOWN}")
     # A rebuilt browser is still signed in, and on the same page.
     await build.bench.close()

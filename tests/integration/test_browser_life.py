@@ -174,8 +174,8 @@ async def test_without_its_current_tab_a_browser_is_given_up(served: site.Site, 
     await browsers.until(lambda: not processes_of(tmp_path) and not left_behind(tmp_path))
 
 
-async def test_a_kept_browser_waits_for_its_next_engine(served: site.Site, tmp_path: Path) -> None:
-    """A browser closed with ``keep`` stays open and can be reattached."""
+async def test_a_browser_closed_with_keep_can_be_reattached(served: site.Site, tmp_path: Path) -> None:
+    """A browser closed with ``keep`` stays open until the next engine reattaches it."""
     async with browsers.opened(tmp_path, served.origin, linger=60) as first:
         await first.page.goto(f"{served.origin}/form")
         await first.close(keep=True)
@@ -253,7 +253,7 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
         await fresh.restore(path.read_bytes())
         assert fresh.page.url == f"{served.origin}/store"
         assert [page.url for page in fresh.page.page.context.pages][1:] == [f"{served.origin}/form?other"]
-        # The session storage was there before the page's own script.
+        # The session storage was restored before the page's own script ran.
         assert await fresh.page.page.evaluate("[document.cookie, localStorage.kept, found]") == [
             "seen=yes",
             "local",
@@ -293,7 +293,7 @@ async def test_a_checkpoint_of_a_reattached_browser_has_earlier_storage(served: 
     assert saved["localStorage"] == [{"name": "kept", "value": "yes"}]
 
 
-async def test_a_checkpoint_that_cannot_be_read_says_so(served: site.Site, tmp_path: Path) -> None:
+async def test_an_unreadable_checkpoint_is_refused(served: site.Site, tmp_path: Path) -> None:
     """A checkpoint that has another format or cannot be read is refused with that reason."""
     async with browsers.opened(tmp_path, served.origin) as browser:
         for data, words in ((b'{"format": 99}', "has format 99"), (b"", "cannot be read"), (b"[]", "cannot be read")):

@@ -193,7 +193,7 @@ async def test_uploads_that_are_not_accepted(tab: Tab, driven: Session, served: 
     ],
 )
 async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab, served: site.Site) -> None:
-    """A click or a URL gives the whole file, even from a new tab, a blob, or a file that the browser would display; the tab stays."""
+    """A click or a URL gives the whole file, even from a new tab, a blob, or a file the browser would display. The tab stays."""
     await tab.goto(f"{served.origin}/links")
     by_address = link.startswith("/")
     target = None if by_address else Target(css="a, button", has_text=link, exact=True)
@@ -234,7 +234,6 @@ async def test_downloads_that_fail(
     assert (failed.value.code, failed.value.fix is None) == (code, False), failed.value.message
     assert said in failed.value.message
     driven.bound(10)
-    # The next download works.
     await tab.goto(f"{served.origin}/links")
     async with tab.download(Target(text="Report", exact=True), None) as file:
         assert file.path.read_text() == REPORT
@@ -405,7 +404,7 @@ async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, served: sit
     assert await is_seen()
 
 
-async def test_no_picture_is_taken_where_a_secret_cannot_be_painted_over(tab: Tab, served: site.Site) -> None:
+async def test_a_secret_that_cannot_be_painted_over_fails_the_screenshot(tab: Tab, served: site.Site) -> None:
     """A secret drawn outside every element cannot be painted over, so the screenshot fails with `secret-on-page`."""
     style = "p::before {content: 'Hunter-22'; position: absolute; left: 2000px; top: 2000px}"
     await tab.goto(served.page("/bare", f"<!doctype html><style>{style}</style><p>text</p>"))

@@ -249,7 +249,7 @@ async def test_content_missing_in_playwrights_snapshot_is_added(tab: Tab, sites:
     assert await tab.title() == "went"
 
 
-async def test_a_look_at_an_element_keeps_the_refs_of_the_page(tab: Tab, sites: Sites) -> None:
+async def test_observing_an_element_leaves_the_pages_refs_valid(tab: Tab, sites: Sites) -> None:
     """Observing one element shows it alone, and all refs of the page stay valid."""
     await show(tab, sites, "orders")
     whole = await tab.look()

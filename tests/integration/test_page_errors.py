@@ -221,7 +221,7 @@ async def test_a_reading_that_times_out_names_its_target(driven: Session, tab: T
     readings = [tab.text(nowhere), tab.value(nowhere), tab.attribute(nowhere, "id"), tab.state(nowhere)]
     codes: list[str] = []
     for reading in readings:
-        # Longer than the deadline of a single look, so only the reading's own error is in time.
+        # Longer than the deadline of a single attempt, so only the reading's own error is in time.
         driven.bound(1.2)
         codes.append((await failure(reading)).code)
     assert codes == ["target-not-found"] * 4

@@ -182,7 +182,7 @@ async def test_a_header_is_read_without_its_sort_controls(tab: Tab, served: site
 
 
 @pytest.mark.parametrize("status", [404, 500, 503])
-async def test_an_error_of_the_server_is_no_empty_list(
+async def test_a_server_error_does_not_count_as_empty(
     status: int, tab: Tab, driven: Session, served: site.Site
 ) -> None:
     """On a 5xx page counts, empty lists and rules of absence fail with the status; a 404 page is empty."""

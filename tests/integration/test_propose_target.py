@@ -188,9 +188,7 @@ async def test_the_best_target_is_one_that_a_person_would_choose(build: BuildCon
     assert best == BEST
 
 
-async def test_a_name_that_more_rows_share_is_no_good_target_though_there_is_one_row_now(
-    build: BuildContext, served: site.Site
-) -> None:
+async def test_a_name_that_more_rows_would_repeat_is_no_good_target(build: BuildContext, served: site.Site) -> None:
     """A button name that is unique with one row gets a `within` row, because more rows would repeat it."""
     await show(build, f"{served.origin}/alone", "1001")
     said, target = await propose(build, await ref_of(build, "button"))

@@ -263,7 +263,7 @@ async def test_an_error_in_a_tab_that_opens_is_shown_first(build: BuildContext, 
     await call(build, "debug_close_tab", name=first.split()[3])
 
 
-async def test_an_error_page_is_no_empty_page(build: BuildContext, served: site.Site) -> None:
+async def test_an_error_page_is_reported_with_its_status(build: BuildContext, served: site.Site) -> None:
     """An error document is reported with its HTTP status; an origin that is not allowed is not loaded."""
     broken = await call(build, "debug_navigate", url="/broken")
     assert broken.text.count("500") == 1, broken.text
@@ -427,7 +427,7 @@ async def test_actions_of_a_scout_without_an_answer_are_reported(served: site.Si
         await allowing.close()
 
 
-def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) -> None:
+def test_a_browser_that_ended_is_opened_again(served: site.Site, tmp_path: Path) -> None:
     """After the browser has died, a look or an action fails with `scout-ended`; the next navigation opens another browser."""
 
     async def scouting() -> None:

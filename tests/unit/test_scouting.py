@@ -74,7 +74,7 @@ def test_selected_lines_keep_to_the_limit_and_the_pages_order(words: list[str], 
     assert known == sorted(known)
 
 
-async def test_which_page_a_tool_means(tmp_path: Path) -> None:
+async def test_the_page_of_a_tool_call(tmp_path: Path) -> None:
     """Without a name a tool means the scout's page. A missing page is an error that names the known ones."""
     build = build_contexts.opened(tmp_path, "http://shop.test/")
     observer: Any = build.observer

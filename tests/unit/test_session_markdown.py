@@ -55,7 +55,7 @@ def saved(writer: LogWriter[session.Session]) -> str:
     return markdown.of_session(of_session.session_report(writer.history, reading, writer, brief=True))
 
 
-def test_everything_said_and_done_is_saved_in_order(tmp_path: Path) -> None:
+def test_messages_and_actions_are_saved_in_order(tmp_path: Path) -> None:
     """Messages, answers, tools with outputs, events and broken answers with their errors are saved in order, and secrets masked."""
     writer = begun(tmp_path)
     text = saved(writer)

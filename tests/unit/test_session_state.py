@@ -28,7 +28,7 @@ def versions(state: SessionState, of: str, name: str = "") -> list[tuple[int, st
     return [(each.number, each.reason, each.by, bool(each.cleared)) for each in state.history.versions(of, name)]
 
 
-def test_everything_that_is_kept_is_a_version_with_its_reason(tmp_path: Path) -> None:
+def test_every_change_is_a_version_with_its_reason(tmp_path: Path) -> None:
     """Plan, description, draft and variables are numbered separately, and the last version is current."""
     state = state_of(tmp_path)
     assert (state.plan, state.description, state.draft, state.variables.all()) == (None, "", None, {})

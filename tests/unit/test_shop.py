@@ -55,13 +55,13 @@ class Page:
 
 @dataclass
 class Visitor:
-    """A browser without a window: keeps cookies, follows redirects."""
+    """An HTTP client that stores cookies and follows redirects."""
 
     shop: Shop
     cookies: CookieJar = field(default_factory=CookieJar)
 
     def get(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> Page:
-        """Open a page, or send a form if there are fields."""
+        """Opens a page, or sends a form if there are fields."""
         data = None if fields is None else urlencode(fields).encode()
         request = urllib.request.Request(self.shop.url + path, data, headers)
         try:
@@ -74,11 +74,11 @@ class Visitor:
                 return Page(error.code, error.url or "", error.read().decode())
 
     def sign_in(self, password: str = PASSWORD) -> Page:
-        """Send the sign-in form."""
+        """Sends the sign-in form."""
         return self.get("/login", {"username": "admin", "password": password})
 
     def pay(self, number: str, back: str = "/orders") -> Page:
-        """Press the button of an order."""
+        """Presses the Pay button of an order."""
         return self.get(f"/orders/{number}/pay", {"back": back, "request_id": f"request-{number}"})
 
 
@@ -127,7 +127,7 @@ class TestSigningIn:
 
     @pytest.mark.parametrize("path", ["/", "/orders", "/orders/1001", "/mirror", "/mirror/message"])
     def test_is_asked_for(self, quiet_shop: Shop, path: str) -> None:
-        """Without a session the pages of the shop lead to the sign-in form."""
+        """Without a session every page leads to the sign-in form."""
         assert Visitor(quiet_shop).get(path).url == f"{quiet_shop.url}/login"
 
     def test_script_gets_a_status(self, quiet_shop: Shop) -> None:
@@ -150,13 +150,13 @@ class TestSeed:
 
     @pytest.mark.parametrize(("count", "paid"), [(0, 0), (1, 1), (3, 0), (12, None), (12, 5), (12, 12), (12, 99)])
     def test_counts(self, count: int, paid: int | None) -> None:
-        """There are as many orders as asked for, and as many of them are paid, a quarter by default."""
+        """The shop has the requested number of orders, and the requested number of paid ones, a quarter by default."""
         orders = seed_orders(count, paid)
         assert len({order.number for order in orders}) == count
         assert sum(order.paid for order in orders) == min(count, count // 4 if paid is None else paid)
 
     def test_only_its_number_names_an_order(self) -> None:
-        """Nothing else in a row reads like an order number, so that a row can be found by it."""
+        """No other text in a row contains an order number, so a row can be found by it."""
         orders = seed_orders(500)
         numbers = {order.number for order in orders}
         for order in orders:
@@ -182,12 +182,12 @@ class TestList:
         assert set(visitor.get(f"/orders?status={status}").rows().values()) == shown
 
     def test_only_open_orders_have_a_button(self, quiet_shop: Shop) -> None:
-        """Each open order has its Pay button, and no paid one."""
+        """Every open order has a Pay button, and no paid one has."""
         page = Visitor(quiet_shop).sign_in()
         assert page.text.count("<button>Pay</button>") == list(page.rows().values()).count("unpaid")
 
     def test_empty(self, tmp_path: Path) -> None:
-        """A list without orders has no row that could be taken for one."""
+        """A list without orders has no table row."""
         with Shop.start(tmp_path, orders=0) as shop:
             page = Visitor(shop).sign_in()
         assert ("<tr" in page.text, "No orders here." in page.text) == (False, True)
@@ -204,7 +204,7 @@ class TestPaying:
         assert (row["subject"], row["request_id"], row["detail"]) == ("1001", "request-1001", {"total": "180.19"})
 
     def test_keeps_the_row_in_the_open_list(self, visitor: Visitor) -> None:
-        """The list of open orders shows the order just paid once more, as paid."""
+        """The list of open orders shows the order just paid once, as paid, and then no more."""
         page = visitor.pay("1001", "/orders?status=open")
         assert page.rows() == {"100": "unpaid", "1001": "paid", "1002": "unpaid"}
         assert visitor.get("/orders?status=open").rows() == {"100": "unpaid", "1002": "unpaid"}
@@ -227,7 +227,7 @@ class TestPaying:
 
     @pytest.mark.parametrize("back", ["http://evil.test/orders", "//evil.test/orders", "/orders/100", "/logout", ""])
     def test_goes_nowhere_else(self, visitor: Visitor, back: str) -> None:
-        """A way back that is not the order's list or page is not taken."""
+        """A return address other than the list or the order's page is ignored."""
         assert visitor.pay("1001", back).url == f"{visitor.shop.url}/orders/1001"
 
     def test_forms_have_separate_ids(self, visitor: Visitor) -> None:
@@ -358,7 +358,7 @@ class TestDesk:
 
 class TestMirror:
     @pytest.mark.parametrize("place", [place for place in PLACES if place not in ("encoded", "error")])
-    def test_shows_what_was_typed(self, quiet_shop: Shop, place: str) -> None:
+    def test_shows_the_typed_password(self, quiet_shop: Shop, place: str) -> None:
         """The typed password comes back in each place."""
         visitor = Visitor(quiet_shop)
         visitor.sign_in()
@@ -397,7 +397,7 @@ class TestSwitches:
         assert visitor.pay("1001").status == 200
 
     def test_drop(self, visitor: Visitor) -> None:
-        """An answer that is dropped is lost after the payment."""
+        """A dropped answer is lost after the payment was carried out."""
         visitor.shop.switch("drop", "/orders/1001/pay")
         with pytest.raises(http.client.BadStatusLine):
             visitor.pay("1001")
@@ -449,7 +449,7 @@ class TestSwitches:
         assert (answer.result(10).status, time.monotonic() - began >= 0.6) == (200, True)
 
     def test_logout_at_the_nth_request(self, visitor: Visitor) -> None:
-        """Everybody is signed out once, just before the third request."""
+        """All visitors are signed out once, just before the third request."""
         visitor.shop.switch("logout", skip=2)
         urls = [visitor.get("/orders").url.removeprefix(visitor.shop.url) for _ in range(3)]
         assert urls == ["/orders", "/orders", "/login"]
@@ -597,7 +597,7 @@ class TestCommand:
         assert (tmp_path / "diary.txt").read_text() == "Dear diary, " * 100
 
     def test_bad_switch(self) -> None:
-        """A switch that makes no sense is a usage error."""
+        """An invalid switch is a usage error."""
         code, text = _command("--switch", '{"kind": "explode"}')
         assert (code, "is one of delay, break" in text) == (2, True)
 
@@ -629,7 +629,7 @@ class TestHttp:
         ],
     )
     def test_odd_requests(self, quiet_shop: Shop, request_text: str, status: int) -> None:
-        """An odd request gets its status, and the shop continues."""
+        """An invalid request gets its status, and the shop logs no traceback."""
         with socket.create_connection(("127.0.0.1", quiet_shop.port), timeout=10) as browser:
             browser.sendall(f"{request_text}\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
             answer = browser.makefile("rb").read().decode()

@@ -156,7 +156,7 @@ def test_an_open_call_is_shown_as_open(store: file_store.Files, cli: Cli, end: E
     assert "a request to the model: open, no outcome recorded" in cli("show", hand.closed())
 
 
-def test_a_session_is_shown_whatever_is_missing_of_it(store: file_store.Files, cli: Cli) -> None:
+def test_a_session_with_missing_values_is_shown(store: file_store.Files, cli: Cli) -> None:
     """A torn tail and missing values are reported, everything else is shown, and no file changes."""
     session = everything(store)
     file = store.conversation_file(session)

@@ -96,7 +96,7 @@ class TestMemoryStore(store_suite.FencingConformance):
         await owned.aclose()
 
     async def test_without_a_lease_a_claim_lasts_until_it_is_released(self, tmp_path: Path) -> None:
-        """Time alone frees nothing."""
+        """A claim without a lease does not expire."""
         clock = Clock()
         store, run = testing.MemoryStore(tmp_path, clock=clock), log_store.new_id()
         owned = await store.create(run)

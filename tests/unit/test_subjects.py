@@ -106,7 +106,7 @@ async def test_the_summary_of_a_failed_run_says_why_it_failed(tmp_path: Path) ->
     assert f"To continue: runops resume {rig.id}" in summary
 
 
-async def test_the_outline_says_how_each_step_went(tmp_path: Path) -> None:
+async def test_the_outline_has_the_status_of_each_step(tmp_path: Path) -> None:
     """The outline shows each step's status, counts the executions of a step in a loop, and marks steps not reached."""
     _rig, subject = await failed(tmp_path)
     assert subject.outline().splitlines() == [

@@ -256,7 +256,7 @@ async def test_names_that_the_model_lost_are_added() -> None:
     assert "`absent`" not in names
 
 
-def test_names_are_found_where_they_are_spoken_of() -> None:
+def test_names_are_found_in_messages_and_arguments() -> None:
     """Names are collected from messages and call arguments; from outputs, only paths."""
     items = [
         Message("user", "Why did `login` fail for order #1007 and 'o-12'? Not 12, and not \"so\"."),
@@ -293,7 +293,7 @@ async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> Non
     assert estimates.tokens(state.requests[0]) <= 1_500
 
 
-async def test_a_model_that_fails_is_no_end_of_the_talk() -> None:
+async def test_a_failing_model_does_not_end_the_talk() -> None:
     """When the summary fails, messages are dropped instead, and the rung gives the reason."""
     state = Summing(long_talk(), broken())
     shown = await state.request()
@@ -453,7 +453,7 @@ async def test_too_few_messages_are_not_summed_up() -> None:
     assert state.rung == "no effect: what is not recent is too little to be summed up"
 
 
-async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_window_fits_the_models_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is 85 % of the model's known input size, and lower where the server counts more tokens than our estimate."""
     state = Summing(long_talk(), overflow="prune", compress_at=180_000)
     await state.request()

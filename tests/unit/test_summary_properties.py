@@ -189,7 +189,7 @@ def test_nothing_is_lost_that_no_summary_has_seen(talk: Talk, rounds: int, check
 
 @draws.often
 @given(draws.talks(), st.integers(-3, 3) | st.integers(-2_000, 2_000), st.integers(1, 8))
-def test_a_checkpoint_is_tried_once_enough_was_said_and_not_before(talk: Talk, more: int, recent: int) -> None:
+def test_a_checkpoint_is_tried_exactly_beyond_its_threshold(talk: Talk, more: int, recent: int) -> None:
     """With enough room, a summary is tried exactly when the thread, without the newest message, exceeds ``checkpoint_at``."""
     summing = Summing(talk, window.RequestFrame((window.Part("rules", "Answer."),)), window.Limits(), ["Tea."])
     tokens = summing.tokens

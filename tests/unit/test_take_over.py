@@ -58,7 +58,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "SAY_SECONDS", 0.2)
 
 
-def test_a_process_is_ended_only_where_it_is_the_one_that_is_meant() -> None:
+def test_only_the_process_with_the_right_start_time_is_ended() -> None:
     """A process with the same id and another start time is not ended; the right one is; one already gone is no error."""
     with bystander() as one:
         since = processes.started(one.pid)
@@ -131,7 +131,7 @@ def test_an_owner_that_is_about_to_log_its_claim_is_waited_for(tmp_path: Path, m
         speaking.join()
 
 
-def test_the_kernel_says_who_has_a_lock(tmp_path: Path) -> None:
+def test_the_owner_of_a_lock_is_known_on_linux(tmp_path: Path) -> None:
     """On Linux the process that owns a file's lock is known; a free file has none."""
     if not Path("/proc/locks").exists():
         pytest.skip("this system does not say who has a lock")

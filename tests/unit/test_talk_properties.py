@@ -92,7 +92,7 @@ def said(entries: Sequence[log_entries.AnyEntry]) -> list[dict[str, Any]]:
 
 @some
 @given(SCRIPTS, SUMMARIES, WORDS, st.lists(ROOMY, min_size=3, max_size=3))
-def test_how_a_window_is_built_changes_nothing_in_the_log(
+def test_window_limits_change_nothing_in_the_log(
     script: Script, summed: Script, words: list[str], limits: list[window.Limits]
 ) -> None:
     """Other strategies and limits for each message leave the thread's entries and answers the same; only summaries are added."""

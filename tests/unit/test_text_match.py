@@ -193,6 +193,6 @@ def test_a_snapshot_is_read_by_role_and_name() -> None:
     ],
     ids=str,
 )
-def test_the_most_alike_comes_first(target: Target, best: list[str]) -> None:
+def test_the_most_similar_name_comes_first(target: Target, best: list[str]) -> None:
     """Similar names come first, of the wanted role before others; without similarity the list is empty."""
     assert nearest.ranked(target, nearest.parse(SNAPSHOT))[: len(best) or None] == best

@@ -387,7 +387,7 @@ def test_the_same_failing_call_ends_the_work() -> None:
     assert len(life.requests) == 4
 
 
-def test_a_call_that_goes_right_is_counted_anew() -> None:
+def test_a_successful_call_resets_the_failure_count() -> None:
     """A success between failures of the same call resets the count."""
     writer_fails = {"left": [True, True, False, True, True]}
 

@@ -69,7 +69,7 @@ def test_a_set_becomes_the_same_list_whatever_its_order(values: set[Any]) -> Non
 
 
 @given(st.integers())
-def test_integers_stay_numbers_while_every_reader_keeps_them(value: int) -> None:
+def test_integers_beyond_64_bits_become_text(value: int) -> None:
     """An integer of up to 64 bits stays a number; a larger one becomes text."""
     assert normalise(value) == (value if abs(value) <= LARGEST_INTEGER else str(value))
 

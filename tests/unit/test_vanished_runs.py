@@ -64,7 +64,7 @@ def test_a_query_has_the_others(vanishing: tuple[str, str], capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("command", ["show", "resume"])
-def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_on_it_fails(command: str, vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """A command on a vanished run ends 2 with `unknown-run`."""
     gone, _left = vanishing
     assert app.run([command, gone]) == 2
@@ -72,7 +72,7 @@ def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsy
 
 
 @pytest.mark.parametrize("way", ["read", "claim", "owned"])
-def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_refuses_a_deleted_run(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose file is deleted between the check and the opening is unknown, and nothing is written."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     conversation = store.create(run)

@@ -217,7 +217,7 @@ def test_the_newest_message_is_sent_though_a_summary_covers_it() -> None:
     ]
 
 
-def test_an_open_call_says_so() -> None:
+def test_an_open_call_is_shown_as_open() -> None:
     """A call without a result is shown as open, and an empty output as nothing."""
     found = Talk()
     found.says("Look.")
@@ -244,7 +244,7 @@ def test_the_request_frame_is_dropped_before_anything_is_refused(limit: dict[str
     assert refused.value.evidence["needed"] > 60
 
 
-def test_tools_are_offered_as_far_as_their_share_goes() -> None:
+def test_tools_are_offered_within_their_share() -> None:
     """Tools are offered in order as far as their share of a hard limit goes; without one all are offered."""
     around = window.RequestFrame(AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(9)))
     found = Talk()
@@ -300,7 +300,7 @@ def test_state_takes_no_more_than_half_of_a_loose_window() -> None:
     assert texts(built)[0] == "Why did it fail?"
 
 
-def test_a_mask_counts_as_what_is_sent() -> None:
+def test_token_counts_are_those_of_the_masked_text() -> None:
     """Token counts are those of the masked text, arguments of calls included."""
     found = Talk(masker=masking.Masker({"password": "abcdef"}))
     found.says("Sign in with abcdef.")

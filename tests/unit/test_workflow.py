@@ -260,7 +260,7 @@ class TestLoaded:
             reader.load(tmp_path / "pay_order.yaml")
         assert "pay_orders.yaml" in (caught.value.fix or "")
 
-    def test_a_file_whose_name_is_no_text_is_refused(self, tmp_path: Path) -> None:
+    def test_a_file_name_that_is_not_utf8_is_refused(self, tmp_path: Path) -> None:
         """A file or folder name that is not UTF-8 is refused, because no log can contain it."""
         for name in (b"p\xff.yaml", b"\xff/p.yaml"):
             file = tmp_path / os.fsdecode(name)
@@ -281,7 +281,7 @@ class TestInputs:
             ({"who": "a", "count": 5, "tags": [None]}, {"count": 5, "tags": [None]}),
         ],
     )
-    def test_text_is_read_as_the_type_says(self, given: dict[str, Any], value: dict[str, Any]) -> None:
+    def test_text_becomes_the_declared_type(self, given: dict[str, Any], value: dict[str, Any]) -> None:
         """A text input becomes its declared type, and a missing one gets its default."""
         checked = reader.parse(FILE, "flow.yaml").check_inputs(given)
         assert {**checked, **value} == checked
