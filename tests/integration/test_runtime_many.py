@@ -83,7 +83,7 @@ class Shop:
 
 
 async def test_twenty_runs_are_isolated(tmp_path: Path, together: threading.Barrier) -> None:
-    """Each run has its own output and secret, despite interrupted runs and a raising listener. One browser serves all, and every lock is released."""
+    """Each run has its own output and secret, despite runs interrupted twice and a raising listener. One browser serves all, no secret is written, locks are released."""
     stdout, received = sys.stdout, list[events.Event]()
 
     def raises(event: events.Event) -> None:

@@ -129,7 +129,7 @@ def test_continue_resumes_from_a_broken_answer() -> None:
 
 
 def test_a_request_that_is_made_again_is_the_same() -> None:
-    """Without a new message a failed request is repeated unchanged, without the partial answer."""
+    """Unless a new message or event is sent, a failed request is repeated unchanged, without the partial answer."""
     found = Talk()
     found.says("Tell me all.")
     before = found.window()
