@@ -172,7 +172,7 @@ EXTRACTED = {
 
 
 async def test_the_best_target_is_one_that_a_person_would_choose(build: BuildContext, served: site.Site) -> None:
-    """The best target names the element by label, row, heading, caption, term or card. It is unique now, after a reload, and with more rows."""
+    """The best target names the element by label, row, heading, caption, term or card. It is unique now, after a reload, and with more rows around it."""
     await show(build, f"{served.origin}/", "Orders")
     best: dict[str, str] = {}
     for css, ref in zip(BEST, await refs_of(build, *BEST), strict=True):
