@@ -1,4 +1,4 @@
-"""What an agent points at, on real pages: each element gets a target that is proved, wherever it stands, and what an action sets off is waited for."""
+"""Elements that an agent points at on real pages get proved targets, and the effects of its actions are waited for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SLOW = """<!doctype html><title>Slow</title><button onclick="fetch('/answer').th
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[site.Site]:
-    """The pages."""
+    """Serves the pages."""
     with site.serve() as served:
         served.page("/", PAGE)
         served.page("/inside", INSIDE)
@@ -63,20 +63,20 @@ def served() -> Iterator[site.Site]:
 
 @pytest.fixture(scope="module")
 async def driven(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    """One browser for all of them."""
+    """One session for all tests here."""
     async with browsers.opened(tmp_path_factory.mktemp("browser"), served.origin, seconds=20) as session:
         yield session
 
 
 async def target_at(tab: Tab, ref: str) -> Target:
-    """The target of the element that the last look called so."""
+    """The target of the element with this ref in the last observation."""
     element = (await tab.look()).element(ref)
     async with tab.pointed(ref) as pointed:
         return await targets.target_of(pointed, element.role, element.name, lambda _text: True)
 
 
-async def test_each_element_has_a_target_of_its_own(driven: Session, served: site.Site) -> None:
-    """In rows, lists, frames and frames in frames, with a name and without: it leads to the very element, and no two share one."""
+async def test_each_element_has_a_unique_target(driven: Session, served: site.Site) -> None:
+    """Elements in rows, lists and nested frames, named or not, each get a target that leads to exactly that element."""
     tab = driven.page
     await tab.goto(f"{served.origin}/")
     view = await tab.look()
@@ -101,8 +101,8 @@ async def test_each_element_has_a_target_of_its_own(driven: Session, served: sit
     assert [each for each in wanted if each not in found] == []
 
 
-async def test_a_ref_that_is_not_there_is_told(driven: Session, served: site.Site) -> None:
-    """One that never was, one that is no ref, and one of a page that is left."""
+async def test_a_missing_ref_is_refused(driven: Session, served: site.Site) -> None:
+    """An unknown ref, an invalid one, and one of a left page give `ref-gone`."""
     tab = driven.page
     await tab.goto(f"{served.origin}/")
     ref = (await tab.look()).refs[0]
@@ -115,10 +115,10 @@ async def test_a_ref_that_is_not_there_is_told(driven: Session, served: site.Sit
         assert raised.value.code == "ref-gone"
 
 
-async def test_a_page_that_becomes_another_one_under_a_look_is_looked_at_again(
+async def test_a_page_that_changes_during_an_observation_is_observed_again(
     driven: Session, served: site.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look shows one document: its tree, not the names of the next one's elements without their places."""
+    """An observation shows one document, not a mixture with the next one."""
     tab = driven.page
     await tab.goto(f"{served.origin}/")
     taken, looks = tab.page.aria_snapshot, []
@@ -137,8 +137,8 @@ async def test_a_page_that_becomes_another_one_under_a_look_is_looked_at_again(
     assert len(looks) == 2
 
 
-async def test_what_style_sheets_hide_is_on_no_page(driven: Session, served: site.Site) -> None:
-    """Texts put before and behind elements, and hidden by any means, are in no name, row or text; one that is seen is."""
+async def test_generated_text_that_is_hidden_is_not_observed(driven: Session, served: site.Site) -> None:
+    """Hidden CSS-generated text is in no name, row or text; visible generated text is."""
     await driven.page.goto(f"{served.origin}/ghosts")
     view = await driven.page.look()
     assert [line.split(" [ref")[0].strip() for line in view.render().split("\n")[1:]] == [
@@ -147,8 +147,8 @@ async def test_what_style_sheets_hide_is_on_no_page(driven: Session, served: sit
     assert not any(each in view.words for each in ("Name", "State", "More", "Spinner", "Zero", "Small"))
 
 
-async def test_what_an_action_sets_off_is_waited_for(driven: Session, served: site.Site) -> None:
-    """The request that a click sends is answered before the page is looked at again; a page at rest is not waited for."""
+async def test_requests_of_an_action_are_waited_for(driven: Session, served: site.Site) -> None:
+    """The request of a click is answered before the next observation; an idle page is not waited for."""
     tab = driven.page
     await tab.goto(f"{served.origin}/slow")
     async with tab.settling(5):
@@ -163,7 +163,7 @@ async def test_what_an_action_sets_off_is_waited_for(driven: Session, served: si
 async def test_a_tab_that_an_action_opens_is_waited_for_however_late_the_driver_is(
     driven: Session, served: site.Site
 ) -> None:
-    """Chromium says at once that there is one, Playwright when it comes to it: the model is told of it with the action that opened it."""
+    """A tab that Chromium has opened is reported with its action, although Playwright learns of it late."""
     stopped = threading.Event()
     served.answer("/when", lambda _request: site.Answer(str(stopped.wait(30))))
     script = "fetch('/when').then(() => { window.open('/help', '', 'noopener'); fetch('/opened'); })"
@@ -173,7 +173,7 @@ async def test_a_tab_that_an_action_opens_is_waited_for_however_late_the_driver_
         driver.enter_context(browsers.driver_stopped())
         stopped.set()
         await browsers.until(lambda: served.arrived("/opened"))
-        # Far longer than what is quiet counts as under way.
+        # Far longer than an idle page is waited for.
         asyncio.get_running_loop().call_later(1, driver.close)
     assert driven.tabs.name_new() == ["tab2"]
     await driven.tabs.close("tab2")

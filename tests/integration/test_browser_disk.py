@@ -1,4 +1,4 @@
-"""A browser whose whereabouts cannot be written down: the run stops, and nothing is left; and what is written as it ends."""
+"""A browser whose state file cannot be written is ended, and state is written until the browser ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORIGIN = "http://127.0.0.1:9"
 
 
 def full_for(monkeypatch: pytest.MonkeyPatch, name: str) -> Callable[[], None]:
-    """Let the disk take no file of this name; returns what makes room again."""
+    """Makes writes of this file name fail; returns a function that ends this."""
     write = files.write
 
     def refuse(path: Path, data: bytes) -> None:
@@ -35,14 +35,14 @@ def full_for(monkeypatch: pytest.MonkeyPatch, name: str) -> Callable[[], None]:
 
 
 def using(folder: Path) -> list[int]:
-    """Processes that were started with something in the folder."""
+    """The processes whose command line names the folder."""
     return [
         each.pid for each in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(each.info["cmdline"] or ())
     ]
 
 
-async def test_a_browser_that_cannot_be_written_down_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file can say where the browser is, so no later engine would find it: it is ended, and the error names the file."""
+async def test_a_browser_without_a_state_file_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser whose state file cannot be written is ended, because no later engine could find it; the error names the file."""
     full_for(monkeypatch, own.STATE)
     with pytest.raises(LogError, match=f"where the browser is could not be written: No space.*{own.STATE}") as caught:
         async with browsers.opened(tmp_path, ORIGIN):
@@ -51,8 +51,8 @@ async def test_a_browser_that_cannot_be_written_down_is_ended(tmp_path: Path, mo
     await browsers.until(lambda: not using(tmp_path), 30)
 
 
-async def test_a_profile_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    """Where there is no place for a profile, the browser is not started, and the error names the folder."""
+async def test_a_profile_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
+    """Without a place for the profile the browser is not started, and the error names the folder."""
     gone = tmp_path / "gone"
     with pytest.raises(LogError, match=f"the browser's profile could not be written: .*{gone}") as caught:
         async with browsers.opened(gone, ORIGIN):
@@ -60,8 +60,8 @@ async def test_a_profile_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert caught.value.code == "log-write-failed"
 
 
-async def test_what_a_browser_is_like_is_written_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tab that goes by itself and cannot be noted stops the next step, until that succeeds; as it ends the browser is not written down again."""
+async def test_browser_state_is_written_until_the_browser_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed tab that cannot be recorded stops the next step until writing succeeds; a browser that ends writes no state."""
     points: list[str] = []
     async with browsers.opened(tmp_path, ORIGIN) as session:
         await session.tabs.open("second")

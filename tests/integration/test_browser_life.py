@@ -1,4 +1,4 @@
-"""A run's browser over its life: started, left behind by a killed engine, found again, rebuilt from a checkpoint, ended."""
+"""The life of a run's browser: start, survival of a killed engine, reattachment, restore from a checkpoint, end."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ asyncio.run(main(*sys.argv[1:]))
 """An engine that fills a form and is killed."""
 
 HANG = "void setTimeout(() => { for (;;); })"
-"""A page that computes without end."""
+"""A page script that never ends."""
 
 ASKING = """<title>Asking</title><script>
 const request = new XMLHttpRequest();
@@ -57,28 +57,28 @@ request.open('POST', '/asked', false);
 request.send();
 prompt('Your name?');
 </script>"""
-"""A page that waits in a dialog, from the moment at which it has asked the site."""
+"""A page that opens a dialog after a request to the site."""
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[site.Site]:
-    """A site with a form."""
-    with site.serve() as shown:
-        shown.page("/form", FORM)
-        shown.page("/asking", ASKING)
-        shown.page("/asked", "")
-        yield shown
+    """Serves a site with a form."""
+    with site.serve() as served:
+        served.page("/form", FORM)
+        served.page("/asking", ASKING)
+        served.page("/asked", "")
+        yield served
 
 
 def killed_engine(private: Path, served: site.Site, linger: float = 60) -> None:
-    """Run an engine until it has killed itself."""
+    """Runs an engine until it has killed itself."""
     command = [sys.executable, "-c", ENGINE, str(private), served.origin, str(linger)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == -9, ended.stderr
 
 
 async def reattached(private: Path, served: site.Site, options: BrowserOptions | None = None) -> Session | None:
-    """The browser that a killed engine left."""
+    """The browser that a killed engine left, or None."""
     found = await open_browser.reattach(
         options, origins=[served.origin], private=private, settings=browsers.Chosen(linger=60)
     )
@@ -98,12 +98,12 @@ def processes_of(private: Path) -> list[int]:
 
 
 def left_behind(private: Path) -> list[str]:
-    """What stands in the private folder, Chromium's own log aside."""
+    """The names in the private folder, except Chromium's log."""
     return sorted(each.name for each in private.iterdir() if each.name != "chromium.log")
 
 
 async def test_a_killed_engine_leaves_its_browser_as_it_was(served: site.Site, tmp_path: Path) -> None:
-    """The next engine finds page and typed text, under the guard and with the options as before; and it ends the browser for good."""
+    """The next engine finds the page and the typed text, with guard and options, and ends the browser for good."""
     killed_engine(tmp_path, served)
     found = await reattached(tmp_path, served, BrowserOptions(viewport=Viewport(width=600, height=400)))
     assert found is not None
@@ -122,17 +122,17 @@ async def test_a_killed_engine_leaves_its_browser_as_it_was(served: site.Site, t
     await browsers.until(lambda: not processes_of(tmp_path))
 
 
-async def test_a_browser_with_no_time_left_goes_with_its_engine(served: site.Site, tmp_path: Path) -> None:
-    """With ``linger`` 0 nothing of a killed engine's browser is left, and there is nothing to find again."""
+async def test_a_browser_without_linger_ends_with_its_engine(served: site.Site, tmp_path: Path) -> None:
+    """With ``linger`` 0 nothing of a killed engine's browser is left, and reattaching finds none."""
     killed_engine(tmp_path, served, linger=0)
     await browsers.until(lambda: not processes_of(tmp_path))
     assert await reattached(tmp_path, served) is None
-    # The watcher is the last to go: Chromium ends first, its profile after it.
+    # Chromium ends first, then the watcher deletes the profile.
     await browsers.until(lambda: left_behind(tmp_path) == [])
 
 
 async def left_with_stuck_tabs(private: Path, served: site.Site, *, current: bool) -> None:
-    """Leave a browser of which two tabs do not answer: a popup that waits in a dialog, and one that computes without end; the ``current`` one too, or not."""
+    """Leaves a browser with two hanging tabs, a popup in a dialog and one in an endless loop, which is ``current`` or not."""
     elsewhere = served.origin.replace("127.0.0.1", "localhost")
     async with browsers.opened(private, served.origin, elsewhere, linger=60) as browser:
         await browser.page.goto(f"{served.origin}/form")
@@ -144,15 +144,15 @@ async def left_with_stuck_tabs(private: Path, served: site.Site, *, current: boo
         if not current:
             await browser.tabs.switch("main")
         served.requests.clear()
-        # It shares its process with the tab that opened it, which stands still as long as the question does.
+        # The popup shares the opener's process, which the dialog blocks.
         await form.evaluate("void window.open('/asking')")
-        # The page asks the site and then its reader, in one go.
+        # The page opens its dialog right after this request.
         await browsers.until(lambda: served.arrived("/asked"))
         await browser.close(keep=True)
 
 
 async def test_stuck_tabs_are_given_up_and_the_others_are_kept(served: site.Site, tmp_path: Path) -> None:
-    """Tabs that wait in a dialog or compute without end are closed and named; the current one is as it was, though the dialog had stopped it."""
+    """Hanging tabs are closed and listed as lost; the current one is unchanged, although the dialog had blocked it."""
     await left_with_stuck_tabs(tmp_path, served, current=False)
     found = await reattached(tmp_path, served)
     assert found is not None
@@ -167,15 +167,15 @@ async def test_stuck_tabs_are_given_up_and_the_others_are_kept(served: site.Site
 
 
 async def test_without_its_current_tab_a_browser_is_given_up(served: site.Site, tmp_path: Path) -> None:
-    """When the current tab does not answer the run's state is not there; what is left of the browser is ended, and it is said why."""
+    """When the current tab hangs, reattaching fails with the reason, and the browser is ended."""
     await left_with_stuck_tabs(tmp_path, served, current=True)
     with pytest.raises(port.GivenUp, match=r"localhost.*/form.*does not answer"):
         await reattached(tmp_path, served)
     await browsers.until(lambda: not processes_of(tmp_path) and not left_behind(tmp_path))
 
 
-async def test_a_kept_browser_waits_for_its_next_engine(served: site.Site, tmp_path: Path) -> None:
-    """``keep`` lets go without ending."""
+async def test_a_browser_closed_with_keep_can_be_reattached(served: site.Site, tmp_path: Path) -> None:
+    """A browser closed with ``keep`` stays open until the next engine reattaches it."""
     async with browsers.opened(tmp_path, served.origin, linger=60) as first:
         await first.page.goto(f"{served.origin}/form")
         await first.close(keep=True)
@@ -186,8 +186,8 @@ async def test_a_kept_browser_waits_for_its_next_engine(served: site.Site, tmp_p
     assert left_behind(tmp_path) == []
 
 
-async def test_its_whereabouts_are_private(served: site.Site, tmp_path: Path) -> None:
-    """Where the browser can be driven is for its owner's eyes, and so is the profile."""
+async def test_its_state_file_and_profile_are_private(served: site.Site, tmp_path: Path) -> None:
+    """Only the owner can read the state file and the profile."""
     async with browsers.opened(tmp_path, served.origin):
         assert stat.S_IMODE((tmp_path / own.STATE).stat().st_mode) == 0o600
         (profile,) = tmp_path.glob("profile-*")
@@ -195,8 +195,8 @@ async def test_its_whereabouts_are_private(served: site.Site, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("change", [{"chromium_started": "1"}, {"watcher_started": "1"}, {"boot": "another"}])
-async def test_another_process_with_the_same_number_is_not_touched(change: dict[str, str], tmp_path: Path) -> None:
-    """Process ids come back: only with its start and the machine's boot is a process the one that was noted."""
+async def test_another_process_with_the_same_id_is_not_touched(change: dict[str, str], tmp_path: Path) -> None:
+    """Process ids are reused, so a process counts only with its start time and the machine's boot id."""
     state = {
         "address": "ws://127.0.0.1:9/",
         "folders": [str(tmp_path / "profile-x")],
@@ -216,7 +216,7 @@ async def test_another_process_with_the_same_number_is_not_touched(change: dict[
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"tabs": 1, "address": 2}'])
-async def test_whereabouts_that_make_no_sense_are_dropped(text: str, tmp_path: Path) -> None:
+async def test_an_unreadable_state_file_is_dropped(text: str, tmp_path: Path) -> None:
     """A state file that cannot be read means that there is no browser."""
     (tmp_path / own.STATE).write_text(text)
     assert await open_browser.reattach(None, origins=[], private=tmp_path, settings=browsers.Chosen()) is None
@@ -226,7 +226,7 @@ async def test_whereabouts_that_make_no_sense_are_dropped(text: str, tmp_path: P
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("mode", ["own", "shared"])
 async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site, tmp_path: Path) -> None:
-    """Cookies (also of the session, also hidden from scripts), storage, IndexedDB, session storage and tabs survive into a fresh browser."""
+    """Cookies (session and HttpOnly ones too), storage, IndexedDB, session storage and tabs are restored into a fresh browser."""
     store = """<title>Store</title><script>
       if (!document.cookie.includes('seen')) {
         document.cookie = 'seen=yes';
@@ -253,7 +253,7 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
         await fresh.restore(path.read_bytes())
         assert fresh.page.url == f"{served.origin}/store"
         assert [page.url for page in fresh.page.page.context.pages][1:] == [f"{served.origin}/form?other"]
-        # The session storage was there before the page's own script.
+        # The session storage was restored before the page's own script ran.
         assert await fresh.page.page.evaluate("[document.cookie, localStorage.kept, found]") == [
             "seen=yes",
             "local",
@@ -273,11 +273,8 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
     assert "hidden=1" in served.arrived("/store")[0].headers["cookie"]
 
 
-async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Site, tmp_path: Path) -> None:
-    """A checkpoint taken after finding a browser again holds what sites stored under the engine before; asking for it sends nothing.
-
-    It is nobody's document, so nothing is refused, though the step in hand be confined to no origin at all.
-    """
+async def test_a_checkpoint_of_a_reattached_browser_has_earlier_storage(served: site.Site, tmp_path: Path) -> None:
+    """A checkpoint after reattaching contains storage written before. Capturing sends no request, and no confinement refuses it."""
     served.page("/keep", "<script>localStorage.kept = 'yes'</script>")
     async with browsers.opened(tmp_path, served.origin, linger=60) as first:
         await first.page.goto(f"{served.origin}/keep")
@@ -296,16 +293,16 @@ async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Sit
     assert saved["localStorage"] == [{"name": "kept", "value": "yes"}]
 
 
-async def test_a_checkpoint_that_cannot_be_read_says_so(served: site.Site, tmp_path: Path) -> None:
-    """A checkpoint of another format, or none, is named and not guessed at."""
+async def test_an_unreadable_checkpoint_is_refused(served: site.Site, tmp_path: Path) -> None:
+    """A checkpoint that has another format or cannot be read is refused with that reason."""
     async with browsers.opened(tmp_path, served.origin) as browser:
         for data, words in ((b'{"format": 99}', "has format 99"), (b"", "cannot be read"), (b"[]", "cannot be read")):
             with pytest.raises(SetupError, match=words):
                 await browser.restore(data)
 
 
-async def test_a_browser_that_does_not_start_says_what_it_said(tmp_path: Path) -> None:
-    """The end of a failed browser's own words is in the error, and nothing of the try is left."""
+async def test_a_failed_start_shows_the_browsers_log(tmp_path: Path) -> None:
+    """The error of a failed start has the end of the browser's log, and the private folder is left empty."""
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\necho 'the sky is falling' >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -322,7 +319,7 @@ async def test_a_browser_that_does_not_start_says_what_it_said(tmp_path: Path) -
 async def test_a_machine_that_forbids_the_sandbox(
     mode: Mode, served: site.Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where Chromium says that its sandbox cannot be used, it is started without."""
+    """When Chromium reports that its sandbox cannot be used, it is started without one."""
     picky = tmp_path / "picky"
     picky.write_text(
         f"""#!/bin/sh
@@ -343,7 +340,7 @@ exit 1
 @pytest.mark.skipif(os.geteuid() != 0, reason="only as root is the sandbox never tried")
 @pytest.mark.parametrize("mode", ["own", "shared"])
 async def test_an_interrupted_start_leaves_nothing(mode: Mode, served: site.Site, tmp_path: Path) -> None:
-    """Whenever a start is interrupted, no process and no profile is left of it."""
+    """A start interrupted at any moment leaves no process and no profile."""
     chosen = browsers.Chosen(browser_mode=mode, linger=600)
     for seconds in (0, 0.02, 0.15, 0.35):
         opening = asyncio.ensure_future(
@@ -357,17 +354,17 @@ async def test_an_interrupted_start_leaves_nothing(mode: Mode, served: site.Site
         await browsers.until(lambda: left_behind(tmp_path) == [])
 
 
-async def test_a_start_that_is_interrupted_while_it_takes_hold_leaves_nothing(
+async def test_a_start_interrupted_during_hold_leaves_nothing(
     served: site.Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chromium runs by then, and has been told how long to wait for its next engine: it is ended all the same."""
+    """Chromium that already runs with its linger time is ended when the start is cancelled."""
     taken, hold = asyncio.Event(), launch.Chromium.hold
 
     async def slowly(alive: launch.Alive, linger: float) -> launch.Chromium:
-        held = await hold(alive, linger)
+        chromium = await hold(alive, linger)
         taken.set()
         await asyncio.sleep(0.05)
-        return held
+        return chromium
 
     monkeypatch.setattr(launch.Chromium, "hold", slowly)
     opening = asyncio.ensure_future(
@@ -386,7 +383,7 @@ async def test_a_start_that_is_interrupted_while_it_takes_hold_leaves_nothing(
 async def test_an_interrupt_in_the_terminal_reaches_neither_browser_nor_driver(
     served: site.Site, tmp_path: Path
 ) -> None:
-    """Ctrl-C goes to the engine alone: Chromium has a session of its own, and so has Playwright's driver."""
+    """Ctrl-C reaches the engine alone, because Chromium and Playwright's driver have separate process sessions."""
     async with browsers.opened(tmp_path, served.origin):
         state = json.loads((tmp_path / own.STATE).read_text())
         assert os.getsid(state["chromium"]) != os.getsid(0)
@@ -400,5 +397,5 @@ async def test_an_interrupt_in_the_terminal_reaches_neither_browser_nor_driver(
 
 
 def test_finding_a_browser_on_this_machine() -> None:
-    """There is a browser for these tests."""
+    """A browser is installed for these tests."""
     assert find.find().exists()

@@ -1,4 +1,4 @@
-"""One suite for both modes: every option, in a tab and in popups, from the first request and the first script on."""
+"""Both modes: every option, in a tab and in popups, from the first request and the first script on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.35, of="browse
 MODES: tuple[Mode, ...] = ("own", "shared")
 
 STATES = (*MODES, "found again")
-"""A browser of either mode, and one of mode *own* that a next engine has found again."""
+"""A browser of either mode, and a reattached one of mode *own*."""
 
 PLACES = ("tab", "popup", "popup without opener", "popup by name")
 
@@ -44,7 +44,7 @@ OPTIONS = BrowserOptions(
 
 BASIC = "Basic " + base64.b64encode(b"ada:lovelace").decode()
 
-# What the page's first script sees, before anything else has happened in it.
+# The page's first script, which records the options.
 LOOK = """<!doctype html><meta charset=utf-8><title>Look</title><script>
 const media = (query) => matchMedia(query).matches;
 const seen = {
@@ -90,7 +90,7 @@ SENT: dict[str, str] = {
 
 @dataclasses.dataclass
 class Observation:
-    """What a page saw, and the first request for it that had its password."""
+    """The options a page saw, and the first requests for it and its data that had the password."""
 
     seen: dict[str, Any]
     request: site.Request
@@ -110,7 +110,7 @@ def only_for_ada(body: str, **headers: str) -> site.Handler:
 
 @pytest.fixture(scope="module")
 def looked_at() -> Iterator[site.Site]:
-    """A site that wants a password for everything, and looks at whoever comes."""
+    """A site that demands a password for everything, and records the options of its visitors."""
     with site.serve() as served, site.serve(secure=True) as secure:
         secure.page("/", "over TLS")
         look = LOOK.replace("SECURE", f"'{secure.origin}/'")
@@ -124,7 +124,7 @@ def looked_at() -> Iterator[site.Site]:
 async def observations(
     looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Observation]:
-    """What each place of each mode saw, and of a browser that was found again."""
+    """The observation of each place in each state."""
     found: dict[tuple[str, str], Observation] = {}
 
     async def look(browser: Session, state: str, origin: str) -> None:
@@ -133,7 +133,7 @@ async def observations(
             found[state, place] = await observe(browser, looked_at, origin, place)
 
     here = looked_at.origin
-    # Chromium knows by itself which name and password it gave to a site.
+    # Chromium remembers the password of an origin, so the reattached one uses another.
     elsewhere = here.replace("127.0.0.1", "localhost")
     for mode in MODES:
         private = tmp_path_factory.mktemp(mode)
@@ -149,7 +149,7 @@ async def observations(
 async def found_again(
     browser: Session, private: Path, *origins: str, options: BrowserOptions
 ) -> AsyncGenerator[Session]:
-    """The browser, let go of by its engine and taken up by the next one; ended with the block."""
+    """The browser, released by its engine and reattached; closed with the block."""
     await browser.close(keep=True)
     again = await open_browser.reattach(options, origins=origins, private=private, settings=browsers.Chosen())
     assert again is not None
@@ -161,7 +161,7 @@ async def found_again(
 
 
 async def observe(browser: Session, looked_at: site.Site, origin: str, place: str) -> Observation:
-    """Open the page at a place, and take down what it saw."""
+    """Opens the page at a place, and records what it saw."""
     path = f"/{place.replace(' ', '-')}"
     page = browser.page.page
     if place == "tab":
@@ -184,15 +184,15 @@ async def observe(browser: Session, looked_at: site.Site, origin: str, place: st
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("state", STATES)
-async def test_what_pages_see(state: str, place: str, observations: dict[tuple[str, str], Observation]) -> None:
+async def test_options_hold_in_pages(state: str, place: str, observations: dict[tuple[str, str], Observation]) -> None:
     """Every option holds for the first script of every page, however it was opened."""
     assert observations[state, place].seen == EXPECTED
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("state", STATES)
-async def test_what_sites_are_sent(state: str, place: str, observations: dict[tuple[str, str], Observation]) -> None:
-    """Every option holds for the request for a page itself, and for what the page asks for."""
+async def test_options_reach_requests(state: str, place: str, observations: dict[tuple[str, str], Observation]) -> None:
+    """Every option holds for the request for a page, and for the page's own requests."""
     for request in (observations[state, place].request, observations[state, place].data):
         sent = {name: request.headers.get(name) for name in SENT}
         assert sent == SENT
@@ -203,7 +203,7 @@ async def test_what_sites_are_sent(state: str, place: str, observations: dict[tu
 async def test_a_password_is_for_allowed_sites_only(
     mode: Mode, looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A foreign image that asks for a name gets none; a password that is wrong is given once, not for ever."""
+    """A foreign image that demands a password gets none; a wrong password is sent once, not repeatedly."""
     options = BrowserOptions(http_credentials=HttpCredentials(username="eve", password="guesses"))
     private = tmp_path_factory.mktemp("private")
     with site.serve() as foreign:
@@ -219,10 +219,10 @@ async def test_a_password_is_for_allowed_sites_only(
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_nobody_is_asked_for_a_password(
+async def test_no_dialog_asks_for_a_password(
     mode: Mode, looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Without a password the site's own answer is shown; no dialog waits for a person."""
+    """Without a configured password the site's own answer is shown, and no dialog opens."""
     private = tmp_path_factory.mktemp("private")
     async with browsers.opened(private, looked_at.origin, mode=mode) as browser:
         await browser.page.goto(looked_at.origin + "/tab")
@@ -231,10 +231,7 @@ async def test_nobody_is_asked_for_a_password(
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_proxy_and_no_scripts(mode: Mode, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Everything goes through the proxy, loopback too, with its password; and pages run no script, neither in a tab nor in a popup.
-
-    So it is in a browser that was found again.
-    """
+    """All requests use the proxy with its password, loopback too, and no page runs scripts. A reattached browser keeps both."""
     private = tmp_path_factory.mktemp("private")
     asking = {"proxy-authenticate": 'Basic realm="proxy"'}
     with site.serve() as proxy:
@@ -271,8 +268,8 @@ async def test_a_proxy_and_no_scripts(mode: Mode, tmp_path_factory: pytest.TempP
         assert arrived == ["/", "/popup", *again_too]
 
 
-async def test_what_only_the_shared_mode_can(looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Touch, phone layout and an ignored content security policy hold in mode shared."""
+async def test_options_of_the_shared_mode(looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Touch, phone layout and an ignored content security policy work in mode shared."""
     private = tmp_path_factory.mktemp("private")
     looked_at.page(
         "/strict",
@@ -286,8 +283,8 @@ async def test_what_only_the_shared_mode_can(looked_at: site.Site, tmp_path_fact
         assert seen == [True, True, True]
 
 
-async def test_what_only_the_own_mode_can(looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Switches of one's own go to a Chromium of one's own, beside those that we need."""
+async def test_options_of_the_own_mode(looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Custom switches reach a separate Chromium, beside those that RunOps sets."""
     private = tmp_path_factory.mktemp("private")
     options = BrowserOptions(mode="own", color_scheme="dark", switches=["--blink-settings=textAreasAreResizable=false"])
     looked_at.page("/plain", "<textarea></textarea>")
@@ -299,8 +296,8 @@ async def test_what_only_the_own_mode_can(looked_at: site.Site, tmp_path_factory
         assert seen == ["none", True]
 
 
-async def test_a_setting_cannot_choose_a_mode_that_lacks_something(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A mode that the settings choose against what the workflow asks for is refused, and the other mode is named."""
+async def test_a_mode_setting_without_a_required_option_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A mode setting that conflicts with the workflow's options is refused, and the other mode is named."""
     private = tmp_path_factory.mktemp("private")
     options = BrowserOptions(switches=["--lang=de"])
     chosen = browsers.Chosen(browser_mode="shared")

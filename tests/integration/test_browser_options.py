@@ -1,4 +1,4 @@
-"""Options of the browser in a workflow file, with references in them, through the whole run."""
+"""Browser options with references in a workflow file, through a whole run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ nodes:
 
 @pytest.mark.parametrize("mode", ["own", "shared"])
 async def test_options_take_inputs_and_secrets(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A header from an input and one from a secret arrive with their values, in both modes; the log has the secret nowhere."""
+    """Headers from an input and a secret are sent with their values in both modes; the log does not contain the secret."""
     monkeypatch.setenv("TOKEN", "s3cret-token")
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW.replace("MODE", mode))

@@ -1,4 +1,4 @@
-"""Workflow files work a real Django admin; what they yield is judged by SQL on Django's own database."""
+"""Workflow files operate a real Django admin; SQL on Django's database checks their results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def own_admin(tmp_path: Path) -> Iterator[DjangoAdmin]:
 
 
 def run(workflow: Path, admin: DjangoAdmin, folder: Path, **inputs: Any) -> Any:
-    """The output of a workflow that the command has run as a process."""
+    """The output of a workflow that the command runs as a process."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in inputs.items()}
     given = [f"--input={name}={value}" for name, value in {"base_url": admin.url, **texts}.items()]
     project = Project(folder, RUNOPS_HOME=str(folder / ".runops"), DJANGO_PASSWORD=admin.password)
@@ -89,7 +89,7 @@ def run(workflow: Path, admin: DjangoAdmin, folder: Path, **inputs: Any) -> Any:
 def test_a_workflow_yields_every_invoice_that_a_filter_and_a_search_leave(
     admin: DjangoAdmin, tmp_path: Path, status: str, search: str, count: int
 ) -> None:
-    """What a workflow reads from all pages is what the database holds: the same rows, in its order, numbers as numbers."""
+    """The rows that a workflow reads from all pages equal those of the database, in its order, with numbers as numbers."""
     rows = run(WORKFLOWS / "invoices.yaml", admin, tmp_path, status=status, search=search)
 
     assert rows == admin.sql(INVOICES, {"status": status, "search": search})
@@ -100,7 +100,7 @@ def test_a_workflow_yields_every_invoice_that_a_filter_and_a_search_leave(
 def test_a_workflow_yields_the_vendors_that_a_drop_down_list_and_a_search_leave(
     admin: DjangoAdmin, tmp_path: Path
 ) -> None:
-    """Choosing an option that loads another page, then searching there, leaves the vendors that the database finds."""
+    """Selecting an option that loads another page, then searching, gives the vendors that the database finds."""
     rows = run(WORKFLOWS / "vendors.yaml", admin, tmp_path, country="Germany", search="er")
 
     assert rows == admin.sql(VENDORS)
@@ -111,8 +111,8 @@ def test_a_workflow_yields_the_vendors_that_a_drop_down_list_and_a_search_leave(
 def test_a_workflow_enters_an_invoice_of_a_vendor_that_it_adds_in_a_popup_window(
     own_admin: DjangoAdmin, tmp_path: Path
 ) -> None:
-    """The new vendor comes from the popup, the lines from inline rows, the document from a file: the database holds each of them, once."""
-    # The file must stand in the workflow's project.
+    """The database has the new vendor from the popup, the inline lines and the uploaded document, each once."""
+    # The file must be in the workflow's project.
     project = tmp_path / "project"
     shutil.copytree(WORKFLOWS, project, ignore=shutil.ignore_patterns("*.py", "__pycache__", "templates"))
     (project / "scan.pdf").write_bytes(b"%PDF-1.4 an invoice\n" * 500)
@@ -150,7 +150,7 @@ def test_a_workflow_enters_an_invoice_of_a_vendor_that_it_adds_in_a_popup_window
 
 @pytest.mark.drawn(2, of="django_admin")
 def test_a_workflow_deletes_the_rows_that_it_selects_and_no_others(own_admin: DjangoAdmin, tmp_path: Path) -> None:
-    """Every invoice of a status goes, over two pages of the list and two confirmation pages; the others stay as they were."""
+    """All invoices of a status are deleted, over two list and confirmation pages; the others are unchanged."""
     wanted = own_admin.sql("SELECT number FROM billing_invoice WHERE status = 'open' ORDER BY issued DESC, number")
     others = own_admin.sql("SELECT * FROM billing_invoice WHERE status <> 'open' ORDER BY id")
 

@@ -1,4 +1,4 @@
-"""The remaining actions on real pages: keys, mouse, files both ways, pictures, signed-in states."""
+"""The remaining actions on real pages: keys, mouse, uploads, downloads, screenshots, and signed-in states."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ REPORT = "number,total\n1007,12.50\n"
 
 
 @pytest.fixture(scope="module")
-def shown() -> Iterator[site.Site]:
-    """A site that takes files and gives some."""
+def served() -> Iterator[site.Site]:
+    """A site that accepts uploads and offers downloads."""
     with site.serve() as served:
         served.page("/actions", ACTIONS)
         served.page("/uploads", UPLOADS)
@@ -88,23 +88,23 @@ def shown() -> Iterator[site.Site]:
 
 @pytest.fixture(scope="module", params=["own", "shared"])
 async def driven(
-    request: pytest.FixtureRequest, shown: site.Site, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, served: site.Site, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Session]:
-    """One browser of each mode for all tests here."""
+    """One session of each mode for all tests here."""
     mode: Mode = request.param
-    async with browsers.opened(tmp_path_factory.mktemp("private"), shown.origin, mode=mode) as browser:
+    async with browsers.opened(tmp_path_factory.mktemp("private"), served.origin, mode=mode) as browser:
         yield browser
 
 
 @pytest.fixture
 async def tab(driven: Session) -> Tab:
-    """Its tab, with ten seconds for each test."""
+    """The session's tab, with ten seconds for each test."""
     driven.bound(10)
     return driven.page
 
 
 async def logged(tab: Tab) -> list[str]:
-    """What the page noted."""
+    """The lines that the page logged."""
     return [row[0] or "" for row in await tab.rows(Target(css="#log li"), [WHOLE], 0)]
 
 
@@ -119,9 +119,9 @@ class Whole:
 WHOLE = Whole()
 
 
-async def test_keys_mouse_and_scrolling(tab: Tab, shown: site.Site) -> None:
-    """Keys arrive one by one, a menu opens under the mouse, what is dragged is dropped, and the page is where it was scrolled to."""
-    await tab.goto(f"{shown.origin}/actions")
+async def test_keys_mouse_and_scrolling(tab: Tab, served: site.Site) -> None:
+    """Keys arrive one by one, hover opens a menu, drag drops its text, and scrolling reports the position."""
+    await tab.goto(f"{served.origin}/actions")
     search = Target(label="Search")
     await tab.fill(search, "old")
     await tab.type(search, "ab", 5)
@@ -146,10 +146,10 @@ async def test_keys_mouse_and_scrolling(tab: Tab, shown: site.Site) -> None:
 
 
 @pytest.mark.parametrize("field", [Target(label="Papers"), Target(css="#hidden"), Target(css="#choose")], ids=str)
-async def test_files_are_uploaded(field: Target, tab: Tab, shown: site.Site, tmp_path: Path) -> None:
-    """Several files arrive whole with their names, through a field, a hidden one, or a button that asks for them."""
-    await tab.goto(f"{shown.origin}/uploads")
-    shown.requests.clear()
+async def test_files_are_uploaded(field: Target, tab: Tab, served: site.Site, tmp_path: Path) -> None:
+    """Several files arrive whole with their names, through a visible field, a hidden one, or a button that opens a file chooser."""
+    await tab.goto(f"{served.origin}/uploads")
+    served.requests.clear()
     files = [tmp_path / "one.txt", tmp_path / "zwei ü.csv"]
     for number, file in enumerate(files):
         file.write_text(f"content of {number}\n" * 1000)
@@ -157,16 +157,16 @@ async def test_files_are_uploaded(field: Target, tab: Tab, shown: site.Site, tmp
     await tab.upload(field, files)
     await tab.click(Target(role="button", name="Send"))
     await tab.wait_for(Rule(title="Uploaded"))
-    (sent,) = shown.arrived("/uploaded")
+    (sent,) = served.arrived("/uploaded")
     parts = re.findall(r'filename="([^"]+)"\r\n.*?\r\n\r\n(.*?)\r\n--', sent.body, re.DOTALL)
     assert [(name, hashlib.sha256(body.encode()).hexdigest()) for name, body in parts] == [
         (file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files
     ]
 
 
-async def test_files_that_nobody_takes(tab: Tab, driven: Session, shown: site.Site, tmp_path: Path) -> None:
-    """Two files for a field of one, and a button that asks for none, are told as such."""
-    await tab.goto(f"{shown.origin}/uploads")
+async def test_uploads_that_are_not_accepted(tab: Tab, driven: Session, served: site.Site, tmp_path: Path) -> None:
+    """Two files for a field of one, and a button without a file chooser, are errors."""
+    await tab.goto(f"{served.origin}/uploads")
     files = [tmp_path / "one.txt", tmp_path / "two.txt"]
     for file in files:
         file.touch()
@@ -192,15 +192,15 @@ async def test_files_that_nobody_takes(tab: Tab, driven: Session, shown: site.Si
         ("/invoice.pdf", "invoice.pdf", "%PDF-1.4"),
     ],
 )
-async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab, shown: site.Site) -> None:
-    """A click or an address yields the whole file, also in a new tab, made by the page, or one that the browser would show; the tab stays."""
-    await tab.goto(f"{shown.origin}/links")
+async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab, served: site.Site) -> None:
+    """A click or a URL gives the whole file, even from a new tab, a blob, or a file the browser would display. The tab stays."""
+    await tab.goto(f"{served.origin}/links")
     by_address = link.startswith("/")
     target = None if by_address else Target(css="a, button", has_text=link, exact=True)
-    async with tab.download(target, f"{shown.origin}{link}" if by_address else None) as file:
+    async with tab.download(target, f"{served.origin}{link}" if by_address else None) as file:
         assert (file.name, file.path.read_text()) == (name, content)
     assert not file.path.exists()
-    assert tab.url == f"{shown.origin}/links"
+    assert tab.url == f"{served.origin}/links"
     assert await tab.title() == "Links"
 
 
@@ -221,43 +221,42 @@ async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab
     ],
 )
 async def test_downloads_that_fail(
-    link: str, code: str, said: str, tab: Tab, driven: Session, shown: site.Site
+    link: str, code: str, said: str, tab: Tab, driven: Session, served: site.Site
 ) -> None:
-    """No file, half a file, an empty one and an error of the site are errors, each with what the site said."""
-    await tab.goto(f"{shown.origin}/links")
+    """A missing, partial or empty file, an error of the site and a foreign origin are errors with the reason; the next download works."""
+    await tab.goto(f"{served.origin}/links")
     driven.bound(2 if link == "Idle" else 10)
     by_address = link.startswith("/")
     target = None if by_address else Target(css="a, button", has_text=link, exact=True)
     with pytest.raises(RunOpsError) as failed:
-        async with tab.download(target, f"{shown.origin}{link}" if by_address else None):
+        async with tab.download(target, f"{served.origin}{link}" if by_address else None):
             raise AssertionError("there is no file")
     assert (failed.value.code, failed.value.fix is None) == (code, False), failed.value.message
     assert said in failed.value.message
     driven.bound(10)
-    # The next one is not troubled by it.
-    await tab.goto(f"{shown.origin}/links")
+    await tab.goto(f"{served.origin}/links")
     async with tab.download(Target(text="Report", exact=True), None) as file:
         assert file.path.read_text() == REPORT
 
 
-async def test_files_that_nobody_asked_for(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """Outside a download no file is taken, before the first and after the last one."""
-    await tab.goto(f"{shown.origin}/links")
+async def test_unrequested_downloads_are_discarded(tab: Tab, driven: Session, served: site.Site) -> None:
+    """Outside a download no file is stored, before the first and after the last one."""
+    await tab.goto(f"{served.origin}/links")
     await tab.click(Target(text="Report", exact=True))
     async with tab.download(Target(text="Made here"), None) as file:
         assert file.name == "made.txt"
         beside = file.path.parent.parent
     await tab.click(Target(text="Report", exact=True))
-    await tab.goto(f"{shown.origin}/plain")
+    await tab.goto(f"{served.origin}/plain")
     assert [each for each in beside.rglob("*") if each.is_file()] == []
 
 
-async def test_what_the_page_looks_like(tab: Tab, shown: site.Site) -> None:
-    """A picture of the page, of all of it, of an element; a PDF; a tree of roles. A secret is painted over, and known to be there."""
-    shown.page(
+async def test_screenshots_and_pdf(tab: Tab, served: site.Site) -> None:
+    """Screenshots show the viewport, the whole page or one element, with secrets painted over. A PDF is made, and secrets are detected."""
+    served.page(
         "/key", "<!doctype html><title>Key</title><p>Your key is hunter22</p><input aria-label=Key><h1>Rest</h1>"
     )
-    await tab.goto(f"{shown.origin}/key")
+    await tab.goto(f"{served.origin}/key")
 
     def hide(text: str) -> bool:
         return "hunter22" in text
@@ -289,18 +288,18 @@ HIDDEN = """<!doctype html><style>* {font: 20px monospace}</style>
 <h1>Rest</h1>"""
 
 
-async def test_a_secret_is_painted_over_however_it_is_shown(tab: Tab, shown: site.Site) -> None:
-    """The picture is the same whatever the secret is, and what stands beside it is there still."""
+async def test_a_secret_is_painted_over_however_it_is_shown(tab: Tab, served: site.Site) -> None:
+    """The screenshot is the same whatever the secret is, and other content stays visible."""
     pictures: list[bytes] = []
     for secret in ("hunter22", "HUNTER99"):
         body = HIDDEN.replace("hunt", secret[:4]).replace("er22", secret[4:])
-        await tab.goto(shown.page("/shows", body))
+        await tab.goto(served.page("/shows", body))
         masker = masking.Masker({"KEY": f"my {secret}"})
 
-        def holds(text: str, masker: masking.Masker = masker) -> bool:
+        def contains(text: str, masker: masking.Masker = masker) -> bool:
             return masker.holds(text)
 
-        pictures.append(await tab.screenshot(None, full_page=False, hide=holds))
+        pictures.append(await tab.screenshot(None, full_page=False, hide=contains))
         pictures.append(await tab.screenshot(None, full_page=False, hide=lambda _text: True))
     assert pictures[0] == pictures[2]
     assert len(pictures[1]) < len(pictures[0])
@@ -336,20 +335,20 @@ DRAWN = {
 
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("where", DRAWN)
-async def test_a_secret_is_painted_over_where_no_script_reads_it(tab: Tab, shown: site.Site, where: str) -> None:
-    """The picture is the same whatever the secret is; the page is known to show it, and is left as it was."""
+async def test_a_secret_is_painted_over_where_no_script_reads_it(tab: Tab, served: site.Site, where: str) -> None:
+    """The screenshot is the same whatever the secret is; the secret is detected, and the page left unchanged."""
     pictures: list[bytes] = []
     for secret in ("Hunter-22", "Zebras-99"):
         body = DRAWN[where].replace("SECRET", secret).replace("SEC", secret[:4]).replace("RET", secret[4:])
         page = f"<!doctype html><style>* {{font: 20px monospace}}</style>{body}<h1>Rest</h1>"
-        await tab.goto(shown.page(f"/drawn/{secret}", page))
+        await tab.goto(served.page(f"/drawn/{secret}", page))
         if where == "canvas":
             await tab.fill(Target(label="Key"), secret, secret=True)
             await tab.page.evaluate("document.activeElement.blur()")
         masker = masking.Masker({"KEY": secret})
         before = await tab.page.content()
         pictures.append(await tab.screenshot(None, full_page=False, hide=masker.holds))
-        # Playwright leaves an empty style behind where it hid a caret.
+        # Playwright leaves an empty style where it hid a caret.
         assert (await tab.page.content()).replace(' style=""', "") == before
         assert await tab.shows(masker.holds)
         pictures.append(await tab.screenshot(None, full_page=False, hide=lambda _text: False))
@@ -360,20 +359,20 @@ async def test_a_secret_is_painted_over_where_no_script_reads_it(tab: Tab, shown
 
 @pytest.mark.drawn(share=1)
 async def test_a_frame_of_another_site_that_shows_a_secret_is_painted_over_as_a_whole(
-    shown: site.Site, tmp_path: Path
+    served: site.Site, tmp_path: Path
 ) -> None:
-    """A picture does not wait for another process to paint over a part of its frame, written or drawn, also in a frame of a frame."""
-    elsewhere = shown.origin.replace("127.0.0.1", "localhost")
-    async with browsers.opened(tmp_path, shown.origin, elsewhere) as browser:
+    """A cross-site frame that shows a secret, as text or drawn, nested or not, is painted over entirely."""
+    elsewhere = served.origin.replace("127.0.0.1", "localhost")
+    async with browsers.opened(tmp_path, served.origin, elsewhere) as browser:
         browser.bound(60)
         for drawn, nested in itertools.product((False, True), repeat=2):
             pictures: list[bytes] = []
             for secret, colour in (("Hunter-22", "red"), ("Zebras-99", "lime")):
                 style = f"body {{background: {colour}}} p::before {{content: '{secret if drawn else ''}'}}"
-                shown.page("/in", f"<!doctype html><style>{style}</style><p>{'text' if drawn else secret}</p>")
-                shown.page("/between", f"<!doctype html><iframe src='{shown.origin}/in'></iframe>")
+                served.page("/in", f"<!doctype html><style>{style}</style><p>{'text' if drawn else secret}</p>")
+                served.page("/between", f"<!doctype html><iframe src='{served.origin}/in'></iframe>")
                 inner = f"{elsewhere}/{'between' if nested else 'in'}"
-                await browser.page.goto(shown.page("/around", f'<!doctype html><iframe src="{inner}"></iframe>'))
+                await browser.page.goto(served.page("/around", f'<!doctype html><iframe src="{inner}"></iframe>'))
                 masker = masking.Masker({"KEY": secret})
                 pictures.append(await browser.page.screenshot(None, full_page=False, hide=masker.holds))
                 pictures.append(await browser.page.screenshot(None, full_page=False, hide=lambda _text: False))
@@ -381,8 +380,8 @@ async def test_a_frame_of_another_site_that_shows_a_secret_is_painted_over_as_a_
             assert pictures[0] != pictures[1] != pictures[3]
 
 
-async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, shown: site.Site) -> None:
-    """What is on a canvas is seen in pictures until a secret is typed into its document, and in those of the next document again."""
+async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, served: site.Site) -> None:
+    """A canvas is visible in screenshots until a secret is typed into its document, and again in the next document."""
 
     async def is_seen() -> bool:
         pictures: list[bytes] = []
@@ -394,7 +393,7 @@ async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, shown: site
             pictures.append(await tab.screenshot(None, full_page=False, hide=lambda _text: False))
         return pictures[0] != pictures[1]
 
-    address = shown.page("/canvas", "<!doctype html><label>Key <input></label><canvas></canvas>")
+    address = served.page("/canvas", "<!doctype html><label>Key <input></label><canvas></canvas>")
     await tab.goto(address)
     assert await is_seen()
     await tab.fill(Target(label="Key"), "Hunter-22")
@@ -405,10 +404,10 @@ async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, shown: site
     assert await is_seen()
 
 
-async def test_no_picture_is_taken_where_a_secret_cannot_be_painted_over(tab: Tab, shown: site.Site) -> None:
-    """A secret that stands where no element of the page covers it is not painted over, so the step fails by name."""
+async def test_a_secret_that_cannot_be_painted_over_fails_the_screenshot(tab: Tab, served: site.Site) -> None:
+    """A secret drawn outside every element cannot be painted over, so the screenshot fails with `secret-on-page`."""
     style = "p::before {content: 'Hunter-22'; position: absolute; left: 2000px; top: 2000px}"
-    await tab.goto(shown.page("/bare", f"<!doctype html><style>{style}</style><p>text</p>"))
+    await tab.goto(served.page("/bare", f"<!doctype html><style>{style}</style><p>text</p>"))
     masker = masking.Masker({"KEY": "Hunter-22"})
     with pytest.raises(RunOpsError) as failed:
         await tab.screenshot(None, full_page=True, hide=masker.holds)
@@ -417,10 +416,10 @@ async def test_no_picture_is_taken_where_a_secret_cannot_be_painted_over(tab: Ta
 
 
 async def test_a_signed_in_state_goes_to_another_browser(
-    tab: Tab, driven: Session, shown: site.Site, tmp_path: Path
+    tab: Tab, driven: Session, served: site.Site, tmp_path: Path
 ) -> None:
-    """Cookies, local storage and IndexedDB of allowed origins are there in the other browser, and nothing of another origin."""
-    await tab.goto(f"{shown.origin}/plain")
+    """Cookies, local storage and IndexedDB of allowed origins are restored in another browser, and nothing of other origins."""
+    await tab.goto(f"{served.origin}/plain")
     context = tab.page.context
     await context.add_cookies([{"name": "elsewhere", "value": "1", "domain": "elsewhere.test", "path": "/"}])
     await tab.page.evaluate(
@@ -436,20 +435,20 @@ async def test_a_signed_in_state_goes_to_another_browser(
     )
     state = await tab.signed_in()
     assert "elsewhere" not in str(state)
-    async with browsers.opened(tmp_path, shown.origin) as other:
-        await other.page.goto(f"{shown.origin}/plain")
+    async with browsers.opened(tmp_path, served.origin) as other:
+        await other.page.goto(f"{served.origin}/plain")
         await other.page.sign_in(state)
-        shown.requests.clear()
-        await other.page.goto(f"{shown.origin}/plain")
-        assert shown.arrived("/plain")[0].headers["cookie"] == "who=ada"
+        served.requests.clear()
+        await other.page.goto(f"{served.origin}/plain")
+        assert served.arrived("/plain")[0].headers["cookie"] == "who=ada"
         assert await other.page.page.evaluate("localStorage.token") == "abc"
         assert "db" in str(await other.page.page.evaluate("indexedDB.databases()"))
     with site.serve() as foreign:
         async with browsers.opened(tmp_path, foreign.origin) as other:
             strange = {**state["cookies"][0], "domain": "elsewhere.test"}
             await other.page.sign_in({"cookies": [strange], "origins": state["origins"]})
-            held = await other.page.page.context.storage_state()
-            assert held == {"cookies": [], "origins": []}
+            stored = await other.page.page.context.storage_state()
+            assert stored == {"cookies": [], "origins": []}
     await context.clear_cookies()
 
 
@@ -464,28 +463,28 @@ gone.oninput = () => setTimeout(() => { gone.value = ''; }, 10);
 </script>"""
 
 
-async def test_what_was_filled_is_there_when_it_is_sent(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """A field that the page empties late is filled again before the click; what the page makes of a text is kept."""
-    shown.page("/late", LATE)
-    shown.page("/sent", "<title>Sent</title>")
-    await tab.goto(f"{shown.origin}/late")
+async def test_filled_fields_are_complete_when_sent(tab: Tab, driven: Session, served: site.Site) -> None:
+    """A field that the page empties late is filled again before the click; a text that the page reformats is accepted."""
+    served.page("/late", LATE)
+    served.page("/sent", "<title>Sent</title>")
+    await tab.goto(f"{served.origin}/late")
     await tab.fill(Target(label="Name"), "Ada")
     await tab.type(Target(label="Sum"), "1234", 0)
     await browsers.until_async(lambda: tab.holds(Rule(value="", target=Target(label="Name"))))
-    shown.requests.clear()
+    served.requests.clear()
     await tab.click(Target(role="button", name="Send"))
     await tab.wait_for(Rule(title="Sent"))
-    assert shown.arrived("/sent")[0].query == {"name": "Ada", "sum": "1,234"}
+    assert served.arrived("/sent")[0].query == {"name": "Ada", "sum": "1,234"}
 
 
 async def test_a_text_that_the_page_does_not_keep(
-    tab: Tab, driven: Session, shown: site.Site, monkeypatch: pytest.MonkeyPatch
+    tab: Tab, driven: Session, served: site.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A field that is emptied or cut off again and again fails the next click before it is done; of a secret nothing is shown."""
+    """A field repeatedly emptied or cut fails the next click before it is done; the error shows no secret."""
     monkeypatch.setattr(filled, "PAUSES", (0.05, 0.05))
-    shown.page("/late", LATE)
+    served.page("/late", LATE)
     for label, text, secret, seen in (("Gone", "hunter22", True, None), ("Short", "12345", False, "1234")):
-        await tab.goto(f"{shown.origin}/late")
+        await tab.goto(f"{served.origin}/late")
         await tab.fill(Target(label=label), text, secret=secret)
         if label == "Gone":
             await browsers.until_async(lambda: tab.holds(Rule(value="", target=Target(label="Gone"))))
@@ -513,13 +512,10 @@ draw();
 </script>"""
 
 
-async def test_a_restless_page_takes_one_click(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """A list that is drawn again and again and an overlay that goes away are waited for; the click arrives once, at the row that is meant.
-
-    An overlay that stays is named.
-    """
-    shown.page("/restless", RESTLESS)
-    await tab.goto(f"{shown.origin}/restless")
+async def test_a_restless_page_takes_one_click(tab: Tab, driven: Session, served: site.Site) -> None:
+    """A list that is redrawn and an overlay that disappears are waited for, and the click reaches the right row once. A permanent overlay is named."""
+    served.page("/restless", RESTLESS)
+    await tab.goto(f"{served.origin}/restless")
     pay = Target(role="button", name="Pay", within=Target(css="#place li", has_text="B"))
     await tab.ready(pay, "click")
     await tab.click(pay)

@@ -43,8 +43,8 @@ def inner() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
-def shown(inner: site.Site) -> Iterator[site.Site]:
-    """The site around it."""
+def outer(inner: site.Site) -> Iterator[site.Site]:
+    """The site with the outer pages."""
     with site.serve() as served:
         served.page("/", OUTER)
         served.page("/middle", MIDDLE.replace("INNER", inner.origin))
@@ -55,23 +55,23 @@ def shown(inner: site.Site) -> Iterator[site.Site]:
 
 @pytest.fixture(scope="module")
 async def driven(
-    shown: site.Site, inner: site.Site, tmp_path_factory: pytest.TempPathFactory
+    outer: site.Site, inner: site.Site, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Session]:
-    """One browser that may load both origins."""
-    async with browsers.opened(tmp_path_factory.mktemp("private"), shown.origin, inner.origin) as browser:
+    """One session that may load both origins."""
+    async with browsers.opened(tmp_path_factory.mktemp("private"), outer.origin, inner.origin) as browser:
         yield browser
 
 
 @pytest.fixture
-async def tab(driven: Session, shown: site.Site) -> Tab:
-    """Its tab, on the page with the frames."""
+async def tab(driven: Session, outer: site.Site) -> Tab:
+    """The session's tab, on the page with the frames."""
     driven.bound(10)
-    await driven.page.goto(f"{shown.origin}/")
+    await driven.page.goto(f"{outer.origin}/")
     return driven.page
 
 
 async def test_actions_and_readings_in_a_frame_in_a_frame(tab: Tab) -> None:
-    """Everything works in a frame of another origin within a frame: rows, fields, actions, rules and rows read."""
+    """Actions, rules and readings work in a cross-origin frame within a frame."""
     row = Target(role="row", has_text="100")
     pay = Target(role="button", name="Pay", within=row, frame=WAY)
     await tab.ready(pay, "click")
@@ -93,12 +93,12 @@ async def test_actions_and_readings_in_a_frame_in_a_frame(tab: Tab) -> None:
     "frame", ["#other", "/other", "**/other", "**/other?x=*", "iframe:not([name])", "[src*='http'], #other"]
 )
 async def test_a_frame_is_found(frame: str, tab: Tab) -> None:
-    """By the CSS of its element, or by a glob of its address, whose query counts only where the glob has one."""
+    """A frame is found by CSS, or by a URL glob whose query counts only where the glob has one."""
     assert await tab.text(Target(css="p", frame=frame)) == "Other"
 
 
 async def test_a_frame_that_comes_late_and_one_that_is_replaced(tab: Tab, driven: Session) -> None:
-    """A frame is waited for; one that the page replaces again and again is found again."""
+    """A late frame is waited for; one that the page replaces repeatedly is found again."""
     await tab.page.evaluate(
         "setTimeout(() => { document.getElementById('late').innerHTML = '<iframe name=late src=/other></iframe>'; }, 300)"
     )
@@ -115,8 +115,8 @@ async def test_a_frame_that_comes_late_and_one_that_is_replaced(tab: Tab, driven
         assert await tab.rows(Target(css="p", frame="late"), [Field()], 1) == [["Other"]]
 
 
-async def test_what_is_missing_in_a_frame(tab: Tab, driven: Session) -> None:
-    """The frame that is missing is named, with those that are there; in a frame that is there, the nearest elements of that frame."""
+async def test_errors_in_frames(tab: Tab, driven: Session) -> None:
+    """A missing frame is named with the existing ones; in an existing frame its nearest elements are listed."""
     driven.bound(2)
     wanted = [
         (["nowhere"], "no frame matches nowhere", ['name="middle" src="', 'id="other" src="']),
@@ -142,10 +142,10 @@ async def test_what_is_missing_in_a_frame(tab: Tab, driven: Session) -> None:
     assert bad.value.code == "bad-target"
 
 
-async def test_the_nearest_in_the_row_come_first(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """Of what is spelled alike, what stands in the row that was meant is named first."""
+async def test_the_nearest_in_the_row_come_first(tab: Tab, driven: Session, outer: site.Site) -> None:
+    """Among similar elements, those in the wanted row come first."""
     rows = "".join(f"<tr><td>{each}</td><td><button>Pay {each} now</button></td></tr>" for each in ("one", "two"))
-    await tab.goto(shown.page("/rows", f"<table>{rows}</table><button>Pay on</button>"))
+    await tab.goto(outer.page("/rows", f"<table>{rows}</table><button>Pay on</button>"))
     driven.bound(2)
     with pytest.raises(SiteError) as raised:
         await tab.click(Target(role="button", name="Pay one", within=Target(role="row", has_text="two")))
@@ -154,9 +154,9 @@ async def test_the_nearest_in_the_row_come_first(tab: Tab, driven: Session, show
     assert "two" not in nearest[-1]
 
 
-async def test_open_shadow_roots_are_no_border(tab: Tab, shown: site.Site) -> None:
-    """Role, label, text and css find through open shadow roots; texts and rows are read as a person sees them, and so are frames in them."""
-    await tab.goto(f"{shown.origin}/shadow")
+async def test_open_shadow_roots_are_no_border(tab: Tab, outer: site.Site) -> None:
+    """Role, label, text and CSS find elements in open shadow roots; texts, rows and frames in them are read too."""
+    await tab.goto(f"{outer.origin}/shadow")
     await tab.fill(Target(label="Name"), "Ada", secret=False)
     assert await tab.value(Target(css="section ~ label input")) == "Ada"
     assert await tab.count(Target(css="x-row")) == 2

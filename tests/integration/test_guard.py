@@ -1,4 +1,4 @@
-"""The guard on origins, against every way that a page has of loading a document."""
+"""The origin guard against every way in which a page can load a document."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.full_browser
 
 @dataclasses.dataclass(frozen=True)
 class Attack:
-    """A page of our own that loads a document of another origin."""
+    """A page of the allowed site that loads a document of another origin."""
 
     kind: str
-    """What the guard calls the document."""
+    """The guard's name for the kind of document."""
     body: str = ""
     """The page; FOREIGN stands for the other origin."""
     script: str = ""
-    """What the page does when asked to."""
+    """The script that starts the attack."""
 
 
 WAYS = {
@@ -126,7 +126,7 @@ addEventListener('install', () => skipWaiting());
 addEventListener('activate', (event) => event.waitUntil(clients.claim()));
 addEventListener('message', (event) => event.waitUntil(event.source.navigate(event.data)));
 """
-"""A service worker that leads a page elsewhere."""
+"""A service worker that navigates a page elsewhere."""
 
 IN_BOTH_MODES = (
     "link",
@@ -144,7 +144,7 @@ IN_BOTH_MODES = (
     "download",
     "history",
 )
-"""What the modes judge differently: to whom of several runs a document belongs."""
+"""Ways for which the modes differ in how they assign a document to a run."""
 
 CASES = [("own", way) for way in WAYS] + [("shared", way) for way in IN_BOTH_MODES]
 
@@ -158,7 +158,7 @@ def ours() -> Iterator[site.Site]:
 
 @pytest.fixture(scope="module")
 def foreign() -> Iterator[site.Site]:
-    """A site that it may not."""
+    """A site that the run may not use."""
     with site.serve() as served:
         served.page("/", "<title>Foreign</title>")
         served.page("/pixel", "", content_type="image/png")
@@ -169,7 +169,7 @@ def foreign() -> Iterator[site.Site]:
 async def in_each_mode(
     ours: site.Site, foreign: site.Site, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[dict[Mode, Session]]:
-    """A browser in each mode that may load our documents."""
+    """A browser in each mode that may load the allowed site's documents."""
     ours.page("/", "<title>Ours</title>")
     ours.redirect("/away", f"{foreign.origin}/")
     ours.redirect("/twice", f"{ours.origin}/away")
@@ -193,7 +193,7 @@ def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Session]) ->
 
 @pytest.fixture
 async def tab(driven: Session) -> AsyncIterator[Tab]:
-    """A tab for one test; what it opened is closed with it."""
+    """A tab for one test; the pages that it opened are closed with it."""
     driven.bound(10)
     context = driven.page.page.context
     async with driven.fresh_page() as fresh:
@@ -206,13 +206,13 @@ async def tab(driven: Session) -> AsyncIterator[Tab]:
 
 @pytest.fixture(autouse=True)
 def nothing_arrived(ours: site.Site, foreign: site.Site) -> None:
-    """Each test counts for itself."""
+    """Clears the recorded requests before each test."""
     ours.requests.clear()
     foreign.requests.clear()
 
 
 async def refusal(driven: Session) -> OriginRefused:
-    """What the guard refused, as soon as it has."""
+    """The guard's refusal, once there is one."""
     found: list[OriginRefused] = []
 
     def look() -> bool:
@@ -224,12 +224,12 @@ async def refusal(driven: Session) -> OriginRefused:
 
 
 async def soon(tab: Tab, script: str) -> None:
-    """Have the page do something; what leads it away would take the answer along, so nobody waits for one."""
+    """Runs a script in the page later, because a navigation would lose the result of an evaluation."""
     await tab.page.evaluate("(script) => void setTimeout(() => eval(script))", script)
 
 
 async def went_back(tab: Tab) -> bool:
-    """Whether the tab goes back: not in the moment in which Chromium puts one page away for another."""
+    """True if the tab went back, False while Chromium is replacing one page by another."""
     try:
         await tab.page.go_back()
     except Error as error:
@@ -244,13 +244,13 @@ async def went_back(tab: Tab) -> bool:
 async def test_no_document_of_another_origin_is_requested(
     way: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:
-    """In whatever way a page loads a foreign document, nothing arrives there, and the refusal says what, where from and the fix."""
+    """However a page loads a foreign document, no request arrives, and the refusal has the address, the kind and the fix."""
     attack = WAYS[way]
     body, script = (text.replace("FOREIGN", foreign.origin) for text in (attack.body, attack.script))
     headers = {"refresh": f"0;url={foreign.origin}/"} if body == "REFRESH" else {}
     await tab.goto(ours.page("/page", f"<!doctype html><title>Page</title>{body}", **headers))
     if way == "history":
-        # A refused document still has its place in the history.
+        # A refused document still has its history entry.
         await soon(tab, f"location.href = '{foreign.origin}/'")
         await refusal(driven)
         await browsers.until(lambda: tab.url.startswith("chrome-error:"))
@@ -270,7 +270,7 @@ async def test_no_document_of_another_origin_is_requested(
 
 
 async def test_goto_raises_the_refusal(tab: Tab, ours: site.Site, foreign: site.Site) -> None:
-    """A step whose address leads elsewhere fails with the refusal itself: before anything was sent, or after the redirect of an allowed site."""
+    """A `goto` to a foreign origin raises the refusal, before any request or after an allowed site's redirect."""
     with pytest.raises(OriginRefused) as direct:
         await tab.goto(f"{foreign.origin}/?token=hidden")
     assert (direct.value.phase, direct.value.evidence["address"]) == ("before", f"{foreign.origin}/")
@@ -283,7 +283,7 @@ async def test_goto_raises_the_refusal(tab: Tab, ours: site.Site, foreign: site.
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "chrome://version", "view-source:http://127.0.0.1/"])
 @pytest.mark.parametrize("driven", ["own"], indirect=True)
 async def test_goto_loads_sites_only(url: str, tab: Tab) -> None:
-    """Files of this machine and pages of the browser are no sites."""
+    """Local files and browser pages are refused."""
     with pytest.raises(OriginRefused):
         await tab.goto(url)
 
@@ -292,7 +292,7 @@ async def test_goto_loads_sites_only(url: str, tab: Tab) -> None:
 async def test_a_click_that_leads_away_fails_at_once(
     driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:
-    """What waits for the next page is told of the refusal, and does not wait out its time."""
+    """A wait for the next page fails with the refusal at once, not at its timeout."""
     driven.bound(60)
     await tab.goto(ours.page("/leading", f"<a href={foreign.origin}/>Next</a>"))
     await tab.click(Target(role="link", name="Next"))
@@ -307,14 +307,14 @@ async def test_a_click_that_leads_away_fails_at_once(
 async def test_an_expected_tab_of_another_origin_is_refused(
     features: str, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:
-    """A step that expects a tab ends with the refusal, not with a tab or a tab that did not open."""
+    """A step that expects a tab of a foreign origin fails with the refusal."""
     script = f"window.open('{foreign.origin}/', '_blank', '{features}')"
     await tab.goto(ours.page("/opening", f'<button onclick="{script}">Open</button>'))
 
     async def step() -> None:
         async with tab.opening("popup"):
             await tab.click(Target(role="button", name="Open"))
-        # Chromium may show the tab before it asks for its document.
+        # Chromium may show the tab before it requests its document.
         await tab.wait_for(Rule(title="Never"))
 
     with pytest.raises(OriginRefused):
@@ -322,10 +322,10 @@ async def test_an_expected_tab_of_another_origin_is_refused(
     assert foreign.arrived() == []
 
 
-async def test_what_a_page_writes_itself_and_what_is_no_document_loads(
+async def test_local_frames_and_foreign_images_load(
     driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:
-    """Blank, written, data and blob frames are not refused, and neither are foreign images: the guard is on documents."""
+    """Blank, written, data and blob frames load, and so do foreign images: the guard checks documents only."""
     await tab.goto(
         ours.page(
             "/mixed",
@@ -340,7 +340,7 @@ async def test_what_a_page_writes_itself_and_what_is_no_document_loads(
 
 @pytest.mark.parametrize("driven", ["own"], indirect=True)
 async def test_the_cache_stays_on(tab: Tab, ours: site.Site) -> None:
-    """The guard does not turn Chromium's cache off."""
+    """The guard does not disable Chromium's cache."""
     ours.page("/style.css", "p {}", content_type="text/css", cache_control="max-age=600")
     ours.page("/styled", "<link rel=stylesheet href=/style.css>")
     for _ in range(2):
@@ -352,7 +352,7 @@ async def test_the_cache_stays_on(tab: Tab, ours: site.Site) -> None:
 async def test_nothing_is_loaded_ahead_of_time(
     how: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:
-    """A page that wants a foreign page loaded ahead of time gets nothing loaded, also not when it then goes there."""
+    """Speculation rules load no foreign page, also not when the page then navigates there."""
     rules = json.dumps({how: [{"urls": [f"{foreign.origin}/"], "eagerness": "immediate"}]})
     await tab.goto(ours.page("/guessing", f"<script type=speculationrules>{rules}</script>"))
     await soon(tab, f"location.assign('{foreign.origin}/')")
@@ -360,8 +360,8 @@ async def test_nothing_is_loaded_ahead_of_time(
     assert foreign.arrived() == []
 
 
-async def test_without_the_guard_nothing_goes_on(ours: site.Site, tmp_path: Path) -> None:
-    """When the guard's connection is lost the browser is ended, and the next step says so."""
+async def test_without_the_guard_the_browser_is_ended(ours: site.Site, tmp_path: Path) -> None:
+    """When the guard's connection is lost the browser is ended, and the next step fails with `guard-lost`."""
     ours.page("/", "<title>Ours</title>")
     async with browsers.opened(tmp_path, ours.origin) as opened:
         await opened.page.goto(ours.origin + "/")

@@ -1,4 +1,4 @@
-"""Pages that say what no file can hold, and replace what scripts call: a run on them ends as its workflow says, and its log can be read."""
+"""Pages with invalid text and replaced built-ins: a run on them ends as its workflow says, and its log is readable."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def stays(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[None]
 
 
 async def end_of(number: int, home: Path) -> list[str]:
-    """Run the workflow on a drawn page, then resume it; in what it does not end as it must."""
+    """Runs and resumes the workflow on a drawn page, and lists the differences from the expected end."""
     page = hostile.draw(number)
     with site.serve() as served:
         hostile.serve(served, page)
@@ -89,7 +89,7 @@ async def end_of(number: int, home: Path) -> list[str]:
 
 
 def _differences(process: Process, page: hostile.Hostile) -> list[str]:
-    """What the log tells otherwise than the page says it."""
+    """The differences between the log and the page."""
     lines = process.store.conversation_file(process.id).read_bytes().splitlines(keepends=True)
     for each in lines:
         entries.decode(each)
@@ -113,7 +113,7 @@ def _differences(process: Process, page: hostile.Hostile) -> list[str]:
         last = process.history.last(path)
         code = last.result.error["code"] if last and last.result and last.result.error else "ok"
         right = ["target-not-found" if path == "passed" else "ok"]
-        # Where elements take the place of what a document has, Playwright finds no more than we do.
+        # Where elements clobber document properties, Playwright cannot read the page either.
         if code not in [*right, *(["page-unreadable", "timeout"] if page.clobbers else [])]:
             wrong.append(f"{path} ended {code}")
     return wrong
@@ -131,7 +131,7 @@ def _value(process: Process, path: str) -> Any:
 async def ends(
     stays: None, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> dict[int, asyncio.Task[list[str]]]:
-    """The runs that were asked for, some side by side: each waits more than it works."""
+    """The selected runs, some in parallel because each mostly waits."""
     free = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> list[str]:
@@ -151,7 +151,7 @@ async def ends(
 async def test_a_run_on_a_hostile_page_ends_as_its_workflow_says(
     ends: dict[int, asyncio.Task[list[str]]], number: int
 ) -> None:
-    """Read, acted on, failed and resumed on a drawn page, a run has the page's texts, sends once, and ends with its own error."""
+    """A run that reads, acts, fails and is resumed has the page's texts, sends once, and ends with its own error."""
     wrong = await ends[number]
     assert not wrong, "\n".join(wrong)
 
@@ -186,8 +186,8 @@ output: {calm: "{{ calm }}"}
     ],
     ids=["loop", "timer", "request"],
 )
-async def test_a_goto_leaves_a_tab_that_answers_nothing(stays: None, tmp_path: Path, endless: str) -> None:
-    """On a page that keeps its tab busy a step fails, and the `goto` of its `catch` continues in a new tab, which the log and a flag tell."""
+async def test_a_goto_leaves_a_tab_that_hangs(stays: None, tmp_path: Path, endless: str) -> None:
+    """On a page that blocks its tab a step fails, and a `goto` in its `catch` continues in a new tab, with a flag."""
     over = threading.Event()
 
     def never(_request: site.Request) -> site.Answer:

@@ -1,7 +1,7 @@
-"""Killed with something in flight: a dialog, a page that loads, a file that comes, a file that is asked for, a tab that opens.
+"""Kills with something in flight: a dialog, a navigation, a download, a file chooser, a popup.
 
-The engine is a process of its own and dies by SIGKILL; whoever continues finds its browser alive, or none. Whichever it is, the run comes to its
-end, and the site has carried every action out once.
+The engine is a separate process that dies by SIGKILL. The resumed run finds its browser or none, and in either case
+it ends with every action carried out once.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ ACTION = "fetch('/action', {method: 'POST'})"
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Something in flight."""
+    """One kind of operation in flight."""
 
     start: str
     """The page that the run begins on."""
     nodes: str
     point: str = ""
     """The crash point at which the engine dies."""
-    held: str = ""
-    """Or the path that the site holds: the engine is killed when it was asked for, and a second request sets both free."""
+    stalled: str = ""
+    """Or the path whose answer the site stalls: its request kills the engine, and a second request releases both."""
     alone: bool = False
-    """The page continues as soon as the engine is dead, instead."""
+    """The answer is released as soon as the engine is dead, instead."""
     actions: int = 1
     stuck: bool = False
-    """Whether the tab that the run was in does not answer afterwards."""
+    """The run's tab hangs afterwards."""
 
 
 CASES = {
-    # The question is open, its answer is on the disk as a call, and was not given.
+    # The dialog is open; its answer is logged as a call, and was not given.
     "confirm": Case(
         f"<button onclick=\"if (confirm('Sure?')) {ACTION}.then(() => document.title = 'Done')\">Ask</button>",
         """
@@ -91,7 +91,7 @@ CASES = {
         point="call-synced",
         stuck=True,
     ),
-    # So is the browser's own: whether to leave a page with something typed in it.
+    # The same with the browser's own dialog before leaving a page with typed text.
     "beforeunload": Case(
         "<label>Name<input></label><script>onbeforeunload = (event) => event.preventDefault()</script>"
         "<a href=/leave>Leave</a>",
@@ -108,7 +108,7 @@ CASES = {
         point="call-synced",
         stuck=True,
     ),
-    # A form is on its way, and the page that answers it.
+    # A form and the page that answers it are under way.
     "submit": Case(
         "<form method=post action=/action><button>Send</button></form>",
         """
@@ -119,7 +119,7 @@ CASES = {
     verify: [{url: "**/action"}]
 """
         + CONFIRM,
-        held="/action",
+        stalled="/action",
     ),
     "navigation": Case(
         "",
@@ -127,20 +127,20 @@ CASES = {
   - {id: slow, type: browser_action, action: goto, url: "{{ inputs.base }}/slow"}
   - {id: arrived, type: browser_query, query: assert, rules: [{title: Slow}]}
 """,
-        held="/slow",
+        stalled="/slow",
         actions=0,
     ),
-    # Half of the file has come.
+    # Half of the file has arrived.
     "download": Case(
         "<a href=/file download>File</a>",
         """
   - {id: file, type: browser_action, action: download, target: {role: link, name: File}}
   - {id: whole, type: browser_query, query: assert, rules: [{expr: "{{ file.size == 8 }}"}]}
 """,
-        held="/file",
+        stalled="/file",
         actions=0,
     ),
-    # The page asks for a file when nobody is there any more.
+    # The page opens a file chooser after the engine has died.
     "file chooser": Case(
         f"<button>Choose</button><input type=file hidden onchange=\"{ACTION}.then(() => document.title = 'Done')\"><script>"
         "document.querySelector('button').onclick = () => {"
@@ -155,7 +155,7 @@ CASES = {
     verify: [{title: Done}]
 """
         + CONFIRM,
-        held="/choosing",
+        stalled="/choosing",
         alone=True,
     ),
     "popup": Case(
@@ -164,14 +164,14 @@ CASES = {
   - {id: pop, type: browser_action, action: click, target: {role: link, name: Open}, opens: other, effect: idempotent}
   - {id: there, type: browser_query, query: assert, tab: other, rules: [{title: Slow}]}
 """,
-        held="/slow",
+        stalled="/slow",
         actions=0,
     ),
 }
 
 
 class World:
-    """A site, a run on it, and whoever kills and resumes it."""
+    """A site, a run on it, and the means to kill and resume it."""
 
     def __init__(self, served: site.Site, folder: Path, case: Case) -> None:
         self.site = served
@@ -180,59 +180,59 @@ class World:
         self.case = case
         self.actions = 0
         self.asked = threading.Semaphore(0)
-        """Counts the requests for what is held."""
+        """Counts the requests for the stalled path."""
         self.free = threading.Event()
         served.page("/start", f"<!doctype html><title>Start</title>{case.start}")
         served.answer("/action", self._action)
         served.answer("/leave", self._action)
         served.answer("/actions", lambda _request: site.Answer(f"<p data-testid=count>{self.actions}</p>"))
-        served.answer("/slow", lambda _request: self._held("<title>Slow</title>", "/slow"))
-        served.answer("/choosing", lambda _request: self._held("", "/choosing"))
-        served.answer("/file", lambda _request: site.Answer("the file", midway=lambda: self._hold("/file")))
+        served.answer("/slow", lambda _request: self._stalled_answer("<title>Slow</title>", "/slow"))
+        served.answer("/choosing", lambda _request: self._stalled_answer("", "/choosing"))
+        served.answer("/file", lambda _request: site.Answer("the file", midway=lambda: self._stall("/file")))
         (folder / "flow.yaml").write_text(HEAD + case.nodes + LAST)
         (folder / "paper.txt").write_text("a paper")
 
     def _action(self, request: site.Request) -> site.Answer:
-        self._hold(request.path)
+        self._stall(request.path)
         self.actions += 1
         return site.Answer("<title>Done</title>")
 
-    def _held(self, body: str, path: str) -> site.Answer:
-        self._hold(path)
+    def _stalled_answer(self, body: str, path: str) -> site.Answer:
+        self._stall(path)
         return site.Answer(body)
 
-    def _hold(self, path: str) -> None:
-        if path == self.case.held:
+    def _stall(self, path: str) -> None:
+        if path == self.case.stalled:
             self.asked.release()
             self.free.wait(60)
 
     def kill_in_flight(self) -> None:
-        """Run an engine until it has died as the case says."""
+        """Runs an engine until it has died as the case says."""
         if warm_server() is None:
             pytest.skip("this system cannot fork commands")
         fate = mortal.Fate(str(self.folder / "record"), [(flow.START, self.case.point, 1)])
         project = Project(self.folder, RUNOPS_LINGER="60", **fate.environment())
         with project.start("run", "flow.yaml", "-i", f"base={self.site.origin}") as engine:
-            if self.case.held:
+            if self.case.stalled:
                 assert self.asked.acquire(timeout=60)
                 engine.send_signal(signal.SIGKILL)
             _out, said = engine.communicate(timeout=60)
         assert engine.returncode == -signal.SIGKILL, said
 
     def browser(self) -> psutil.Process:
-        """The Chromium that was left."""
+        """The remaining Chromium."""
         (file,) = self.home.glob("private/*/browser.json")
         return psutil.Process(json.loads(file.read_text())["chromium"])
 
-    def shown(self) -> list[str]:
-        """The titles of the tabs of the Chromium that was left."""
+    def titles(self) -> list[str]:
+        """The titles of the remaining Chromium's tabs."""
         (file,) = self.home.glob("private/*/browser.json")
         host = json.loads(file.read_text())["address"].split("/")[2]
         with urllib.request.urlopen(f"http://{host}/json/list", timeout=10) as answer:
             return [each["title"] for each in json.load(answer)]
 
     async def resume(self) -> tuple[events.RunEnded, list[str]]:
-        """Go on with the run; how it ended, and what was said."""
+        """Resumes the run, and returns its end and the messages."""
         said: list[str] = []
 
         def listen(event: events.Event) -> None:
@@ -246,7 +246,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Callable[[Case], World]]:
-    """Makes the world of a case; what its run leaves is ended."""
+    """Makes the world of a case, and kills the remaining browser."""
     made: list[World] = []
     with site.serve() as served:
 
@@ -269,7 +269,7 @@ def world(tmp_path: Path) -> Iterator[Callable[[Case], World]]:
 async def test_killed_in_flight(
     name: str, chromium: Literal["survives", "gone"], world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever was in flight, and whether the browser is still there: the run passes, and nothing is done twice."""
+    """Whatever was in flight, and with or without its browser, the resumed run passes, and no action is done twice."""
     there = world(CASES[name])
     monkeypatch.chdir(there.folder)
     there.kill_in_flight()
@@ -277,11 +277,11 @@ async def test_killed_in_flight(
         browser = there.browser()
         browser.kill()
         assert still_running([browser]) == []
-    # What the site holds it holds until the next engine is at it too.
+    # A stalled answer stays stalled until the next engine requests it too.
     if there.case.alone:
         there.free.set()
     resuming = asyncio.ensure_future(there.resume())
-    if there.case.held and not there.case.alone:
+    if there.case.stalled and not there.case.alone:
         await until_asked_again(there, resuming)
     ended, said = await resuming
     assert (ended.status, ended.output) == ("passed", there.case.actions), ended
@@ -292,7 +292,7 @@ async def test_killed_in_flight(
 
 
 async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None:
-    """Set free what the site holds, once the next engine asks for the same again, or for whether the action happened."""
+    """Releases the stalled answers once the next engine repeats the request, or asks if the action happened."""
     before = len(there.site.arrived("/actions"))
 
     def asked() -> bool:
@@ -304,19 +304,19 @@ async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None
 
 
 async def test_the_answer_was_an_error(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An action was not carried out, and its tab shows that the site did not answer: the run continues from its checkpoint, where the action can be done."""
-    there = world(dataclasses.replace(CASES["submit"], held="/lost"))
+    """If the action was not done and its tab shows a browser error, the run continues from its checkpoint and performs it."""
+    there = world(dataclasses.replace(CASES["submit"], stalled="/lost"))
 
     def lost(request: site.Request) -> site.Answer:
-        there._hold("/lost")
+        there._stall("/lost")
         return site.Answer(drop=True)
 
     there.site.answer("/action", lost)
     monkeypatch.chdir(there.folder)
     there.kill_in_flight()
     there.free.set()
-    # The browser asks again by itself. Once it has given up, the title is the name of the site.
-    await browsers.until(lambda: "127.0.0.1" in there.shown(), 30)
+    # The browser retries by itself. Once it has given up, the title is the site's address.
+    await browsers.until(lambda: "127.0.0.1" in there.titles(), 30)
     there.site.answer("/action", there._action)
     ended, said = await there.resume()
     assert (ended.status, ended.output) == ("passed", 1), ended
@@ -324,8 +324,8 @@ async def test_the_answer_was_an_error(world: Callable[[Case], World], monkeypat
     assert any("shows an error of the browser's" in text for text in said), said
 
 
-async def test_nobody_can_say(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tab stuck in a dialog whose answer may have been given, and nothing to ask the site with: the run pauses, and nothing is done."""
+async def test_an_unknown_outcome_pauses(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tab stuck in a dialog that may have been answered, without `confirm`, pauses the run, and nothing is done."""
     case = CASES["confirm"]
     there = world(dataclasses.replace(case, nodes=case.nodes.replace(CONFIRM, "")))
     monkeypatch.chdir(there.folder)

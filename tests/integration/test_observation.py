@@ -1,4 +1,4 @@
-"""Observations of twelve real pages: nothing that one can act on is out of reach, whatever the budget."""
+"""Observations of twelve real pages: every element that one can act on is reachable, at any size limit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUDGETS = (1000, 3000, 5000)
 
 @dataclasses.dataclass(frozen=True)
 class Sites:
-    """What the pages are served by."""
+    """The servers of the pages."""
 
     own: site.Site
     tasks: str
@@ -36,32 +36,32 @@ class Sites:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
-    """A page of the twelve."""
+class PageCase:
+    """One of the twelve pages."""
 
     address: str
-    """Behind the name of what serves it."""
+    """The server's name, a colon, and the path."""
     runs: str = ""
-    """CSS of its rows that are alike, and may be folded."""
+    """CSS of similar rows, which may be folded."""
     click: tuple[str, str | None] = ("", None)
-    """Role of an element to click, and how its name begins; None for one without a name. It is the first that has them."""
+    """The role and the beginning of the name (None: no name) of the element to click, the first that matches."""
     changes: str = ""
-    """What the difference must say after the click."""
+    """The text that the difference after the click must contain."""
 
 
 PAGES = {
-    "table": Shown("own:/table", "tbody tr", ("button", "Edit"), "done"),
-    "orders": Shown("shop:/orders", "tbody tr", ("link", "Open"), 'gone: row "1003 | Priya'),
-    "order": Shown("shop:/orders/1001", "", ("button", "Pay"), 'gone: button "Pay"'),
-    "form": Shown("shop:/form", "", ("checkbox", "Include samples"), 'changed: checkbox "Include samples" (checked)'),
-    "messages": Shown("shop:/messages", "tbody tr", ("link", "1003"), 'heading "Message'),
-    "delivery": Shown("shop:/delivery", "", ("link", "Dock"), 'heading "'),
-    "articles": Shown("shop:/articles?for=A1", "tbody tr", ("button", "Add"), 'link "Cart (1)"'),
-    "list": Shown("admin:/admin/billing/invoice/", "tbody tr, #changelist-filter li", ("checkbox", "Select all"), "(checked)"),
-    "change": Shown("admin:/admin/billing/invoice/add/", "", ("button", "Save"), "error"),
-    "flight": Shown("tasks:/miniwob/book-flight.html", "", ("textbox", None), "new: "),
-    "inbox": Shown("tasks:/miniwob/email-inbox.html", ".email-thread", ("clickable", ""), ""),
-    "boxes": Shown("tasks:/miniwob/click-checkboxes-large.html", "", ("checkbox", ""), "(checked)"),
+    "table": PageCase("own:/table", "tbody tr", ("button", "Edit"), "done"),
+    "orders": PageCase("shop:/orders", "tbody tr", ("link", "Open"), 'gone: row "1003 | Priya'),
+    "order": PageCase("shop:/orders/1001", "", ("button", "Pay"), 'gone: button "Pay"'),
+    "form": PageCase("shop:/form", "", ("checkbox", "Include samples"), 'changed: checkbox "Include samples" (checked)'),
+    "messages": PageCase("shop:/messages", "tbody tr", ("link", "1003"), 'heading "Message'),
+    "delivery": PageCase("shop:/delivery", "", ("link", "Dock"), 'heading "'),
+    "articles": PageCase("shop:/articles?for=A1", "tbody tr", ("button", "Add"), 'link "Cart (1)"'),
+    "list": PageCase("admin:/admin/billing/invoice/", "tbody tr, #changelist-filter li", ("checkbox", "Select all"), "(checked)"),
+    "change": PageCase("admin:/admin/billing/invoice/add/", "", ("button", "Save"), "error"),
+    "flight": PageCase("tasks:/miniwob/book-flight.html", "", ("textbox", None), "new: "),
+    "inbox": PageCase("tasks:/miniwob/email-inbox.html", ".email-thread", ("clickable", ""), ""),
+    "boxes": PageCase("tasks:/miniwob/click-checkboxes-large.html", "", ("checkbox", ""), "(checked)"),
 }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
 
 @pytest.fixture(scope="module")
 async def driven(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    """One browser for all tests here, signed in everywhere."""
+    """One session for all tests here, signed in everywhere."""
     origins = (sites.own.origin, sites.tasks, sites.shop.url, sites.admin.url)
     async with browsers.opened(tmp_path_factory.mktemp("private"), *origins, seconds=60) as browser:
         for address in (f"{sites.shop.url}/login", f"{sites.admin.url}/admin/login/?next=/admin/"):
@@ -94,13 +94,13 @@ async def driven(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> Asyn
 
 @pytest.fixture
 async def tab(driven: Session) -> Tab:
-    """Its tab, with a minute for each test."""
+    """The session's tab, with a minute for each test."""
     driven.bound(60)
     return driven.page
 
 
 async def show(tab: Tab, sites: Sites, name: str) -> judge.Judged:
-    """Go to a page, and judge it."""
+    """Opens a page, and determines what its observation must contain."""
     served, _, path = PAGES[name].address.partition(":")
     origin = {"own": sites.own.origin, "tasks": sites.tasks, "shop": sites.shop.url, "admin": sites.admin.url}[served]
     await tab.goto(origin + path)
@@ -110,7 +110,7 @@ async def show(tab: Tab, sites: Sites, name: str) -> judge.Judged:
 
 
 async def probes(tab: Tab, seen: Observation) -> dict[str, int | None]:
-    """For each ref the number of the element to which it leads, read off the element itself."""
+    """For each ref, the number of its element, read from the element itself."""
 
     async def probe(ref: str) -> int | None:
         number = await (await tab.by_ref(ref)).get_attribute("data-probe")
@@ -124,19 +124,19 @@ async def probes(tab: Tab, seen: Observation) -> dict[str, int | None]:
 
 
 def fold_lines(text: str) -> list[str]:
-    """The lines that stand for what is not shown."""
+    """The lines that replace folded content."""
     return [line.strip() for line in text.split("\n") if line.lstrip().startswith("…")]
 
 
 def all_said(seen: Observation) -> set[str]:
-    """Every line that the page has."""
+    """Every line of the page."""
     return {line.strip() for line in seen.render(1_000_000).split("\n")}
 
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PAGES)
 async def test_nothing_is_out_of_reach(name: str, tab: Tab, sites: Sites) -> None:
-    """Whatever the budget: it is kept, no line is cut, each element is found by role and name, and row where alike, and its ref is its own."""
+    """At any limit no line is cut, and each element is found by role, name and, if alike, row, with its own ref."""
     wanted = await show(tab, sites, name)
     seen = await tab.look()
     numbers = await probes(tab, seen)
@@ -158,14 +158,14 @@ async def test_nothing_is_out_of_reach(name: str, tab: Tab, sites: Sites) -> Non
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PAGES)
-async def test_what_is_shown(name: str, tab: Tab, sites: Sites) -> None:
-    """At 5,000 characters each element outside of rows that are alike has its ref; at 3,000 all headings, alerts, dialogs and errors are there."""
+async def test_elements_and_alerts_are_shown(name: str, tab: Tab, sites: Sites) -> None:
+    """At 5,000 characters every element outside similar rows has its ref. From 3,000 on all headings, alerts, dialogs and errors are shown."""
     wanted = await show(tab, sites, name)
     seen = await tab.look()
     numbers = await probes(tab, seen)
     text = seen.render()
-    lacking = {number for ref, number in numbers.items() if f"[ref={ref}]" not in text and number in wanted.probes}
-    assert lacking <= wanted.in_runs
+    missing = {number for ref, number in numbers.items() if f"[ref={ref}]" not in text and number in wanted.probes}
+    assert missing <= wanted.in_runs
     for budget in BUDGETS[1:]:
         for said in wanted.loud:
             assert json.dumps(said, ensure_ascii=False)[1:-1].casefold() in seen.render(budget).casefold()
@@ -173,8 +173,8 @@ async def test_what_is_shown(name: str, tab: Tab, sites: Sites) -> None:
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PAGES)
-async def test_what_a_click_changed_is_said(name: str, tab: Tab, sites: Sites) -> None:
-    """After one click the difference names what changed, in at most 800 characters; without one it says that nothing did."""
+async def test_the_difference_names_what_a_click_changed(name: str, tab: Tab, sites: Sites) -> None:
+    """After a click the difference names the change in at most 800 characters; without one it says that nothing changed."""
     await show(tab, sites, name)
     before = await tab.look()
     assert (await tab.look()).since(before) == "nothing changed"
@@ -189,8 +189,8 @@ async def test_what_a_click_changed_is_said(name: str, tab: Tab, sites: Sites) -
     assert len(said) <= 800
 
 
-async def test_what_is_folded_says_how_to_see_it(tab: Tab, sites: Sites) -> None:
-    """Of 200 rows the first and the last are shown; the line between counts the others, and the look that it names shows them."""
+async def test_a_fold_says_how_to_see_it(tab: Tab, sites: Sites) -> None:
+    """A table of 200 rows shows the first and last; the fold between them names the look that shows more."""
     await show(tab, sites, "table")
     seen = await tab.look()
     for budget in BUDGETS:
@@ -204,8 +204,8 @@ async def test_what_is_folded_says_how_to_see_it(tab: Tab, sites: Sites) -> None
     assert 'row "Choose | 1199 | Cleo Dirkson' in seen.render()
 
 
-async def test_a_ref_that_is_gone_says_so(tab: Tab, sites: Sites) -> None:
-    """A ref leads to its element until that is gone; then, and where there never was one, the error says to look again."""
+async def test_a_missing_ref_is_refused(tab: Tab, sites: Sites) -> None:
+    """A ref leads to its element until that is removed; then, and for an unknown ref, the error is `ref-gone`."""
     await show(tab, sites, "orders")
     seen = await tab.look()
     pay = seen.refs[-1]
@@ -228,8 +228,8 @@ HIDDEN = """<!doctype html><title>Hidden</title>
 <iframe srcdoc="<input type=password value=hunter4><p>See <b onclick=1>it</b></p><div role=alert>Frame alert</div>"></iframe>"""
 
 
-async def test_what_the_snapshot_does_not_tell(tab: Tab, sites: Sites) -> None:
-    """Passwords are dots, wherever they stand; what has no role or no ref of Playwright's has one of ours; a field's own error is said."""
+async def test_content_missing_in_playwrights_snapshot_is_added(tab: Tab, sites: Sites) -> None:
+    """Passwords are dots everywhere. Elements without role or Playwright ref get one of our refs, and a field's own error is shown."""
     sites.own.page("/hidden", HIDDEN)
     await tab.goto(f"{sites.own.origin}/hidden")
     wanted = await judge.judged(tab.page, "")
@@ -249,8 +249,8 @@ async def test_what_the_snapshot_does_not_tell(tab: Tab, sites: Sites) -> None:
     assert await tab.title() == "went"
 
 
-async def test_a_look_at_an_element_keeps_the_refs_of_the_page(tab: Tab, sites: Sites) -> None:
-    """A look at one element shows it alone, and every ref of the page still leads where it led."""
+async def test_observing_an_element_leaves_the_pages_refs_valid(tab: Tab, sites: Sites) -> None:
+    """Observing one element shows it alone, and all refs of the page stay valid."""
     await show(tab, sites, "orders")
     whole = await tab.look()
     part = await tab.look(Target(css="main table"))
@@ -265,8 +265,8 @@ async def test_a_look_at_an_element_keeps_the_refs_of_the_page(tab: Tab, sites: 
 SOFT = "<!doctype html><title>{0}</title><p>Read <span style='cursor:pointer' onclick=1>{0}</span></p>"
 
 
-async def test_a_ref_of_ours_is_never_given_again(tab: Tab, sites: Sites) -> None:
-    """An element without a ref of Playwright's has another ref in another document, be that in the tab or in a frame: an old ref leads nowhere."""
+async def test_our_refs_are_never_reused(tab: Tab, sites: Sites) -> None:
+    """Our refs differ between documents, in the tab or in a frame, so an old ref leads nowhere."""
     frame = "<iframe srcdoc=\"<p>See <b style='cursor:pointer' onclick=1>it</b></p>\"></iframe>"
     sites.own.page("/keep", SOFT.format("Keep") + frame)
     sites.own.page("/drop", SOFT.format("Drop") + frame)
@@ -283,8 +283,8 @@ async def test_a_ref_of_ours_is_never_given_again(tab: Tab, sites: Sites) -> Non
     assert [await (await tab.by_ref(ref)).inner_text() for ref in after] == ["Drop", "it"]
 
 
-async def test_a_ref_in_a_frame_that_went_away_is_gone_at_once(tab: Tab, sites: Sites) -> None:
-    """Nobody waits for it: not for one of ours, and not for one of Playwright's."""
+async def test_a_ref_in_a_removed_frame_fails_at_once(tab: Tab, sites: Sites) -> None:
+    """A ref in a removed frame, ours or Playwright's, gives `ref-gone` without waiting."""
     sites.own.page(
         "/frames",
         "<!doctype html><iframe srcdoc=\"<button>In</button><b style='cursor:pointer' onclick=1>it</b>\"></iframe>",
@@ -299,8 +299,8 @@ async def test_a_ref_in_a_frame_that_went_away_is_gone_at_once(tab: Tab, sites: 
         assert gone.value.code == "ref-gone"
 
 
-async def test_a_page_as_deep_as_any_is_shown(tab: Tab, sites: Sites) -> None:
-    """Lists in lists, a hundred deep, are a page like others; what one can act on at the bottom is shown, and leads where it should."""
+async def test_a_deeply_nested_page_is_shown(tab: Tab, sites: Sites) -> None:
+    """In lists nested a hundred deep the element at the bottom is shown, and its ref leads to it."""
     sites.own.page("/deep", f"<!doctype html>{'<ul><li>x' * 100}<button>Deep</button>{'</ul>' * 100}")
     await tab.goto(f"{sites.own.origin}/deep")
     seen = await tab.look()
@@ -310,8 +310,8 @@ async def test_a_page_as_deep_as_any_is_shown(tab: Tab, sites: Sites) -> None:
     assert (await tab.look()).since(seen) == "nothing changed"
 
 
-async def test_what_is_cut_short_says_so(tab: Tab, sites: Sites) -> None:
-    """A text that the page's own look-out cuts ends with dots, so that the beginning of a secret at its end is masked, too."""
+async def test_text_cut_by_the_page_script_is_masked(tab: Tab, sites: Sites) -> None:
+    """A text that the page script cuts is marked, so that the beginning of a secret at its end is masked."""
     secret = "hunter2-and-much-more"
     soft = f"<p>Read <span style='cursor:pointer' onclick=1>{'x ' * 145}{secret}</span></p>"
     field = f"<label>Name <input aria-invalid=true aria-describedby=why></label><p id=why>{'y ' * 145}{secret}</p>"

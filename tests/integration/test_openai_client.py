@@ -1,6 +1,6 @@
-"""What the openai client does, pinned against the fake server: what ``runtime/models/client/client.py`` builds on, and what it must do itself.
+"""Behaviour of the openai client against the fake server, on which ``runtime/models/client/client.py`` depends.
 
-If a test here fails after an upgrade, the client has changed; see what the adapter can give up, or must add.
+If a test here fails after an upgrade, the client has changed: check what the adapter can drop, or must add.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from runtime.testing.responses import Server
 pytestmark = pytest.mark.anyio
 
 TLS = ssl.create_default_context()
-"""One for all clients: to make it reads all certificates of the machine, which takes longer than most tests here."""
+"""One for all clients, because reading the machine's certificates takes longer than most tests here."""
 
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The client runs on asyncio in the command, and so it does here."""
+    """The client runs on asyncio, as in the command."""
     return "asyncio"
 
 
@@ -41,7 +41,7 @@ class Order(pydantic.BaseModel):
 async def client_of(
     server: Server, *, retries: int = 0, deadline: float = 30.0, key: str | None = None
 ) -> AsyncGenerator[openai.AsyncOpenAI]:
-    """A client as it comes, with retries off unless a test is about them, and ``deadline`` seconds of silence."""
+    """A default client, with retries off unless given, and ``deadline`` as its timeout."""
     web = openai.DefaultAsyncHttpxClient(verify=TLS)
     async with openai.AsyncOpenAI(
         base_url=server.url, api_key=key or server.key, max_retries=retries, timeout=deadline, http_client=web
@@ -50,7 +50,7 @@ async def client_of(
 
 
 async def streamed(client: openai.AsyncOpenAI, seen: list[str] | None = None) -> list[Any]:
-    """All events of a raw stream; the pieces of its text are added to ``seen`` as they come."""
+    """All events of a raw stream; text deltas are appended to ``seen`` as they arrive."""
     events = list[Any]()
     async for event in await client.responses.create(model="any", input="Hello", stream=True):
         events.append(event)
@@ -60,7 +60,7 @@ async def streamed(client: openai.AsyncOpenAI, seen: list[str] | None = None) ->
 
 
 async def test_every_field_of_a_response_is_there() -> None:
-    """What the fake server answers fits the client's own types, field by field: plain, streamed, fetched, cancelled, and listed."""
+    """The fake server's answers fit the client's types field by field: plain, streamed, fetched, cancelled, and listed."""
     said = scripted_model.thought("so") + scripted_model.text("yes") + scripted_model.call("look", {})
     with responses.serve([said, said, said.in_background()], strict=True, models=("any",)) as server:
         async with client_of(server) as client:
@@ -71,8 +71,8 @@ async def test_every_field_of_a_response_is_there() -> None:
             fetched = await client.responses.retrieve(queued.id)
             cancelled = await client.responses.cancel(queued.id)
             listed = [model async for model in client.models.list()]
-    # The client builds its models without checking. Here each is checked, and has no field that its type does not name, but for
-    # `store`, which the API sends and the client's type has not.
+    # The client does not validate its models. Here each is validated, and has no field unknown to its type, except
+    # `store`, which the API sends and the client's type lacks.
     for each in (plain, queued, fetched, cancelled, *listed, *events):
         type(each).model_validate(each.to_dict())
     assert [each.model_extra for each in (plain, fetched)] == [{"store": True}] * 2
@@ -84,7 +84,7 @@ async def test_every_field_of_a_response_is_there() -> None:
 
 
 async def test_the_helper_for_streams_and_for_parsing_works() -> None:
-    """The client's own accumulation of a stream, and its parsing, come to what the script said."""
+    """The client's stream helper and its parsing give the scripted answer."""
     said = scripted_model.text({"category": "refund"})
     with responses.serve([said, said], strict=True) as server:
         async with client_of(server) as client:
@@ -95,7 +95,7 @@ async def test_the_helper_for_streams_and_for_parsing_works() -> None:
 
 
 async def test_its_own_retries_send_no_idempotency_key() -> None:
-    """With its retries on, the client sends the request again without an Idempotency-Key: a server cannot know it for the same, and both are paid."""
+    """The client's retries send no Idempotency-Key, so the server cannot recognise them, and both requests are paid."""
     with responses.serve([scripted_model.rate_limited(milliseconds=1), scripted_model.text("yes")]) as server:
         async with client_of(server, retries=1) as client:
             await client.responses.create(model="any", input="Hello")
@@ -106,7 +106,7 @@ async def test_its_own_retries_send_no_idempotency_key() -> None:
 
 
 async def test_its_own_retries_repeat_a_hopeless_quota() -> None:
-    """A 429 for a quota that is spent is sent again like any other 429; only its code tells, insufficient_quota."""
+    """A 429 for an exhausted quota is retried like any other; only its code, insufficient_quota, distinguishes it."""
     with responses.serve([scripted_model.quota(), scripted_model.quota()]) as server:
         async with client_of(server, retries=1) as client:
             with pytest.raises(openai.RateLimitError) as raised:
@@ -115,8 +115,8 @@ async def test_its_own_retries_repeat_a_hopeless_quota() -> None:
     assert raised.value.code == raised.value.type == "insufficient_quota"
 
 
-async def test_a_limit_says_when_to_come_again() -> None:
-    """A 429 is a RateLimitError whose response holds Retry-After as the server sent it, and whose code is not that of a quota."""
+async def test_a_rate_limit_has_retry_after() -> None:
+    """A 429 is a RateLimitError with Retry-After as sent, and with a code other than that of a quota."""
     with responses.serve([scripted_model.rate_limited(7)]) as server:
         async with client_of(server) as client:
             with pytest.raises(openai.RateLimitError) as raised:
@@ -125,7 +125,7 @@ async def test_a_limit_says_when_to_come_again() -> None:
 
 
 async def test_a_stream_without_a_terminal_event_raises_nothing() -> None:
-    """A raw stream that ends after some text, with no event that says how it ended, just ends: the text looks whole."""
+    """A raw stream that ends without a terminal event raises nothing: the text looks complete."""
     with responses.serve([scripted_model.cut("Your order is")]) as server:
         async with client_of(server) as client:
             events = await streamed(client)
@@ -134,7 +134,7 @@ async def test_a_stream_without_a_terminal_event_raises_nothing() -> None:
 
 
 async def test_the_stream_helper_misses_the_end_without_a_name() -> None:
-    """The helper's get_final_response raises a bare RuntimeError where a stream is cut, failed, or incomplete: what came is lost."""
+    """For a cut, failed or incomplete stream get_final_response raises a bare RuntimeError, and the partial text is lost."""
     script = [
         scripted_model.cut("Your"),
         scripted_model.incomplete("Your"),
@@ -150,7 +150,7 @@ async def test_the_stream_helper_misses_the_end_without_a_name() -> None:
 
 
 async def test_an_error_event_of_a_raw_stream_raises_nothing() -> None:
-    """An ``error`` event as the API documents it, with its code and message in the event itself, comes as an event like any other."""
+    """An ``error`` event as the API documents it arrives like any other event."""
     with responses.serve([scripted_model.error_event("Your", code="server_error", message="Oh.")]) as server:
         async with client_of(server) as client:
             events = await streamed(client)
@@ -158,7 +158,7 @@ async def test_an_error_event_of_a_raw_stream_raises_nothing() -> None:
 
 
 async def test_an_error_event_raises_where_its_fields_are_nested() -> None:
-    """Only where its fields stand below ``error`` does the client raise, a bare APIError without a status, with code and message."""
+    """Only fields nested below ``error`` make the client raise: a bare APIError with code and message."""
     with responses.serve([scripted_model.error_event("Your", code="overloaded", message="Oh.", nested=True)]) as server:
         async with client_of(server) as client:
             with pytest.raises(openai.APIError, match=r"Oh\.") as raised:
@@ -168,7 +168,7 @@ async def test_an_error_event_raises_where_its_fields_are_nested() -> None:
 
 
 async def test_a_failed_response_raises_nothing() -> None:
-    """A response that failed is returned like a good one, plain or streamed; its status and error tell."""
+    """A failed response is returned, plain or streamed; only its status and error show the failure."""
     with responses.serve([scripted_model.failed("server_error", "Oh.")] * 2) as server:
         async with client_of(server) as client:
             plain = await client.responses.create(model="any", input="Hello")
@@ -179,8 +179,8 @@ async def test_a_failed_response_raises_nothing() -> None:
         assert ended.error.to_dict() == {"code": "server_error", "message": "Oh."}
 
 
-async def test_a_refusal_and_a_cut_answer_have_no_text_of_their_own() -> None:
-    """A refusal leaves output_text empty with the status completed; an answer cut short has text, and only its status tells."""
+async def test_a_refusal_and_a_cut_answer_raise_nothing() -> None:
+    """A refusal is completed with empty output_text; a cut answer has text, and only its status shows it."""
     with responses.serve([scripted_model.refusal("No."), scripted_model.incomplete('{"category": "ref')]) as server:
         async with client_of(server) as client:
             refused = await client.responses.create(model="any", input="Hello")
@@ -190,7 +190,7 @@ async def test_a_refusal_and_a_cut_answer_have_no_text_of_their_own() -> None:
 
 
 async def test_parsing_loses_the_whole_response() -> None:
-    """Where text or arguments do not fit, parse raises an error that holds neither the response, nor its id, nor what was paid."""
+    """If text or arguments do not fit, parse raises an error without the response, its id, or its usage."""
     tool: Any = openai.pydantic_function_tool(Order, name="sort")
     tool = {"type": "function", **tool["function"]}
     with responses.serve(
@@ -209,7 +209,7 @@ async def test_parsing_loses_the_whole_response() -> None:
 
 
 async def test_a_plain_request_keeps_bad_arguments() -> None:
-    """Without parse, malformed arguments come as the text that they are."""
+    """Without parse, malformed arguments are returned as text."""
     with responses.serve([scripted_model.call("sort", '{"category": ')]) as server:
         async with client_of(server) as client:
             response = await client.responses.create(model="any", input="Hello")
@@ -218,7 +218,7 @@ async def test_a_plain_request_keeps_bad_arguments() -> None:
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_hang_is_a_timeout(streaming: bool) -> None:
-    """A server that never answers is an APITimeoutError after the client's timeout, which is also an APIConnectionError; the server sees it go."""
+    """A server that never answers gives APITimeoutError, an APIConnectionError, after the timeout; the server sees the disconnect."""
     with responses.serve([scripted_model.hang()]) as server:
         async with client_of(server, deadline=0.1) as client:
             with pytest.raises(openai.APITimeoutError) as raised:
@@ -227,8 +227,8 @@ async def test_a_hang_is_a_timeout(streaming: bool) -> None:
     assert isinstance(raised.value, openai.APIConnectionError)
 
 
-async def test_a_stall_is_a_timeout_after_what_came() -> None:
-    """A stream that falls silent raises APITimeoutError after the events that came; the timeout is one of silence, not of the whole."""
+async def test_a_stall_is_a_timeout_after_the_events() -> None:
+    """A silent stream raises APITimeoutError after its events; the timeout measures silence, not the whole."""
     seen = list[str]()
     with responses.serve([scripted_model.stall("Your order")]) as server:
         async with client_of(server, deadline=1.0) as client:
@@ -238,7 +238,7 @@ async def test_a_stall_is_a_timeout_after_what_came() -> None:
 
 
 async def test_a_reset_is_a_connection_error() -> None:
-    """A connection that drops raises APIConnectionError, before a byte as in the middle of a stream, then after the events that came."""
+    """A dropped connection raises APIConnectionError, before the first byte or after the events of a stream."""
     seen = list[str]()
     with responses.serve(
         [scripted_model.reset(), scripted_model.reset("Your order"), scripted_model.reset("Your order")]
@@ -254,8 +254,8 @@ async def test_a_reset_is_a_connection_error() -> None:
     assert not [each for each in (first, middle, stream) if isinstance(each.value, openai.APITimeoutError)]
 
 
-async def test_nobody_there_is_a_connection_error() -> None:
-    """A port at which nothing listens is an APIConnectionError too."""
+async def test_a_closed_port_is_a_connection_error() -> None:
+    """A port at which nothing listens gives APIConnectionError."""
     with responses.serve([]) as server:
         pass
     async with client_of(server) as client:
@@ -263,8 +263,8 @@ async def test_nobody_there_is_a_connection_error() -> None:
             await client.responses.create(model="any", input="Hello")
 
 
-async def test_what_is_no_json_is_no_error_of_the_client() -> None:
-    """What is no JSON raises a bare JSONDecodeError where an answer or an event calls itself JSON, and is returned as text where it does not."""
+async def test_invalid_json_is_no_error_of_the_client() -> None:
+    """Invalid JSON raises a bare JSONDecodeError where the content type says JSON, and is returned as text elsewhere."""
     script = [scripted_model.cut("Your order"), scripted_model.not_json(b"data: {\n\n"), scripted_model.not_json()]
     with responses.serve(script) as server:
         async with client_of(server) as client:
@@ -276,7 +276,7 @@ async def test_what_is_no_json_is_no_error_of_the_client() -> None:
 
 
 async def test_a_lost_chain() -> None:
-    """A response that the server no longer knows is a BadRequestError with the code previous_response_not_found when followed, and a NotFoundError when fetched."""
+    """Following an unknown response gives BadRequestError with previous_response_not_found; fetching it gives NotFoundError."""
     with responses.serve([scripted_model.text("one"), scripted_model.chain_lost()], strict=True) as server:
         async with client_of(server) as client:
             first = await client.responses.create(model="any", input="Hello")
@@ -289,8 +289,8 @@ async def test_a_lost_chain() -> None:
                 await client.responses.retrieve(first.id)
 
 
-async def test_who_is_refused() -> None:
-    """A wrong key is an AuthenticationError, a model that is not there a NotFoundError with the code model_not_found."""
+async def test_wrong_keys_and_models_are_refused() -> None:
+    """A wrong key gives AuthenticationError, and an unknown model NotFoundError with model_not_found."""
     with responses.serve([], models=("any",), strict=True) as server:
         async with client_of(server, key="key-of-somebody-else") as client:
             with pytest.raises(openai.AuthenticationError):
@@ -301,8 +301,8 @@ async def test_who_is_refused() -> None:
     assert raised.value.code == "model_not_found"
 
 
-async def test_a_server_may_ignore_what_a_request_follows() -> None:
-    """Where a server takes previous_response_id and ignores it, nothing the client returns is an error: only what the model knows tells."""
+async def test_a_server_may_ignore_previous_response_id() -> None:
+    """A server that ignores previous_response_id causes no error; only the model's knowledge shows it."""
     seen = list[int]()
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -316,8 +316,8 @@ async def test_a_server_may_ignore_what_a_request_follows() -> None:
     assert (second.status, seen) == ("completed", [1, 1])
 
 
-async def test_a_cancelled_request_lets_its_connection_go() -> None:
-    """A task that is cancelled while it waits for an answer closes its connection, and the server sees it."""
+async def test_a_cancelled_request_closes_its_connection() -> None:
+    """A task cancelled while it waits closes its connection, and the server sees the disconnect."""
     with responses.serve([scripted_model.text("late").held(threading.Event())]) as server:
         async with client_of(server) as client:
             async with anyio.create_task_group() as tasks:

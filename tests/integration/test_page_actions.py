@@ -53,8 +53,8 @@ class Field:
 
 
 @pytest.fixture(scope="module")
-def shown() -> Iterator[site.Site]:
-    """A site with a form and a table."""
+def served() -> Iterator[site.Site]:
+    """Serves a site with a form and a table."""
     with site.serve() as served:
         served.page("/form", FORM)
         served.page("/orders", ORDERS)
@@ -64,23 +64,23 @@ def shown() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
-async def driven(shown: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    """One browser for all tests here."""
-    async with browsers.opened(tmp_path_factory.mktemp("private"), shown.origin) as browser:
+async def driven(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """One session for all tests here."""
+    async with browsers.opened(tmp_path_factory.mktemp("private"), served.origin) as browser:
         yield browser
 
 
 @pytest.fixture
 async def tab(driven: Session) -> Tab:
-    """Its tab, with ten seconds for each test."""
+    """The session's tab, with ten seconds for each test."""
     driven.bound(10)
     return driven.page
 
 
-async def test_a_form_is_filled_and_sent(tab: Tab, shown: site.Site) -> None:
-    """Fill, select (by label or value), check, choose and click arrive at the site as a person's actions would."""
-    shown.requests.clear()
-    assert await tab.goto(f"{shown.origin}/form") == f"{shown.origin}/form"
+async def test_a_form_is_filled_and_sent(tab: Tab, served: site.Site) -> None:
+    """Fill, select (by label or value), check and click reach the site as a person's actions would."""
+    served.requests.clear()
+    assert await tab.goto(f"{served.origin}/form") == f"{served.origin}/form"
     await tab.fill(Target(label="Name"), "Ada")
     await tab.fill(Target(role="textbox", name="note"), "two\nlines")
     assert await tab.select(Target(label="Size"), ["Large"]) == ["l"]
@@ -91,15 +91,15 @@ async def test_a_form_is_filled_and_sent(tab: Tab, shown: site.Site) -> None:
     assert await tab.value(Target(label="Note")) == "two\nlines"
     await tab.click(Target(role="button", name="Send"))
     await tab.wait_for(Rule(title="Sent"))
-    (sent,) = shown.arrived("/sent")
+    (sent,) = served.arrived("/sent")
     assert sent.body == "name=Ada&note=two%0D%0Alines&size=s&extras=Milk&extras=Salt&agree=on&pay=cash"
-    assert tab.url == f"{shown.origin}/sent"
+    assert tab.url == f"{served.origin}/sent"
     assert await tab.title() == "Sent"
 
 
-async def test_a_box_can_be_taken_back(tab: Tab, shown: site.Site) -> None:
-    """``check`` sets the state that is asked for, whatever it was."""
-    await tab.goto(f"{shown.origin}/form")
+async def test_a_checkbox_can_be_unchecked(tab: Tab, served: site.Site) -> None:
+    """``check`` sets the requested state, whatever it was."""
+    await tab.goto(f"{served.origin}/form")
     for checked in (True, True, False, False):
         await tab.check(Target(label="I agree"), checked)
         assert await tab.holds(Rule(checked=checked, target=Target(label="I agree")))
@@ -127,31 +127,31 @@ async def test_a_box_can_be_taken_back(tab: Tab, shown: site.Site) -> None:
     ],
     ids=str,
 )
-async def test_a_target_finds_its_element(target: Target, found: str, tab: Tab, shown: site.Site) -> None:
-    """Each way of finding, and what narrows it, finds the one element that is meant."""
-    if tab.url != f"{shown.origin}/form":
-        await tab.goto(f"{shown.origin}/form")
+async def test_a_target_finds_its_element(target: Target, found: str, tab: Tab, served: site.Site) -> None:
+    """Each way of finding, and each way to narrow it, finds the one element."""
+    if tab.url != f"{served.origin}/form":
+        await tab.goto(f"{served.origin}/form")
     assert await tab.text(target) == found
     assert await tab.count(target) == 1
 
 
 async def test_settled_targets_cost_nothing(tab: Tab) -> None:
-    """``locate`` gives back the very target where there is nothing to choose, and the choice where there is."""
+    """``locate`` returns the same target where there are no alternatives."""
     target = Target(role="button", name="Nowhere")
     assert await tab.locate(target) is target
 
 
-async def test_the_first_choice_that_appears_is_taken(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """Alternatives are looked for again and again until one of them is there; the log learns which."""
-    await tab.goto(f"{shown.origin}/orders")
+async def test_the_first_choice_that_appears_is_taken(tab: Tab, driven: Session, served: site.Site) -> None:
+    """Alternatives are tried repeatedly until one of them is present; ``locate`` returns that one."""
+    await tab.goto(f"{served.origin}/orders")
     await tab.page.evaluate("void setTimeout(() => { document.getElementById('late').className = 'b'; }, 100)")
     found = await tab.locate(Target(any_of=[Target(css="p.a"), Target(css="p.b")], exact=True))
     assert found == Target(css="p.b", exact=True)
 
 
-async def test_the_button_in_the_right_row(tab: Tab, shown: site.Site) -> None:
-    """``has_text`` means whole words and tells cells apart: 100 is not 1007, 12 and 34 in two cells are not 1234."""
-    await tab.goto(f"{shown.origin}/orders")
+async def test_the_button_in_the_right_row(tab: Tab, served: site.Site) -> None:
+    """``has_text`` matches whole words and separates cells: 100 is not 1007, and cells 12 and 34 are not 1234."""
+    await tab.goto(f"{served.origin}/orders")
     await tab.click(Target(role="button", name="Pay", within=Target(role="row", has_text="100")))
     assert await tab.title() == "Paid 100"
     assert await tab.text(Target(role="row", has_text="1007")) == "1007 paid Pay"
@@ -161,9 +161,9 @@ async def test_the_button_in_the_right_row(tab: Tab, shown: site.Site) -> None:
     assert await tab.count(Target(css="tr", has_text="100", exact=True)) == 0
 
 
-async def test_rows_are_read_in_one_look(tab: Tab, shown: site.Site) -> None:
-    """Each row yields the text or the attribute of each field, None where it has none, white space folded."""
-    await tab.goto(f"{shown.origin}/orders")
+async def test_rows_are_read_at_once(tab: Tab, served: site.Site) -> None:
+    """Each row gives the text or attribute of each field, None where missing, with white space folded."""
+    await tab.goto(f"{served.origin}/orders")
     fields = [Field(".no"), Field("td", nth=1), Field("a", "href"), Field("td", nth=-1), Field()]
     rows = await tab.rows(Target(css="tbody tr"), fields, 1)
     assert rows == [
@@ -174,9 +174,9 @@ async def test_rows_are_read_in_one_look(tab: Tab, shown: site.Site) -> None:
     assert await tab.rows(Target(css="#nowhere"), fields, 0) == []
 
 
-async def test_rows_are_waited_for(tab: Tab, shown: site.Site) -> None:
-    """It reads when at least as many rows are there as were asked for."""
-    await tab.goto(f"{shown.origin}/orders")
+async def test_rows_are_waited_for(tab: Tab, served: site.Site) -> None:
+    """Rows are read once at least the requested number is present."""
+    await tab.goto(f"{served.origin}/orders")
     more = "document.querySelector('tbody').insertAdjacentHTML('beforeend', '<tr><td class=no>9')"
     await tab.page.evaluate(f"void setTimeout(() => {more}, 100)")
     assert [row for (row,) in await tab.rows(Target(css="tbody tr"), [Field(".no")], 4)] == ["100", "1007", "12", "9"]
@@ -218,9 +218,9 @@ HOLDS = [
 ]
 
 
-async def test_a_rule_is_looked_at(tab: Tab, shown: site.Site) -> None:
-    """Every kind of rule says what stands on the page now; one that cannot be looked at does not hold."""
-    await tab.goto(f"{shown.origin}/orders")
+async def test_a_rule_is_checked(tab: Tab, served: site.Site) -> None:
+    """Every kind of rule is checked against the current page; one that cannot be checked does not hold."""
+    await tab.goto(f"{served.origin}/orders")
     assert [(rule, await tab.holds(rule)) for rule, _holds in HOLDS] == HOLDS
 
 
@@ -242,10 +242,10 @@ async def test_a_rule_is_looked_at(tab: Tab, shown: site.Site) -> None:
     ],
     ids=str,
 )
-async def test_a_rule_is_waited_for(rule: Rule, script: str, tab: Tab, shown: site.Site) -> None:
-    """Every kind of rule is looked at again until it holds, across a change of the document too."""
+async def test_a_rule_is_waited_for(rule: Rule, script: str, tab: Tab, served: site.Site) -> None:
+    """Every kind of rule is checked again until it holds, across a change of the document too."""
     await tab.goto("about:blank")
-    await tab.goto(f"{shown.origin}/orders")
+    await tab.goto(f"{served.origin}/orders")
     assert not await tab.holds(rule)
     waiting = asyncio.ensure_future(tab.wait_for(rule))
     await tab.page.evaluate("(script) => void setTimeout(() => eval(script), 50)", script)
@@ -284,16 +284,16 @@ WORDS: list[tuple[str, str, bool]] = [
 
 
 async def test_whole_words_in_every_script(tab: Tab) -> None:
-    """The boundary is where a word ends: also beyond ASCII, and nowhere in scripts that put no space between words."""
+    """Word boundaries work beyond ASCII, and do not exist in scripts without spaces between words."""
     compare = f"(cases) => {{ {text_match.SEEN} return cases.map(([pattern, text]) => new RegExp(pattern, 'v').test(folded(text))); }}"
-    cases = [[text_match.pattern(text), shown] for text, shown, _holds in WORDS]
+    cases = [[text_match.pattern(text), served] for text, served, _holds in WORDS]
     found: list[bool] = await tab.page.evaluate(compare, cases)
     assert dict(zip([each[:2] for each in WORDS], found, strict=True)) == {each[:2]: each[2] for each in WORDS}
 
 
-async def test_facts_count_documents_and_pending_input(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """A new document counts and takes pending input along; a change of the fragment does neither; a finished effect settles input."""
-    await tab.goto(f"{shown.origin}/form")
+async def test_facts_count_documents_and_pending_input(tab: Tab, driven: Session, served: site.Site) -> None:
+    """A new document counts and clears pending input, a fragment change does neither, and a finished effect clears pending input."""
+    await tab.goto(f"{served.origin}/form")
     before = driven.facts()
     assert not before.pending_input
     await tab.fill(Target(label="Name"), "Ada")
@@ -303,50 +303,50 @@ async def test_facts_count_documents_and_pending_input(tab: Tab, driven: Session
     driven.effect_finished()
     assert driven.facts() == before
     await tab.check(Target(label="I agree"), True)
-    await tab.goto(f"{shown.origin}/orders")
+    await tab.goto(f"{served.origin}/orders")
     assert driven.facts() == dataclasses.replace(before, documents=before.documents + 1)
     await tab.click(Target(role="link", name="Show"))
     await tab.wait_for(Rule(title="Order 100"))
     assert driven.facts() == dataclasses.replace(before, documents=before.documents + 2)
 
 
-async def test_facts_tell_an_error_page(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """The status of the document that is shown, where it is an error, as far as a document took the place of another; behind a redirect that of the last."""
-    shown.answer("/broken", lambda _request: site.Answer("<title>Broken</title><a href='/none'>Go</a>", 500))
-    shown.answer("/none", lambda _request: site.Answer(status=204))
-    shown.redirect("/gone", "/broken")
-    await tab.goto(f"{shown.origin}/nowhere")
+async def test_facts_have_the_status_of_an_error_page(tab: Tab, driven: Session, served: site.Site) -> None:
+    """The status is that of the document shown, if it is an error, and after a redirect that of the last one."""
+    served.answer("/broken", lambda _request: site.Answer("<title>Broken</title><a href='/none'>Go</a>", 500))
+    served.answer("/none", lambda _request: site.Answer(status=204))
+    served.redirect("/gone", "/broken")
+    await tab.goto(f"{served.origin}/nowhere")
     assert driven.facts().status == 404
-    await tab.goto(f"{shown.origin}/orders")
+    await tab.goto(f"{served.origin}/orders")
     assert driven.facts().status is None
-    await tab.goto(f"{shown.origin}/gone")
+    await tab.goto(f"{served.origin}/gone")
     assert driven.facts().status == 500
     await tab.click(Target(role="link", name="Go"))
-    await browsers.until(lambda: bool(shown.arrived("/none")))
+    await browsers.until(lambda: bool(served.arrived("/none")))
     await tab.page.evaluate("location.hash = 'x'")
     assert driven.facts().status == 500
     await tab.page.evaluate("void fetch('/nowhere')")
-    await tab.goto(f"{shown.origin}/orders")
+    await tab.goto(f"{served.origin}/orders")
     assert driven.facts().status is None
 
 
-async def test_a_fresh_tab_stands_aside(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """It has the same cookies, is not counted, and leaves the current tab alone; afterwards it is gone."""
-    await tab.goto(shown.page("/cookie", "<title>Cookie</title>", set_cookie="who=ada"))
+async def test_a_fresh_tab_leaves_the_session_alone(tab: Tab, driven: Session, served: site.Site) -> None:
+    """A fresh tab shares the cookies, is not counted, leaves the current tab alone, and is closed afterwards."""
+    await tab.goto(served.page("/cookie", "<title>Cookie</title>", set_cookie="who=ada"))
     before = driven.facts()
     async with driven.fresh_page() as fresh:
         assert fresh is not tab
-        await fresh.goto(f"{shown.origin}/form")
+        await fresh.goto(f"{served.origin}/form")
         await fresh.fill(Target(label="Name"), "Ada")
-        assert "who=ada" in shown.arrived("/form")[-1].headers["cookie"]
+        assert "who=ada" in served.arrived("/form")[-1].headers["cookie"]
         assert driven.facts() == before
-        assert driven.page.url == f"{shown.origin}/cookie"
+        assert driven.page.url == f"{served.origin}/cookie"
     assert len(tab.page.context.pages) == 1
 
 
-async def test_a_popup_is_kept_but_not_current(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """A tab that opens by itself stands in the checkpoint, once it is not tied to its opener; the current one stays."""
-    await tab.goto(f"{shown.origin}/orders")
+async def test_a_popup_is_captured_but_not_current(tab: Tab, driven: Session, served: site.Site) -> None:
+    """An unexpected tab is in the checkpoint once it has no opener; the current tab stays."""
+    await tab.goto(f"{served.origin}/orders")
     before = driven.facts().documents
     await tab.page.evaluate("void window.open('/orders/100')")
     await browsers.until(lambda: driven.facts().documents == before + 1)
@@ -354,7 +354,7 @@ async def test_a_popup_is_kept_but_not_current(tab: Tab, driven: Session, shown:
     with pytest.raises(SiteError, match="tied to the tab that opened it"):
         await driven.capture()
     await tab.page.context.pages[1].evaluate("opener = null")
-    assert (await driven.capture()).urls == [f"{shown.origin}/orders", f"{shown.origin}/orders/100"]
+    assert (await driven.capture()).urls == [f"{served.origin}/orders", f"{served.origin}/orders/100"]
     await tab.page.context.pages[1].close()
     assert driven.facts().documents == before + 1
 
@@ -376,12 +376,12 @@ LOST: list[tuple[str, dict[str, Any], str | None]] = [
     ("script", "lost"), [(how["script"], lost) for _name, how, lost in LOST], ids=[each[0] for each in LOST]
 )
 async def test_a_lost_answer_is_noticed(
-    script: str, lost: str | None, tab: Tab, driven: Session, shown: site.Site
+    script: str, lost: str | None, tab: Tab, driven: Session, served: site.Site
 ) -> None:
-    """An action's request whose answer never came is told, without its query; readings and what the page itself gives up are not."""
-    shown.answer("/dropped", lambda _request: site.Answer(drop=True))
-    shown.answer("/slow", lambda _request: site.Answer("late"))
-    await tab.goto(shown.page("/risky", "<form method=post action=/dropped></form><button>Go</button>"))
+    """An action's unanswered request is reported without its query; unanswered readings and aborted requests are not."""
+    served.answer("/dropped", lambda _request: site.Answer(drop=True))
+    served.answer("/slow", lambda _request: site.Answer("late"))
+    await tab.goto(served.page("/risky", "<form method=post action=/dropped></form><button>Go</button>"))
     await tab.page.evaluate(
         "(script) => { const done = () => { document.title = 'Over'; };"
         " document.querySelector('button').onclick = () => Promise.resolve(eval(script)).then(done, done); }",
@@ -394,6 +394,6 @@ async def test_a_lost_answer_is_noticed(
     else:
         await browsers.until_async(driven.lost_answer)
         method, path = lost.split()
-        assert await driven.lost_answer() == MissingAnswer(f"{method} {shown.origin}{path}", "lost")
-    await tab.goto(f"{shown.origin}/form")
+        assert await driven.lost_answer() == MissingAnswer(f"{method} {served.origin}{path}", "lost")
+    await tab.goto(f"{served.origin}/form")
     assert await driven.lost_answer() is None

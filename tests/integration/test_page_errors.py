@@ -1,4 +1,4 @@
-"""What a page says when something cannot be done: a stable code, what was seen, and whether the action may have happened."""
+"""Page errors: a stable code, what was seen, and whether the action may have happened."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Field:
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[site.Site]:
-    """A site with one page."""
+    """Serves a site with one page."""
     with site.serve() as served:
         served.page("/", PAGE)
         yield served
@@ -58,21 +58,21 @@ def shop() -> Iterator[site.Site]:
 
 @pytest.fixture(scope="module")
 async def driven(shop: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    """One browser for all tests here, which may go to a dead site too."""
+    """One session for all tests here, which may also go to a dead site."""
     origins = (shop.origin, "http://127.0.0.1:8124")
     async with browsers.opened(tmp_path_factory.mktemp("private"), *origins) as browser:
         yield browser
 
 
 @pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The look at what is wrong may take as long as a slow machine needs for it."""
+def longer_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allows the diagnosis as long as a slow machine needs."""
     monkeypatch.setattr(deadline, "GRACE_SECONDS", 10.0)
 
 
 @pytest.fixture
 async def tab(driven: Session, shop: site.Site) -> AsyncIterator[Tab]:
-    """A tab on the page, with little patience."""
+    """A tab on the page, with a short deadline."""
     driven.bound(10)
     async with driven.fresh_page() as fresh:
         await fresh.goto(f"{shop.origin}/")
@@ -87,9 +87,9 @@ async def failure(action: Awaitable[object]) -> RunOpsError:
     return raised.value
 
 
-@pytest.mark.usefixtures("unhurried")
-async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
-    """The error says for what it looked, how long, where, and what on the page is spelled most alike."""
+@pytest.mark.usefixtures("longer_grace")
+async def test_a_missing_target(tab: Tab, shop: site.Site) -> None:
+    """The error names the target, the wait, the page, and the most similar element."""
     error = await failure(tab.click(Target(role="button", name="Return to shopp")))
     assert (error.code, error.phase) == ("target-not-found", "before")
     waited = error.evidence["waited"]
@@ -100,7 +100,7 @@ async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
     assert len(error.evidence["nearest"]) <= 5
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("longer_grace")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(
     ("target", "named", "nearest"),
@@ -123,15 +123,15 @@ async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
     ids=str,
 )
 async def test_the_missing_part_is_named(target: Target, named: str, nearest: str | None, tab: Tab) -> None:
-    """Where the row is missing the row is named, not the button in it; candidates are of the kind that was looked for, also where they are called by no like name but stand in the very place."""
+    """A missing row is named instead of the button in it. The nearest candidates have the same kind or the same place."""
     error = await failure(tab.text(target))
     assert error.code == "target-not-found"
     assert error.message.startswith(f"no element matches {named}  (waited")
     assert nearest in [*error.evidence["nearest"], None]
 
 
-async def test_what_is_there_twice(driven: Session, tab: Tab) -> None:
-    """More than one match is an error at once, with a target for each that finds only that one; where the whole text decides, the fix says so."""
+async def test_an_ambiguous_target(driven: Session, tab: Tab) -> None:
+    """An ambiguous target fails at once, before the action, with at most five candidates that each find one element."""
     driven.bound(10)
     error = await failure(tab.click(Target(role="button", name="Pay")))
     assert (error.code, error.phase, error.evidence["count"]) == ("target-ambiguous", "before", 2)
@@ -145,16 +145,16 @@ async def test_what_is_there_twice(driven: Session, tab: Tab) -> None:
     assert (many.evidence["count"], len(many.evidence["candidates"])) == (8, 5)
 
 
-async def test_what_only_the_whole_text_tells_apart(tab: Tab) -> None:
-    """Where one of the matches has just the text of the target, the fix is `exact: true`; each candidate finds one element."""
+async def test_candidates_that_only_the_whole_text_distinguishes(tab: Tab) -> None:
+    """If one match has exactly the target's text, the fix is `exact: true`; each candidate finds one element."""
     await tab.page.evaluate("document.body.innerHTML = '<button>Send</button><button>Send all</button>'")
     error = await failure(tab.click(Target(role="button", name="Send")))
     assert error.fix == "add `exact: true`: one of them has just this text"
     assert error.evidence["candidates"] == ['role=button name="Send" exact=true', 'role=button name="Send all"']
 
 
-async def replaced(tab: Tab, script: str) -> None:
-    """Have the page change something soon."""
+async def run_soon(tab: Tab, script: str) -> None:
+    """Makes the page run a script soon."""
     await tab.page.evaluate("(script) => void setTimeout(() => eval(script), 50)", script)
 
 
@@ -170,11 +170,11 @@ OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("longer_grace")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize("problem", OBSTACLES)
-async def test_what_cannot_take_the_action(problem: str, driven: Session, tab: Tab) -> None:
-    """The obstacle is named, nothing was done, and what should have been typed stands nowhere in the error."""
+async def test_an_element_that_cannot_take_the_action(problem: str, driven: Session, tab: Tab) -> None:
+    """The obstacle is named, nothing was done, and the text to be typed is not in the error."""
     driven.bound(4)
     error = await failure(OBSTACLES[problem](tab))
     assert (error.code, error.phase) == ("target-not-actionable", "before")
@@ -184,7 +184,7 @@ async def test_what_cannot_take_the_action(problem: str, driven: Session, tab: T
     assert SECRET not in json.dumps(error.as_json())
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("longer_grace")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(
     ("target", "action", "code"),
@@ -204,7 +204,7 @@ async def test_what_cannot_take_the_action(problem: str, driven: Session, tab: T
 async def test_readiness_is_proved_without_the_action(
     target: Target, action: ElementAction, code: str | None, driven: Session, tab: Tab
 ) -> None:
-    """``ready`` fails as the action would, and leaves the page as it is."""
+    """``ready`` fails as the action would, and leaves the page unchanged."""
     driven.bound(10 if code is None else 2)
     await tab.page.evaluate("document.addEventListener('click', () => { document.title = 'Clicked'; }, true)")
     if code is None:
@@ -215,20 +215,20 @@ async def test_readiness_is_proved_without_the_action(
     assert await tab.title() == "Shop"
 
 
-async def test_a_reading_that_waits_says_what_it_waited_for(driven: Session, tab: Tab) -> None:
-    """Each reading of an element that does not come has come to its own answer when the time is up: the page is not called silent."""
+async def test_a_reading_that_times_out_names_its_target(driven: Session, tab: Tab) -> None:
+    """Each reading of a missing element ends with `target-not-found`, not with a timeout of the page."""
     nowhere = Target(label="Nowhere")
     readings = [tab.text(nowhere), tab.value(nowhere), tab.attribute(nowhere, "id"), tab.state(nowhere)]
     codes: list[str] = []
     for reading in readings:
-        # Longer than what any look gets: then nothing but its own answer is in time.
+        # Longer than the deadline of a single attempt, so only the reading's own error is in time.
         driven.bound(1.2)
         codes.append((await failure(reading)).code)
     assert codes == ["target-not-found"] * 4
 
 
 async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None:
-    """When the page never answers after the mouse went down, nobody knows what the click did: the phase is ``after``."""
+    """When the page hangs after the mouse was pressed, the click may have happened: the phase is ``after``."""
     driven.bound(1)
     error = await failure(tab.click(Target(role="button", name="Endless")))
     assert error.phase == "after"
@@ -237,7 +237,7 @@ async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None
 
 
 async def crash(driven: Session, tab: Tab) -> None:
-    """Have the page crash."""
+    """Crashes the page."""
     connection = driven._guard._connection
     target = await own.target_id(tab.page.context, tab.page)
     attached = await connection.send("Target.attachToTarget", {"targetId": target, "flatten": True})
@@ -245,8 +245,8 @@ async def crash(driven: Session, tab: Tab) -> None:
         connection.post("Page.crash", {}, attached["sessionId"])
 
 
-async def test_a_page_that_crashes_behind_a_click(driven: Session, tab: Tab) -> None:
-    """What it sent before its end nobody may have heard of: the answer is lost, also where no request is known."""
+async def test_a_page_that_crashes_after_a_click(driven: Session, tab: Tab) -> None:
+    """Requests of a crashed page are unknown, so its answer counts as lost."""
     driven.bound(10)
     await tab.click(Target(role="button", name="Return to shop"))
     await crash(driven, tab)
@@ -256,7 +256,7 @@ async def test_a_page_that_crashes_behind_a_click(driven: Session, tab: Tab) -> 
 
 
 async def test_a_page_that_crashes(driven: Session, tab: Tab) -> None:
-    """A crashed page says so, and the click during it may have happened."""
+    """Every action on a crashed page gives `page-crashed`."""
     driven.bound(10)
     await crash(driven, tab)
     for action in (tab.click(Target(css="button")), tab.title()):
@@ -265,7 +265,7 @@ async def test_a_page_that_crashes(driven: Session, tab: Tab) -> None:
 
 
 async def test_a_dead_site(driven: Session, tab: Tab, shop: site.Site) -> None:
-    """Nobody there: before. An answer that breaks off, or does not come in time: after, for the site may have heard it."""
+    """A refused connection has phase `before`. A dropped or late answer has phase `after`, because the site may have received the request."""
     driven.bound(10)
     refused = await failure(tab.goto("http://127.0.0.1:8124/"))
     assert (refused.code, refused.phase) == ("navigation-failed", "before")
@@ -287,7 +287,7 @@ async def test_a_dead_site(driven: Session, tab: Tab, shop: site.Site) -> None:
     driven.bound(2)
     slow = await failure(tab.goto(f"{shop.origin}/late"))
     assert (slow.code, slow.phase) == ("timeout", "after")
-    # On a page that waits for an answer no script is run until that comes, and a picture takes no longer for it than a step may.
+    # A page that waits for an answer runs no script, and a screenshot of it keeps to the step's deadline.
     async with asyncio.timeout(20):
         unseen = await failure(tab.screenshot(None, full_page=False, hide=lambda text: "never" in text))
     assert (unseen.code, unseen.phase) == ("timeout", "before")
@@ -295,8 +295,8 @@ async def test_a_dead_site(driven: Session, tab: Tab, shop: site.Site) -> None:
 
 
 @pytest.mark.parametrize("target", [Target(css="a["), Target(xpath="//a[")], ids=str)
-async def test_a_target_that_cannot_be_read(target: Target, tab: Tab) -> None:
-    """A mistake in css or xpath is the author's, and is told at once."""
+async def test_a_target_with_invalid_syntax(target: Target, tab: Tab) -> None:
+    """Invalid CSS or XPath is an author error, reported at once."""
     for action in (tab.click(target), tab.count(target), tab.rows(target, [Field()], 1)):
         error = await failure(action)
         assert isinstance(error, AuthorError)
@@ -304,7 +304,7 @@ async def test_a_target_that_cannot_be_read(target: Target, tab: Tab) -> None:
 
 
 async def test_rows_that_do_not_fit(tab: Tab) -> None:
-    """Too few rows, a field that is there twice, a css that cannot be read: each says which."""
+    """Too few rows, an ambiguous field and invalid CSS are each named in the error."""
     few = await failure(tab.rows(Target(css="tr"), [Field("td", nth=0)], 3))
     assert few.code == "target-not-found"
     assert few.message.startswith("only 2 of at least 3 elements match css=tr")
@@ -315,7 +315,7 @@ async def test_rows_that_do_not_fit(tab: Tab) -> None:
 
 
 async def test_a_rule_that_does_not_hold(tab: Tab, shop: site.Site) -> None:
-    """What was wanted, and what stood there instead; a missing target is told with its neighbours, an ambiguous one with its candidates."""
+    """The error has the wanted and the seen value; a missing target gets its neighbours, an ambiguous one its candidates."""
     title = await failure(tab.wait_for(Rule(title="Basket")))
     assert title.message == "title \"Basket\" does not hold; seen: 'Shop'"
     waited = title.evidence.pop("waited")
@@ -331,7 +331,7 @@ async def test_a_rule_that_does_not_hold(tab: Tab, shop: site.Site) -> None:
 
 
 async def test_an_ended_browser(shop: site.Site, tmp_path: Path) -> None:
-    """Every action on a browser that is gone says so, and so does saving; closing it is no error."""
+    """Every action and a capture fail on a browser that has ended; closing it is no error."""
     async with browsers.opened(tmp_path, shop.origin) as browser:
         await browser.page.goto(f"{shop.origin}/")
         await browser._guard._connection.send("Browser.close")

@@ -1,4 +1,4 @@
-"""Readings of real pages beyond text and rows: tables, states, attributes, what stands in shadow roots."""
+"""Reading real pages beyond text and rows: tables, states, attributes, and shadow roots."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ STATES = """<!doctype html><title>States</title>
 
 
 def failing(status: int, _request: site.Request) -> site.Answer:
-    """A page that is an error."""
+    """A page with an error status."""
     return site.Answer("<!doctype html><title>Broken</title><div role=alert>Something broke.</div>", status)
 
 
 @pytest.fixture(scope="module")
-def shown() -> Iterator[site.Site]:
-    """A site with things to read."""
+def served() -> Iterator[site.Site]:
+    """Serves pages to read."""
     with site.serve() as served:
         for path, body in (("/tables", TABLES), ("/shadows", SHADOWS), ("/states", STATES), ("/hidden", HIDDEN)):
             served.page(path, body)
@@ -72,22 +72,22 @@ def shown() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
-async def driven(shown: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    """One browser for all tests here."""
-    async with browsers.opened(tmp_path_factory.mktemp("private"), shown.origin) as browser:
+async def driven(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """One session for all tests here."""
+    async with browsers.opened(tmp_path_factory.mktemp("private"), served.origin) as browser:
         yield browser
 
 
 @pytest.fixture
 async def tab(driven: Session) -> Tab:
-    """Its tab, with ten seconds for each test."""
+    """The session's tab, with ten seconds for each test."""
     driven.bound(10)
     return driven.page
 
 
-async def test_tables_are_read_as_a_person_sees_them(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """Headers, spans and short rows come out right; hidden rows, feet and tables within do not get in between; a late row is waited for."""
-    await tab.goto(f"{shown.origin}/tables")
+async def test_tables_are_read_as_a_person_sees_them(tab: Tab, driven: Session, served: site.Site) -> None:
+    """Headers, spans and short rows are read correctly; hidden rows, footers and nested tables are not mixed in; a late row is waited for."""
+    await tab.goto(f"{served.origin}/tables")
     for css, least, head, rows in (
         ("#late", 1, ["A"], [["come"]]),
         ("#plain", 1, ["No", "Total", ""], [["1", "2.50 €", "Pay"], ["2", None, None]]),
@@ -113,9 +113,11 @@ async def test_tables_are_read_as_a_person_sees_them(tab: Tab, driven: Session, 
         ("#bare, #plain", "target-ambiguous", "2 elements"),
     ],
 )
-async def test_what_is_no_table(css: str, code: str, said: str, tab: Tab, driven: Session, shown: site.Site) -> None:
-    """What cannot be read as a table says why."""
-    await tab.goto(f"{shown.origin}/tables")
+async def test_an_unreadable_table(
+    css: str, code: str, said: str, tab: Tab, driven: Session, served: site.Site
+) -> None:
+    """An element that cannot be read as a table gives an error with the reason."""
+    await tab.goto(f"{served.origin}/tables")
     driven.bound(2)
     with pytest.raises(SiteError) as refused:
         await tab.table(Target(css=css), 1)
@@ -123,16 +125,16 @@ async def test_what_is_no_table(css: str, code: str, said: str, tab: Tab, driven
     assert said in refused.value.message
 
 
-async def test_rows_are_read_through_open_shadow_roots(tab: Tab, shown: site.Site) -> None:
-    """A field's selector is looked for in the shadow roots of the row and below it, and not outside the row."""
-    await tab.goto(f"{shown.origin}/shadows")
+async def test_rows_are_read_through_open_shadow_roots(tab: Tab, served: site.Site) -> None:
+    """A field's selector finds elements in shadow roots of the row and below, and not outside the row."""
+    await tab.goto(f"{served.origin}/shadows")
     fields = [Field("b.no"), Field(".kind"), Field(".kind", attribute="title")]
     assert await tab.rows(Target(css="x-row"), fields, 1) == [["1", "row", "t"], ["2", "row", "t"]]
 
 
-async def test_states_and_attributes(tab: Tab, shown: site.Site) -> None:
-    """What an element is like, all in one look; what it has not is null."""
-    await tab.goto(f"{shown.origin}/states")
+async def test_states_and_attributes(tab: Tab, served: site.Site) -> None:
+    """All states are read at once; a state or an attribute that an element does not have is null."""
+    await tab.goto(f"{served.origin}/states")
     names = ("visible", "enabled", "checked", "editable", "focused", "value")
     for css, state in (
         ("#text", (True, True, None, True, True, "held")),
@@ -149,11 +151,11 @@ async def test_states_and_attributes(tab: Tab, shown: site.Site) -> None:
     assert await tab.attribute(Target(css="#link"), "title") is None
 
 
-async def test_what_is_hidden_is_no_row_and_a_field_is_what_it_holds(
-    tab: Tab, driven: Session, shown: site.Site
+async def test_hidden_rows_are_skipped_and_fields_give_their_values(
+    tab: Tab, driven: Session, served: site.Site
 ) -> None:
-    """Rows without a box of their own are rows, and so is what is never drawn; of a list what is chosen is read, of a box whether it is checked, of a password nothing."""
-    await tab.goto(f"{shown.origin}/hidden")
+    """Hidden rows are skipped; rows with `display: contents` and never-drawn elements are read. Form fields give their value, passwords nothing."""
+    await tab.goto(f"{served.origin}/hidden")
     cells = [Field("td:nth-child(1)"), Field("td:nth-child(2)"), Field("td:nth-child(3)"), Field("input")]
     assert await tab.rows(Target(css="#cart tr:has(td)"), cells, 1) == [
         ["Tea", "3", "Gift", "3"],
@@ -169,9 +171,9 @@ async def test_what_is_hidden_is_no_row_and_a_field_is_what_it_holds(
     assert await tab.rows(Target(css=".word"), [Field(None, attribute="content")], 1) == [["kept"]]
 
 
-async def test_a_header_is_read_without_what_sorts_its_column(tab: Tab, shown: site.Site) -> None:
-    """Neither the place in the sort order nor an arrow belongs to it; a cell that is a field holds what the field does; no table at all has no rows."""
-    await tab.goto(f"{shown.origin}/hidden")
+async def test_a_header_is_read_without_its_sort_controls(tab: Tab, served: site.Site) -> None:
+    """Sort positions and arrows are not part of a header; a cell with a form field gives its value; a missing table has no rows."""
+    await tab.goto(f"{served.origin}/hidden")
     grid = await tab.table(Target(css="#cart"), 1)
     assert grid.head == ["Article", "Pieces", "KIND"]
     assert grid.rows == [["Tea", "3", "Gift"], ["Cup a", "4 of", "none"]]
@@ -180,11 +182,11 @@ async def test_a_header_is_read_without_what_sorts_its_column(tab: Tab, shown: s
 
 
 @pytest.mark.parametrize("status", [404, 500, 503])
-async def test_an_error_of_the_server_is_no_empty_list(
-    status: int, tab: Tab, driven: Session, shown: site.Site
+async def test_a_server_error_does_not_count_as_empty(
+    status: int, tab: Tab, driven: Session, served: site.Site
 ) -> None:
-    """That nothing is there says nothing on such a page: counts, empty lists and rules of what must not be there fail, with the status. A page that is not there has none."""
-    await tab.goto(f"{shown.origin}/{status}")
+    """On a 5xx page counts, empty lists and rules of absence fail with the status; a 404 page is empty."""
+    await tab.goto(f"{served.origin}/{status}")
     nowhere = Target(css=".order")
     reads = (
         lambda: tab.count(nowhere),
@@ -218,10 +220,10 @@ async def test_an_error_of_the_server_is_no_empty_list(
     ],
 )
 async def test_the_fix_of_an_address_says_which_parts_count(
-    glob: str, fix: str, tab: Tab, driven: Session, shown: site.Site
+    glob: str, fix: str, tab: Tab, driven: Session, served: site.Site
 ) -> None:
-    """An author who forgot, or did not know, what a query has to do with it is told."""
-    await tab.goto(f"{shown.origin}/states?a=1")
+    """The fix of a failed URL rule says whether the query counts."""
+    await tab.goto(f"{served.origin}/states?a=1")
     driven.bound(0.2)
     with pytest.raises(SiteError) as raised:
         await tab.wait_for(Rule(url=glob))

@@ -1,4 +1,4 @@
-"""Builds finished on a real shop, in real browsers: what the shop's own ledger says against what is said to be proved."""
+"""Builds finished on a real shop in real browsers: the shop's ledger agrees with the reported proof."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ ARGUMENTS: dict[str, Json] = {"done": True, "summary": "Pays an order.", "unprov
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """A shop with four orders, none of them paid."""
-    with Shop.start(tmp_path_factory.mktemp("shop"), orders=4, paid=0) as shop:
-        yield shop
+    """A shop with four unpaid orders."""
+    with Shop.start(tmp_path_factory.mktemp("shop"), orders=4, paid=0) as build:
+        yield build
 
 
 def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any) -> BuildContext:
@@ -54,31 +54,31 @@ def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any)
     return build_contexts.opened(folder, site.url, head + PAY.format(when=when), known=known, **more)
 
 
-async def finished(shop: BuildContext) -> turn.Outcome:
-    """What ``finish`` says."""
+async def finished(build: BuildContext) -> turn.Outcome:
+    """The outcome of ``finish``."""
     try:
-        return await build_contexts.call(shop, "finish", tools.toolsets(shop), **ARGUMENTS)
+        return await build_contexts.call(build, "finish", tools.toolsets(build), **ARGUMENTS)
     finally:
-        await shop.close()
+        await build.close()
 
 
-async def test_what_is_proved_was_done_once(tmp_path: Path, site: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two runs pass, the order is paid once, and both are said; the file that is left runs without a model, and its notes tell the same."""
-    shop = opened(tmp_path, site, "1001", guarded=True)
-    outcome = await finished(shop)
+async def test_a_proved_effect_was_done_once(tmp_path: Path, site: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two proof runs pay the order once, and outcome and notes say so. The saved file runs without a model."""
+    build = opened(tmp_path, site, "1001", guarded=True)
+    outcome = await finished(build)
     value: Any = outcome.value
     assert (outcome.error, value["proved"], value["output"]) == (None, "full", {"status": "paid"})
     assert [each["what"] for each in value["effects"]] == ["done in 1 of 2 runs"]
     assert len(site.ledger("payment", "1001")) == 1
-    assert "done in 1 of 2 runs" in output_files.notes_of(shop.goal.save).read_text()
+    assert "done in 1 of 2 runs" in output_files.notes_of(build.goal.save).read_text()
     monkeypatch.setenv("SHOP_PASSWORD", site.password)
     chosen = settings.load(home=tmp_path / "runs", model_calls="none")
     ended = await start.start(Path(value["file"]), {}, host.of_command(chosen))
     assert (ended.status, len(site.ledger("payment", "1001"))) == ("passed", 1)
 
 
-async def test_what_is_held_was_not_done(tmp_path: Path, site: Shop) -> None:
-    """Where actions are held the shop has seen none, and the build is proved up to there."""
+async def test_a_withheld_effect_was_not_done(tmp_path: Path, site: Shop) -> None:
+    """Under `hold` the shop sees no payment, and the build is proved up to that node."""
     outcome = await finished(opened(tmp_path, site, "1002", guarded=False, policy="hold", runs=1))
     value: Any = outcome.value
     assert (outcome.error, value["proved"]) == (None, "up to pay (held: ready, not done)")
@@ -86,11 +86,11 @@ async def test_what_is_held_was_not_done(tmp_path: Path, site: Shop) -> None:
 
 
 async def test_a_draft_that_passes_once_only_is_refused(tmp_path: Path, site: Shop) -> None:
-    """A draft that its own first run keeps from passing again is refused with the page as it was then, and with what to think of; nothing is left."""
-    shop = opened(tmp_path, site, "1003", guarded=False)
-    outcome = await finished(shop)
+    """A draft that its own first run prevents from passing again is refused with the page and a hint; no file is saved."""
+    build = opened(tmp_path, site, "1003", guarded=False)
+    outcome = await finished(build)
     assert outcome.error is not None
-    assert (outcome.error["code"], shop.goal.save.exists()) == ("not-proved", False)
+    assert (outcome.error["code"], build.goal.save.exists()) == ("not-proved", False)
     for words in (
         "proof run 2 of 2",
         "failed at pay",

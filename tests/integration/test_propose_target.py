@@ -1,4 +1,4 @@
-"""Targets by proof: what is proposed for an element finds that element, also when its page is loaded again and rows are added."""
+"""A proposed target finds its element, also after the page is reloaded and rows are added."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ a.textContent = seen ? 'Tea' : 'Coffee'; b.textContent = seen ? 'Cake' : 'Tea';<
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[site.Site]:
-    """The pages."""
+    """Serves the pages."""
     with site.serve() as served:
         for path, body in {"/": ORDERS, "/alone": ALONE, "/later": LATER, "/opened": OPENED, "/sent": ORDERS}.items():
             served.page(path, body)
@@ -76,18 +76,18 @@ def served() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
-async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
+async def build(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
     """A build whose scout has a page."""
-    shop = build_contexts.opened(
+    build = build_contexts.opened(
         tmp_path_factory.mktemp("build"), served.origin, policy="hold", known={"WORD": "s3cret-word"}
     )
-    yield shop
-    await shop.close()
+    yield build
+    await build.close()
 
 
-async def show(shop: BuildContext, url: str, shown: str) -> observer.PageObserver:
-    """Go there with the scout, and wait until the page says so."""
-    observer = cast("observer.PageObserver", shop.observer)
+async def show(build: BuildContext, url: str, shown: str) -> observer.PageObserver:
+    """Navigates the scout to the URL and waits until the page shows the text."""
+    observer = cast("observer.PageObserver", build.observer)
     async with observer.scout.used() as session:
         session.bound(20)
         await session.page.goto(url)
@@ -95,29 +95,29 @@ async def show(shop: BuildContext, url: str, shown: str) -> observer.PageObserve
     return observer
 
 
-async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
-    """The same of a ref."""
-    toolsets = [tools.Propose(shop, tools.PROPOSE)]
+async def propose(build: BuildContext, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
+    """The text and the target that `propose_target` gives for a ref."""
+    toolsets = [tools.Propose(build, tools.PROPOSE)]
     outcome = await build_contexts.call(
-        shop, tools.NAME, toolsets, tab=None, ref=ref, anchor=anchor, reason="It is clicked."
+        build, tools.NAME, toolsets, tab=None, ref=ref, anchor=anchor, reason="It is clicked."
     )
     assert outcome.value == (None if outcome.error else outcome.text)
-    # What stands there can be put into a file as it is.
+    # The fenced part is valid YAML for a workflow file.
     inside = outcome.text.partition("[page]\n")[2].partition("\n[end of page]")[0]
     return outcome.text, {} if outcome.error else yaml.safe_load(inside)["target"]
 
 
 async def look(observer: observer.PageObserver) -> Observation:
-    """The scout's page as it is now; a model was shown all of it."""
+    """Observes the scout's page, and marks all of it as shown to a model."""
     page = observer.page("scout")
     view = await observer.look_at(page)
     observer.shown(page, " ".join(view.all_refs), entries.SESSION_THREAD, whole=False)
     return view
 
 
-async def refs_of(shop: BuildContext, *ways: str) -> list[str]:
-    """The refs of what the CSS finds, each read off the element itself, by one look."""
-    observer = cast("observer.PageObserver", shop.observer)
+async def refs_of(build: BuildContext, *ways: str) -> list[str]:
+    """The refs of the elements that the CSS selectors find, from one observation."""
+    observer = cast("observer.PageObserver", build.observer)
     view, page = await look(observer), observer.page("scout")
     refs: dict[str, str] = {}
     for ref in view.all_refs:
@@ -129,12 +129,12 @@ async def refs_of(shop: BuildContext, *ways: str) -> list[str]:
     raise AssertionError(f"a look shows no {set(ways) - set(refs)}: {view.render()}")
 
 
-async def ref_of(shop: BuildContext, css: str) -> str:
-    """The same of one."""
-    return (await refs_of(shop, css))[0]
+async def ref_of(build: BuildContext, css: str) -> str:
+    """The ref of the element that one CSS selector finds."""
+    return (await refs_of(build, css))[0]
 
 
-# What is on the page, and the target that is best for it.
+# An element's CSS, and its best target.
 BEST = {
     "form button": '{role: button, name: Send}',
     "tbody tr:nth-child(2) button": '{role: button, name: Pay, within: {role: row, has_text: "1002"}}',
@@ -168,15 +168,15 @@ EXTRACTED = {
     ],
     ".card": [{"p": "Tea", "p_2": "3.20"}, {"p": "Coffee", "p_2": "7.80"}],
 }
-"""What the fields of rows read, by where they are."""
+"""The values that the proposed fields extract, by the element that was asked for."""
 
 
-async def test_the_best_target_is_what_a_person_would_say(shop: BuildContext, served: site.Site) -> None:
-    """By name, in a row by its number, under a heading, beside a caption, behind its term, in a card: each was one now, after a reload, and with more rows where it stands in one."""
-    await show(shop, f"{served.origin}/", "Orders")
+async def test_the_best_target_is_one_that_a_person_would_choose(build: BuildContext, served: site.Site) -> None:
+    """The best target names the element by label, row, heading, caption, term or card. It is unique now, after a reload, and with more rows around it."""
+    await show(build, f"{served.origin}/", "Orders")
     best: dict[str, str] = {}
-    for css, ref in zip(BEST, await refs_of(shop, *BEST), strict=True):
-        said, _target = await told(shop, ref)
+    for css, ref in zip(BEST, await refs_of(build, *BEST), strict=True):
+        said, _target = await propose(build, ref)
         line = next(each for each in said.split("\n") if each.startswith("target: "))
         best[css] = line.removeprefix("target: ")
         marks = said.split("\n")[1]
@@ -188,44 +188,40 @@ async def test_the_best_target_is_what_a_person_would_say(shop: BuildContext, se
     assert best == BEST
 
 
-async def test_a_name_that_more_rows_share_is_no_good_target_though_there_is_one_row_now(
-    shop: BuildContext, served: site.Site
-) -> None:
-    """With one order the button `Pay` is the only one; with the next order it is not, and the row says which is meant."""
-    await show(shop, f"{served.origin}/alone", "1001")
-    said, target = await told(shop, await ref_of(shop, "button"))
+async def test_a_name_that_more_rows_would_repeat_is_no_good_target(build: BuildContext, served: site.Site) -> None:
+    """A button name that is unique with one row gets a `within` row, because more rows would repeat it."""
+    await show(build, f"{served.origin}/alone", "1001")
+    said, target = await propose(build, await ref_of(build, "button"))
     assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "1001"}}
     assert "{role: button, name: Pay} (one now, one after reload, SEVERAL with 2 more rows above)" in said
 
 
-async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: BuildContext, served: site.Site) -> None:
-    """An anchor stands in every target; where it finds nothing the target is proposed without it, and told with what is said around it; a term is one."""
-    await show(shop, f"{served.origin}/", "Orders")
-    ref = await ref_of(shop, "tbody tr:nth-child(2) button")
-    _said, target = await told(shop, ref, "Ben Stern")
+async def test_the_row_is_named_by_the_anchor(build: BuildContext, served: site.Site) -> None:
+    """The anchor names the row or the term. An anchor that does not find the element is dropped, and the text around it is listed."""
+    await show(build, f"{served.origin}/", "Orders")
+    ref = await ref_of(build, "tbody tr:nth-child(2) button")
+    _said, target = await propose(build, ref, "Ben Stern")
     assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "Ben Stern"}}
-    said, target = await told(shop, ref, "1001")
+    said, target = await propose(build, ref, "1001")
     assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "1002"}}
     assert "`anchor` does not find it alone" in said
     assert '# around it: "1002", "Ben Stern"' in said
-    said, target = await told(shop, await ref_of(shop, "dd"), "Decision")
+    said, target = await propose(build, await ref_of(build, "dd"), "Decision")
     assert target == {"css": 'dt:text-is("Decision") + dd'}
     assert "does not find it" not in said
 
 
-async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_said(
-    shop: BuildContext, served: site.Site
-) -> None:
-    """Two of a kind that are called nothing: the count is told to be one, with hardly any score."""
-    await show(shop, f"{served.origin}/", "Orders")
-    said, target = await told(shop, await ref_of(shop, "#grid :nth-child(2)"))
+async def test_a_position_is_proposed_only_as_a_last_resort(build: BuildContext, served: site.Site) -> None:
+    """Elements that are alike and unnamed get `nth`, and the output says that only the position distinguishes them."""
+    await show(build, f"{served.origin}/", "Orders")
+    said, target = await propose(build, await ref_of(build, "#grid :nth-child(2)"))
     assert target == {"text": "x", "nth": 1}
     assert "only its position distinguishes it" in said
 
 
-async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: BuildContext, served: site.Site) -> None:
-    """An icon by its place in its own row, a field by a caption with markup in it, a button without its count, a link by such a heading, elements of frames that are alike."""
-    observer = await show(shop, f"{served.origin}/hard", "Hard")
+async def test_an_element_that_is_hard_to_find_is_found_by_its_context(build: BuildContext, served: site.Site) -> None:
+    """Context finds an unnamed icon in its row, a field and a link by a caption or heading with markup, and elements of similar frames."""
+    observer = await show(build, f"{served.origin}/hard", "Hard")
     hard = {
         "#i8": '{role: button, within: {role: row, has_text: "8"}, nth: 1}',
         "p input": '{css: "span:has-text(\\"Email*\\") + input"}',
@@ -233,29 +229,31 @@ async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: Buil
         "section + section a": "{role: link, name: Open, within: {css: section, has_text: Part B}}",
     }
     for css, best in hard.items():
-        said, target = await told(shop, await ref_of(shop, css))
+        said, target = await propose(build, await ref_of(build, css))
         assert target == yaml.safe_load(best), said
         assert "one now, one after reload" in said
     view = await look(observer)
-    framed = [(await told(shop, ref))[1]["frame"] for ref in view.refs if view.element(ref).name in ("Press", "Within")]
+    framed = [
+        (await propose(build, ref))[1]["frame"] for ref in view.refs if view.element(ref).name in ("Press", "Within")
+    ]
     assert framed == ["#pay", "iframe:nth-of-type(2)", "iframe[srcdoc]"]
 
 
-async def test_another_card_is_not_the_same_though_its_button_is(shop: BuildContext, served: site.Site) -> None:
-    """Cards that say something else when the page is loaded again: what finds a button of the same name in another card is said to find another one."""
-    await show(shop, f"{served.origin}/turned", "Turned")
-    said, _target = await told(shop, await ref_of(shop, ".card:nth-of-type(2) button"))
+async def test_another_card_is_not_the_same_though_its_button_is(build: BuildContext, served: site.Site) -> None:
+    """A target that finds the same button in another card after a reload is marked as finding another element."""
+    await show(build, f"{served.origin}/turned", "Turned")
+    said, _target = await propose(build, await ref_of(build, ".card:nth-of-type(2) button"))
     assert ", one after reload" not in said, said
     assert "ANOTHER ONE after reload" in said or "NONE after reload" in said
 
 
-async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: BuildContext, served: site.Site) -> None:
-    """The page is asked for once more by GET, and what it fetches; the answer to a form is not, and the page that is looked at stays as it is."""
-    observer = await show(shop, f"{served.origin}/later", "Coffee")
+async def test_nothing_is_sent_for_a_proof_but_the_address_itself(build: BuildContext, served: site.Site) -> None:
+    """A proof repeats only the page's GET and its fetches, never a form. The observed page stays unchanged."""
+    observer = await show(build, f"{served.origin}/later", "Coffee")
     page = observer.page("scout")
     await page.page.evaluate("list.dataset.mine = 'typed'")
     before = len(served.requests)
-    said, target = await told(shop, await ref_of(shop, "li + li button"))
+    said, target = await propose(build, await ref_of(build, "li + li button"))
     assert target == {"role": "button", "name": "Take", "within": {"role": "listitem", "has_text": "Coffee"}}
     assert "one after reload, one with 2 more rows above" in said
     assert [(each.method, each.path) for each in served.requests[before:] if each.path != "/favicon.ico"] == [
@@ -263,51 +261,49 @@ async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: BuildCon
         ("GET", "/data"),
     ]
     assert await page.page.evaluate("[list.dataset.mine, list.children.length]") == ["typed", 2]
-    await show(shop, f"{served.origin}/", "Orders")
+    await show(build, f"{served.origin}/", "Orders")
     await page.page.click("form button")
     before = len(served.requests)
-    said, target = await told(shop, await ref_of(shop, "tbody tr button"))
+    said, target = await propose(build, await ref_of(build, "tbody tr button"))
     assert "not reloaded: the page is the answer to a form, which would be sent again" in said
     assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "1001"}}
-    # Rows are added to a copy then.
+    # Rows are then added to a copy.
     assert "one now, one with 2 more rows above" in said
     assert served.requests[before:] == []
 
 
-async def test_what_waits_hidden_until_it_is_opened_is_not_another_element(
-    shop: BuildContext, served: site.Site
-) -> None:
-    """A form that a click shows is there when its page is loaded again, but not to be seen: that proves nothing against its target."""
+async def test_a_hidden_element_after_a_reload_is_not_another_element(build: BuildContext, served: site.Site) -> None:
+    """An element that is hidden after a reload, until a click shows it, is no evidence against its target."""
     served.page(
         "/folded",
         "<!doctype html><title>Folded</title><button onclick='box.hidden = false'>New</button>"
         "<section class=scene id=box hidden><h2>Make one</h2><p hidden>It went wrong</p><input id=made></section><section class=scene><p>All of them</section>",
     )
-    observer = await show(shop, f"{served.origin}/folded", "New")
+    observer = await show(build, f"{served.origin}/folded", "New")
     await observer.page("scout").page.click("button")
-    said, target = await told(shop, await ref_of(shop, "#made"))
+    said, target = await propose(build, await ref_of(build, "#made"))
     assert target == {"css": "#made"}
     assert "ANOTHER" not in said
     assert "this proof failed" not in said
 
 
-async def test_what_must_be_opened_first_is_told(shop: BuildContext, served: site.Site) -> None:
-    """An element that is not there when its page is loaded again is proposed as it is, and it is said what was not proved."""
-    observer = await show(shop, f"{served.origin}/opened", "More")
+async def test_an_element_that_must_be_opened_first_is_reported(build: BuildContext, served: site.Site) -> None:
+    """An element missing after a reload is proposed unproved, and the output says that an action must show it first."""
+    observer = await show(build, f"{served.origin}/opened", "More")
     await observer.page("scout").page.click("button")
-    said, target = await told(shop, await ref_of(shop, "#box button"))
+    said, target = await propose(build, await ref_of(build, "#box button"))
     assert target == {"role": "button", "name": "Deep", "within": {"role": "listitem", "has_text": "One"}}
     assert "{role: button, name: Deep} (one now, SEVERAL with 2 more rows above)" in said
     assert "not reloaded: the element is not there at once: something must be done first to show it" in said
 
 
-async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: BuildContext, served: site.Site) -> None:
-    """For a table, a row and a card: CSS that `extract` takes as it is, and that finds all such rows, each with what it reads now."""
-    observer = await show(shop, f"{served.origin}/", "Orders")
+async def test_fields_of_all_rows_are_proposed_for_reading(build: BuildContext, served: site.Site) -> None:
+    """A table, a row and a card get the target of all such rows and fields that `extract` accepts and reads correctly."""
+    observer = await show(build, f"{served.origin}/", "Orders")
     page = observer.page("scout")
     parts = ("table", "tbody tr:nth-child(2)", ".no", "article + article", ".card p")
-    for css, ref in zip(parts, await refs_of(shop, *parts), strict=True):
-        said, _target = await told(shop, ref)
+    for css, ref in zip(parts, await refs_of(build, *parts), strict=True):
+        said, _target = await propose(build, ref)
         inside = said.partition("[page]\n")[2].partition("\n[end of page]")[0]
         fields = yaml.safe_load(inside)["fields"]
         line = next(each for each in inside.split("\n") if each.startswith("# all 2 of its kind: target: "))

@@ -1,4 +1,4 @@
-"""The shop changes, a workflow fails of it, and is repaired: drawn changes of those that `make drift` tries all."""
+"""The shop changes, a workflow fails and is repaired: a sample of the changes that `make drift` tries in full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.drift import changes, trying
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[None]:
-    """One browser for all of them."""
+    """One browser for all tests here."""
     async with trying.one_browser():
         yield
 
@@ -20,8 +20,8 @@ async def browser() -> AsyncIterator[None]:
 @pytest.mark.usefixtures("browser")
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("case", changes.CASES, ids=lambda case: case.name)
-async def test_a_change_is_told_for_what_it_is_and_no_wrong_fix_passes(case: changes.Case, tmp_path: Path) -> None:
-    """Each change is classified rightly; where a fix is right, that one passes its proof, and where none is, none does."""
+async def test_a_change_is_classified_and_no_wrong_fix_passes(case: changes.Case, tmp_path: Path) -> None:
+    """Each change is classified correctly. Where a right fix exists it passes its proof, and otherwise none does."""
     with trying.site(tmp_path) as (shop, proxy):
         tried = await trying.attempt(case, tmp_path / "project", shop, proxy)
         if case.flow in ("note", "status", "list"):

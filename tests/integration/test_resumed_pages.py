@@ -1,6 +1,6 @@
-"""Workflows on a site that is hard to come back to, killed with their browser at moments that once went wrong: what they end with is what every run of them must.
+"""Workflows on sites that are hard to resume, killed with their browser at moments that once failed: all end as an unkilled run does.
 
-``python -m tests.resumes`` kills each of them at every moment, and ``make crash`` does so too.
+``python -m tests.resumes`` and ``make crash`` kill each of them at every moment.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[bench
 
 @pytest.fixture(scope="module")
 async def kills(place: bench.Bench, request: pytest.FixtureRequest) -> dict[Moment, asyncio.Task[bench.Done]]:
-    """All kills of this module that were asked for, side by side: each waits more than it works."""
+    """All selected kills of this module, run in parallel because each mostly waits."""
     items: list[Any] = [
         each for each in request.session.items if isinstance(each, pytest.Function) and each.path == request.path
     ]
@@ -64,17 +64,17 @@ async def kills(place: bench.Bench, request: pytest.FixtureRequest) -> dict[Mome
 
 @pytest.mark.drawn(8)
 @pytest.mark.parametrize("moment", KILLS, ids=str)
-async def test_a_resumed_run_ends_as_every_run_of_it(
+async def test_a_resumed_run_ends_as_an_unkilled_one(
     kills: dict[Moment, asyncio.Task[bench.Done]], moment: Moment
 ) -> None:
-    """Killed with its browser, a run ends with the output and the effects of one that nobody killed, or pauses by name."""
+    """After a kill with its browser a run has the output and effects of an unkilled one, or pauses by name."""
     done = await kills[moment]
     assert done.report.verdict in ("equal", "paused", "named"), str(done.report)
 
 
 @pytest.mark.drawn(0)
-async def test_an_effect_that_happens_twice_is_found_out(place: bench.Bench) -> None:
-    """A workflow whose `confirm` denies what has happened registers twice, and the site's record says so."""
+async def test_an_effect_that_happens_twice_is_detected(place: bench.Bench) -> None:
+    """A workflow whose `confirm` wrongly denies its action registers twice, and the verdict is wrong."""
     honest = cases.BY_NAME["registry"]
     liar = dataclasses.replace(honest, fill={'done: "{{ there == 1 }}"': 'done: "{{ false }}"'})
     done = await place.one(liar, "group", bench.Kill("site after register alpha"))
@@ -83,7 +83,7 @@ async def test_an_effect_that_happens_twice_is_found_out(place: bench.Bench) -> 
 
 
 @pytest.mark.drawn(0)
-async def test_a_shorter_list_is_found_out(place: bench.Bench) -> None:
-    """Rows that are missing at the end are a difference, though the run passed."""
+async def test_a_shorter_list_is_detected(place: bench.Bench) -> None:
+    """Rows missing at the end give the verdict wrong, although the run passed."""
     longer = dataclasses.replace(cases.BY_NAME["list"], output={"count": 48, "names": []})
     assert (await place.alone(longer, "flat")).report.verdict == "wrong"

@@ -1,4 +1,4 @@
-"""Many runs of one ``Runtime`` at once, in one shared browser."""
+"""Many concurrent runs of one ``Runtime`` in one shared browser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ output: "{{{{ said }}}}"
 
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Barrier]:
-    """A function at which all that are not interrupted meet: none of them continues before the last one is there."""
+    """A function at which all uninterrupted runs meet; none continues before the last has arrived."""
     barrier, module = threading.Barrier(MANY - len(INTERRUPTED)), ModuleType("together")
 
     def meet(who: str) -> str:
@@ -61,10 +61,10 @@ def password(number: int) -> str:
 
 
 class Shop:
-    """Pages that take a password; those of runs that are to be interrupted do not answer."""
+    """Pages that accept a password; those of the runs to be interrupted do not answer."""
 
     def __init__(self, site: Site) -> None:
-        """Serve them."""
+        """Serves the pages."""
         self.taken: dict[int, str] = {}
         self.waiting = [threading.Event() for _ in INTERRUPTED]
         self.over = threading.Event()
@@ -82,12 +82,12 @@ class Shop:
         return Answer(f"<title>Form</title>{form}")
 
 
-async def test_twenty_runs_do_not_know_of_each_other(tmp_path: Path, together: threading.Barrier) -> None:
-    """Each yields its own output and sends its own secret, of which no other log knows; two that are interrupted, twice each, and one whose listener raises harm nobody; one browser serves all, and every lock is free in the end."""
-    stdout, told = sys.stdout, list[events.Event]()
+async def test_twenty_runs_are_isolated(tmp_path: Path, together: threading.Barrier) -> None:
+    """Each run has its own output and secret, despite runs interrupted twice and a raising listener. One browser serves all, no secret is written, locks are released."""
+    stdout, received = sys.stdout, list[events.Event]()
 
     def raises(event: events.Event) -> None:
-        told.append(event)
+        received.append(event)
         raise ZeroDivisionError
 
     browser = counted.browser(tmp_path)
@@ -114,7 +114,7 @@ async def test_twenty_runs_do_not_know_of_each_other(tmp_path: Path, together: t
         shop.over.set()
     wanted = [None if number in INTERRUPTED else f"DONE {number}" for number in range(MANY)]
     assert [each.output for each in ended] == wanted
-    assert len(told) > len(("open", "fill", "send"))
+    assert len(received) > len(("open", "fill", "send"))
     assert shop.taken == {n: f"p={password(n)}" for n in range(MANY) if n not in INTERRUPTED}
     store = file_store.Files(tmp_path / "home")
     assert [store.owned(run.id) for run in runs] == [False] * MANY

@@ -1,4 +1,4 @@
-"""An order that is sent by any action to a site that answers badly: it never arrives twice, and with ``confirm`` exactly once."""
+"""An order sent by any action to a site that answers badly arrives at most once, and with ``confirm`` exactly once."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from tests import agents, breadth, browsers, build_contexts, models, sent, site
 
 @pytest.fixture(scope="module")
 def orders() -> Iterator[sent.Orders]:
-    """The site."""
+    """Serves the site."""
     with sent.serve() as orders:
         yield orders
 
 
 @pytest.fixture(scope="module", autouse=True)
 async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    """The browser that all runs share, kept between them."""
+    """The browser that all runs share."""
     async with browsers.opened(tmp_path_factory.mktemp("kept"), mode="shared") as session:
         yield session
 
 
 def chosen() -> list[sent.Case]:
-    """Each action, each fault with and without `confirm`; all of the matrix where all is tried."""
+    """Every action, and every fault with and without `confirm`; the whole matrix where breadth is whole."""
     if breadth.WHOLE:
         return sent.every()
     faults = itertools.cycle(itertools.product(sent.FAULTS, (False, True)))
@@ -43,13 +43,13 @@ def chosen() -> list[sent.Case]:
 
 
 async def test_an_order_is_never_sent_twice(orders: sent.Orders, tmp_path: Path) -> None:
-    """The site's own record has no order twice, and with `confirm` each once, whatever action sent it and however the site answered."""
+    """The site records no order twice, and with `confirm` each once, for every action and fault."""
     assert sent.wrong(await sent.live_all(chosen(), orders, tmp_path)) == {}
 
 
 @pytest.mark.drawn(0)
-async def test_a_press_that_counts_as_not_begun_is_found_out(orders: sent.Orders, tmp_path: Path) -> None:
-    """Where the silence of a call log counts as proof, Enter in a form that is answered late sends the order twice, and the record shows it."""
+async def test_a_press_that_counts_as_not_begun_is_detected(orders: sent.Orders, tmp_path: Path) -> None:
+    """When a silent call log counts as proof that Enter was not pressed, the order is sent twice and the record shows it."""
     case = sent.Case("press", "late", verify=True)
     with sent.without_proof():
         lived = await sent.live_all([case], orders, tmp_path)
@@ -57,7 +57,7 @@ async def test_a_press_that_counts_as_not_begun_is_found_out(orders: sent.Orders
 
 
 def of_agents() -> list[sent.Case]:
-    """Each of an agent's actions, each fault with and without `confirm`; all of them where all is tried."""
+    """Every action of an agent, and every fault with and without `confirm`; a sample where breadth is not whole."""
     actions = [name for name, action in sent.ACTIONS.items() if action.of_agent]
     if breadth.WHOLE:
         return [sent.Case(*each) for each in itertools.product(actions, sent.FAULTS, (False, True))]
@@ -68,10 +68,10 @@ def of_agents() -> list[sent.Case]:
     ]
 
 
-async def test_what_an_agent_sends_is_never_sent_twice(
+async def test_an_agent_never_sends_an_order_twice(
     orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where an agent's own action is not answered its model is not told that it failed: `confirm` is asked, or a person; nor is it believed against `confirm`."""
+    """An unanswered action of an agent is not reported as failed to its model: `confirm` or a person decides."""
     monkeypatch.setattr(page_tools, "ACTION_SECONDS", sent.SECONDS)
 
     async def lived(case: sent.Case) -> sent.Lived:
@@ -83,15 +83,15 @@ async def test_what_an_agent_sends_is_never_sent_twice(
 
 
 def of_benches() -> list[sent.Case]:
-    """Each action on the bench, each fault with and without `confirm`; all of them where all is tried."""
+    """Every action on the bench, and every fault with and without `confirm`; a sample where breadth is not whole."""
     if breadth.WHOLE:
         cases = itertools.product(sent.ACTIONS, sent.FAULTS, (False, True))
         return [sent.Case(*each, retry=True) for each in cases]
     return [sent.Case("press", "late", retry=True), sent.Case("click", "slow", confirm=True, retry=True)]
 
 
-async def test_a_bench_tries_nothing_twice(orders: sent.Orders, tmp_path: Path) -> None:
-    """A node that is tried on the bench is sent once, in spite of its `retry`, and its model hears where nobody knows; with `confirm` it arrives."""
+async def test_a_bench_sends_nothing_twice(orders: sent.Orders, tmp_path: Path) -> None:
+    """A node on the bench sends its order once despite `retry`, and reports an unknown outcome; with `confirm` the order arrives."""
 
     async def tried(case: sent.Case) -> None:
         await try_on_a_bench(case, orders, tmp_path / str(case))
@@ -100,7 +100,7 @@ async def test_a_bench_tries_nothing_twice(orders: sent.Orders, tmp_path: Path) 
 
 
 async def try_on_a_bench(case: sent.Case, orders: sent.Orders, folder: Path) -> None:
-    """Send the order of a case by `execute_nodes`; once more where the site says that it did not come."""
+    """Sends the order of a case by `execute_nodes`, and once more where the site says that it did not arrive."""
     folder.mkdir()
     orders.offer(case)
     text = case.text.replace("{{ inputs.base }}", orders.site.origin).replace("inputs: {base: {type: string}}\n", "")
@@ -108,25 +108,25 @@ async def try_on_a_bench(case: sent.Case, orders: sent.Orders, folder: Path) -> 
     (folder / "paper.txt").write_text("a paper")
     given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
     try:
-        told = (await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)).text
+        seen = (await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)).text
         if case.fault == "slow":
             await orders.finished(case.ref)
         if case.confirm and not orders.taken[case.ref]:
-            # What the site says did not come may be tried again.
-            told += (
+            # An order that the site did not receive may be sent again.
+            seen += (
                 await build_contexts.call(build, "execute_nodes", [tools.Execute(build, tools.EXECUTE)], **given)
             ).text
     finally:
         await build.close()
-    assert orders.taken[case.ref] <= 1, told
+    assert orders.taken[case.ref] <= 1, seen
     if case.confirm:
-        assert orders.taken[case.ref] == 1, told
+        assert orders.taken[case.ref] == 1, seen
     elif case.fault not in ("error", "failed"):
-        assert re.search("it is unknown whether|it may have happened|^all done", told) is not None
+        assert re.search("it is unknown whether|it may have happened|^all done", seen) is not None
 
 
 async def processes(session: Session) -> dict[str, list[int]]:
-    """The processes of the browser, by what they are for."""
+    """The process ids of the browser, by type."""
     connection = session._guard._connection
     found: dict[str, list[int]] = {"renderer": [], "network": []}
     for each in (await connection.send("SystemInfo.getProcessInfo"))["processInfo"]:
@@ -137,17 +137,17 @@ async def processes(session: Session) -> dict[str, list[int]]:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("which", ["renderer", "network"])
 @pytest.mark.parametrize("action", ["click", "fetch"])
-async def test_a_process_of_the_browser_dies_with_a_request_on_its_way(
+async def test_a_browser_process_dies_during_a_request(
     which: str, action: str, orders: sent.Orders, tmp_path: Path
 ) -> None:
-    """An order that went down with the renderer or the network process is no finished one: `confirm` is asked, and it is sent again, once."""
+    """An order lost with the renderer or network process is not taken as done: `confirm` is asked, and it is sent again once."""
     case = sent.Case(action, "late", confirm=True)
     orders.offer(case)
     arrived = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def swallow(_request: site.Request) -> site.Answer:
-        """Take nothing of the first, and answer after its browser was hurt."""
+        """Drops the first request, and answers those after the browser process was killed."""
         if not arrived.is_set():
             loop.call_soon_threadsafe(arrived.set)
             orders.over.wait(sent.LATE_SECONDS)
@@ -166,7 +166,7 @@ async def test_a_process_of_the_browser_dies_with_a_request_on_its_way(
     for process in (await processes(rig.session))[which]:
         psutil.Process(process).kill()
     ended = await running
-    # Where the tab in which the site is asked went down, too, the call stays open and a person is asked.
+    # If the confirming tab crashed too, the call stays open and a person is asked.
     if ended.status == "paused":
         assert (ended.question or {})["reason"] == "outcome-unknown"
     else:

@@ -1,4 +1,4 @@
-"""A file that is used may load documents only where it and its caller both allow it, in a real browser."""
+"""A used file may load documents only where it and its caller both allow it, in a real browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ nodes:
 
 @pytest.fixture
 def sites() -> Iterator[tuple[site.Site, site.Site]]:
-    """A shop and a bank, of two origins, with links from the one to the other."""
+    """A shop and a bank of two origins, with links from the shop to the bank."""
     with site.serve() as shop, site.serve() as bank:
         shop.page("/start", "<p>start</p>")
         shop.page("/inner", "<p>inner</p>")
@@ -47,7 +47,7 @@ def sites() -> Iterator[tuple[site.Site, site.Site]]:
 
 
 async def run(folder: Path, shop: site.Site, bank: site.Site, link: str, part: str = PART) -> events.RunEnded:
-    """Run the workflow; its part follows the link."""
+    """Runs the workflow, whose part follows the link."""
 
     def filled(text: str) -> str:
         way = {"inner": "inner", "secret": "secret", "away": "secret"}[link]
@@ -61,7 +61,7 @@ async def run(folder: Path, shop: site.Site, bank: site.Site, link: str, part: s
 
 
 async def test_a_used_file_stays_where_both_files_may_go(tmp_path: Path, sites: tuple[site.Site, site.Site]) -> None:
-    """Links and redirects to an origin of the caller alone never arrive while the file runs; behind it the caller goes there again."""
+    """Links and redirects to an origin of the caller alone are refused while the file runs, and work after it."""
     shop, bank = sites
     ended = await run(tmp_path, shop, bank, "inner")
     assert (ended.status, ended.output) == ("passed", "after"), ended
@@ -77,7 +77,7 @@ async def test_a_used_file_stays_where_both_files_may_go(tmp_path: Path, sites: 
 async def test_a_goto_of_a_used_file_is_refused_before_anything_is_sent(
     tmp_path: Path, sites: tuple[site.Site, site.Site]
 ) -> None:
-    """The refusal names the file that does not allow it, and says to which lists the origin belongs."""
+    """The refusal names the file that does not allow the origin, and the lists to which it must be added."""
     shop, bank = sites
     ended = await run(tmp_path, shop, bank, "inner", PART.replace("SHOP/inside", "BANK/secret"))
     assert ended.error is not None

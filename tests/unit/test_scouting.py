@@ -1,4 +1,4 @@
-"""What is pure of scouting: which lines of a page an instruction picks, which page a tool means, and how an action is written down."""
+"""Scouting without a browser: lines that an instruction selects, the page that a tool means, and actions as nodes."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ PAGE = f"""\
 
 
 def page() -> Observation:
-    """A page with far more than has room."""
+    """A page far larger than the limit."""
     return Observation.read(PAGE, "http://shop.test/orders", "Orders")
 
 
 def test_an_instruction_picks_the_lines_that_its_words_are_about() -> None:
-    """The row that is named, where it stands, and what is in it; fields of a heading that is named; what the page calls out always."""
+    """An instruction selects the named row with its content and table, and fields below a named heading. Alerts are always included."""
     chosen = relevance.select(page(), "How is order 1042 paid?")
     assert 'button "Pay" [ref=p1042]' in chosen
     assert 'table "Open"' in chosen
@@ -61,8 +61,8 @@ WORDS = st.lists(
 
 @settings(max_examples=40)
 @given(WORDS, st.integers(400, 3000))
-def test_what_is_picked_keeps_to_its_size_and_stands_on_the_page(words: list[str], most: int) -> None:
-    """Never more than there is room for, only lines of the page, in its order."""
+def test_selected_lines_keep_to_the_limit_and_the_pages_order(words: list[str], most: int) -> None:
+    """The selection keeps to its limit, and has only lines of the page, in its order."""
     view = page()
     chosen = relevance.select(view, " ".join(words), most)
     assert len(chosen) <= most
@@ -74,8 +74,8 @@ def test_what_is_picked_keeps_to_its_size_and_stands_on_the_page(words: list[str
     assert known == sorted(known)
 
 
-async def test_which_page_a_tool_means(tmp_path: Path) -> None:
-    """Without a name the scout's, until the bench has one; a page that is not there is told with what is."""
+async def test_the_page_of_a_tool_call(tmp_path: Path) -> None:
+    """Without a name a tool means the scout's page. A missing page is an error that names the known ones."""
     build = build_contexts.opened(tmp_path, "http://shop.test/")
     observer: Any = build.observer
     try:
@@ -99,8 +99,8 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
 
 @settings(max_examples=40)
 @given(st.text(max_size=40))
-def test_what_a_page_says_is_written_down_as_it_is(text: str) -> None:
-    """Whatever an element is called, references and characters that no YAML takes too, the node finds just that."""
+def test_element_names_are_written_literally(text: str) -> None:
+    """Any element name, also with references or invalid YAML characters, becomes a literal in the node."""
     fields: dict[str, Json] = {"action": "click", "target": {"role": "button", "name": text or "x"}}
     loaded, literal = actions.written(fields, [], ["http://shop.test"])
     said: Any = loaded.workflow.nodes[0].model_dump(mode="json")["target"]["name"]

@@ -1,4 +1,4 @@
-"""Secrets: every form in which one may be written is found, and masked."""
+"""Masking finds secrets in every encoding in which they may appear."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def as_csv(text: str) -> str:
 
 
 def utf16(character: str) -> str:
-    """A character as JSON escapes it."""
+    """A character as a JSON escape."""
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def named(character: str) -> str:
-    """A character by its name in HTML, or where it has none by its number."""
+    """A character as a named HTML entity, or else as a numeric one."""
     name = html.entities.codepoint2name.get(ord(character))
     return f"&{name};" if name else f"&#{ord(character)};"
 
@@ -73,13 +73,13 @@ ESCAPES: dict[str, Callable[[str], str]] = {
 
 
 def escaped(secret: str, data: st.DataObject) -> str:
-    """A secret with each of its characters escaped in a way that is drawn."""
+    """The secret with each character escaped in a drawn way."""
     ways = data.draw(st.lists(st.sampled_from(sorted(ESCAPES)), min_size=len(secret), max_size=len(secret)))
     return "".join(ESCAPES[way](each) for way, each in zip(ways, secret, strict=True))
 
 
 def decodings(text: str) -> set[str]:
-    """What a text says to those who take its escapes away, of one kind after the other, as often as there are any."""
+    """Every text that repeated decoding of escapes can give."""
 
     def numbered(found: re.Match[str]) -> str:
         number = int(next(filter(None, found.groups())), 16)
@@ -130,7 +130,7 @@ WRITINGS: dict[str, Callable[[str], str]] = {
 
 @functools.cache
 def masker_of(secret: str) -> Masker:
-    """A masker that is made once: its patterns take longer to make than to use."""
+    """A cached masker, because compiling its patterns takes longer than using them."""
     return Masker({"SECRET": secret})
 
 
@@ -139,8 +139,8 @@ def masker_of(secret: str) -> Masker:
 @given(secret=secrets, before=around, after=around)
 @example(secret="p\u00e4ss/W%rd&", before="a ", after=" z")
 @example(secret="jdoe-42@'sh\"op\\", before="\\", after="%")
-def test_every_writing_is_found_and_masked(writing: str, secret: str, before: str, after: str) -> None:
-    """However the text around a secret is encoded, the scanner finds the secret, and after masking finds it no more."""
+def test_every_encoding_is_found_and_masked(writing: str, secret: str, before: str, after: str) -> None:
+    """A secret in any encoding of its text is found, and no longer after masking."""
     written = WRITINGS[writing](before + secret + after)
     masker = masker_of(secret)
     assert masker.touches(written.encode())
@@ -159,8 +159,8 @@ def test_every_writing_is_found_and_masked(writing: str, secret: str, before: st
         ("correct#\\horse", r"correct\#\\horse"),
     ],
 )
-def test_what_pages_and_file_names_make_of_a_secret_is_masked(secret: str, shown: str) -> None:
-    """Folded white space, characters that no file name has, letters composed or in parts, or escaped by itself: it is still the secret."""
+def test_altered_secrets_in_pages_and_file_names_are_masked(secret: str, shown: str) -> None:
+    """Folded white space, replaced file-name characters, other Unicode normal forms and escapes do not hide a secret."""
     masker = Masker({"SECRET": secret})
     assert masker.text(f"before {shown} after") == f"before {MASK} after"
     assert masker.touches(shown.encode())
@@ -171,7 +171,7 @@ def test_what_pages_and_file_names_make_of_a_secret_is_masked(secret: str, shown
 def test_a_secret_is_masked_however_each_of_its_characters_is_escaped(
     secret: str, before: str, after: str, data: st.DataObject
 ) -> None:
-    """Whatever escapes are mixed within one secret, it is found and masked, and no decoding of the masked text says it."""
+    """Any mixture of escapes in one secret is masked, and no decoding of the masked text contains it."""
     written = f"{before} {escaped(secret, data)} {after}"
     masker = Masker({"SECRET": secret})
     assert masker.touches(written.encode())
@@ -184,7 +184,7 @@ def test_a_secret_is_masked_however_each_of_its_characters_is_escaped(
 @settings(max_examples=breadth.of(4, 100))
 @given(secret=secrets.filter(lambda secret: not is_word(secret)), data=st.data())
 def test_a_secret_is_masked_in_any_capitals(secret: str, data: st.DataObject) -> None:
-    """Whichever of its letters are capitals, also escaped ones, a secret that is no single word is masked."""
+    """A secret that is no single word is masked in any capitalisation, escaped too."""
     chosen = data.draw(st.lists(st.booleans(), min_size=len(secret), max_size=len(secret)))
     other = "".join(
         each.swapcase() if swap and len(each.swapcase()) == 1 else each
@@ -215,7 +215,7 @@ def test_a_secret_is_masked_in_any_capitals(secret: str, data: st.DataObject) ->
     ],
 )
 def test_other_capitals_are_masked_unless_the_secret_is_a_word(secret: str, shown: str, masked: bool) -> None:
-    """A secret in other capitals is masked, escaped or not; a single word in other capitals is a word of the page."""
+    """Other capitals of a secret are masked, escaped or not, except for a secret that is a single word."""
     assert Masker({"SECRET": secret}).text(f"a {shown}, b") == (f"a {MASK}, b" if masked else f"a {shown}, b")
 
 
@@ -230,8 +230,8 @@ def test_other_capitals_are_masked_unless_the_secret_is_a_word(secret: str, show
         ("Jdoe-42@Shop", False),
     ],
 )
-def test_what_is_written_leaks_a_secret_only_in_its_own_capitals(tmp_path: Path, shown: str, leak: bool) -> None:
-    """A file with the secret in its own capitals is a leak, however escaped; one in which a site wrote a name in capitals is none."""
+def test_a_file_leaks_a_secret_only_in_its_own_capitals(tmp_path: Path, shown: str, leak: bool) -> None:
+    """A file that contains the secret in its own capitals leaks, however escaped; in other capitals it does not."""
     file = tmp_path / "report.csv"
     file.write_text(f"name\n{shown}\n")
     assert Masker({"SECRET": "jdoe-42@shop"}).files_with_secrets([file]) == ([file] if leak else [])
@@ -245,8 +245,8 @@ def test_what_is_written_leaks_a_secret_only_in_its_own_capitals(tmp_path: Path,
         "".join("%" + "25" * 14 + f"{ord(each):02x}" for each in "jdoe-42@shop"),
     ],
 )
-def test_a_leak_is_found_wherever_it_stands_in_a_large_file(shown: str, tmp_path: Path) -> None:
-    """A file is looked through in pieces, and no secret falls between two, however much of it stands in the first."""
+def test_a_leak_is_found_anywhere_in_a_large_file(shown: str, tmp_path: Path) -> None:
+    """A file is read in windows, and a secret across their border is found."""
     masker, file = Masker({"SECRET": "jdoe-42@shop"}), tmp_path / "large.txt"
     assert masker.files_with_secrets([_with_text(file, "jdoe-42")]) == []
     for place in (
@@ -258,14 +258,14 @@ def test_a_leak_is_found_wherever_it_stands_in_a_large_file(shown: str, tmp_path
 
 
 def _with_text(file: Path, text: str, place: int = 0) -> Path:
-    """A file of four pieces with this text in it."""
+    """A file of four windows with this text in it."""
     file.write_bytes((b"%" * place + text.encode()).ljust(4 * WINDOW, b"x"))
     return file
 
 
 @pytest.mark.parametrize("escape", ["plain", "percent", "decimal entity", "JSON"])
 def test_a_long_secret_is_masked_in_every_escape(escape: str) -> None:
-    """A key of more than a thousand characters is masked too, its last character included."""
+    """A secret of more than a thousand characters is masked up to its last character."""
     secret = "aB3/dE5+" * 200
     written = "".join(map(ESCAPES[escape], secret))
     assert Masker({"KEY": secret}).text(f"a: {written} z") == f"a: {MASK} z"
@@ -274,8 +274,8 @@ def test_a_long_secret_is_masked_in_every_escape(escape: str) -> None:
 @settings(max_examples=breadth.of(4, 100))
 @given(secret=secrets, text=st.text(max_size=40), data=st.data())
 @example(secret="hidden", text="a hidden [hidden]", data=None)
-def test_what_is_masked_stays_as_it_is(secret: str, text: str, data: st.DataObject | None) -> None:
-    """Masking a masked text changes nothing, also where the mask itself says the secret."""
+def test_masking_is_idempotent(secret: str, text: str, data: st.DataObject | None) -> None:
+    """Masking a masked text changes nothing, even if the mask itself contains the secret."""
     masker = Masker({"SECRET": secret})
     masked = masker.text(f"{text} {escaped(secret, data) if data else secret}{text}")
     assert masker.text(masked) == masked
@@ -284,7 +284,7 @@ def test_what_is_masked_stays_as_it_is(secret: str, text: str, data: st.DataObje
 @settings(max_examples=breadth.of(4, 100))
 @given(secret=secrets, before=around, data=st.data())
 def test_half_an_escaped_secret_is_masked_where_the_text_was_cut(secret: str, before: str, data: st.DataObject) -> None:
-    """Wherever a text is cut short in an escaped secret, four characters of it are not left, nor half an escape behind them."""
+    """A text cut within an escaped secret shows at most three of its characters, and no partial escape."""
     ways = [ESCAPES[data.draw(st.sampled_from(sorted(ESCAPES)))](each) for each in secret]
     written, whole = "".join(ways), len("".join(ways[:4]))
     end = data.draw(st.integers(whole, len(written)))
@@ -295,7 +295,7 @@ def test_half_an_escaped_secret_is_masked_where_the_text_was_cut(secret: str, be
 @settings(max_examples=breadth.of(4, 100))
 @given(secret=secrets, before=around, after=around)
 def test_half_a_secret_is_masked_where_the_text_was_cut(secret: str, before: str, after: str) -> None:
-    """Wherever a text is cut short in a secret, none of it is left but three characters, and what follows stays."""
+    """A text cut within a secret shows at most three of its characters, and the text after it stays."""
     masker = Masker({"SECRET": secret})
     for end in range(4, len(secret)):
         masked = masker.text(f"{before}{secret[:end]}…{after}")
@@ -310,18 +310,18 @@ def test_half_a_secret_is_masked_where_the_text_was_cut(secret: str, before: str
     )
 )
 def test_a_value_without_a_secret_is_not_touched(value: object) -> None:
-    """Masking returns the very object where nothing in it is a secret."""
+    """Masking a value without secrets returns the same object."""
     assert Masker({"SECRET": "\U0001f511 no value has this"}).json(value) is value
 
 
 def test_keys_and_numbers_are_masked_too() -> None:
-    """A secret that stands as a map's key or as a number is masked like any other."""
+    """A secret in a map's key or a number is masked."""
     masker = Masker({"PIN": "8472913"})
     assert masker.json({"pin 8472913": [8472913, 84729130.5, "x8472913"]}) == {f"pin {MASK}": [MASK, MASK, f"x{MASK}"]}
 
 
 def test_nothing_is_masked_without_secrets() -> None:
-    """A masker without secrets, or with an empty one, leaves everything as it is."""
+    """A masker without secrets, or with an empty one, changes nothing."""
     for masker in (Masker({}), Masker({"EMPTY": ""})):
         assert masker.idle
         assert masker.text("anything") == "anything"
@@ -331,10 +331,8 @@ def test_nothing_is_masked_without_secrets() -> None:
 @settings(max_examples=breadth.of(3, 150))
 @given(writing=st.sampled_from(sorted(WRITINGS)), secret=secrets, before=around, after=around, size=st.integers(1, 9))
 @example(writing="an address in an address", secret="?!?!?!?!", before="", after="", size=1)
-def test_a_text_that_comes_in_pieces_is_masked_as_a_whole_one(
-    writing: str, secret: str, before: str, after: str, size: int
-) -> None:
-    """Wherever it is cut, what is handed on is the whole text masked; and of a long one without escapes only the length of the secret is held back."""
+def test_a_stream_is_masked_as_the_whole_text(writing: str, secret: str, before: str, after: str, size: int) -> None:
+    """A text cut anywhere is masked as a whole. Of a long text without escapes only the secret's length is withheld."""
     masker, heard = Masker({"S": secret}), list[str]()
     stream = Stream(masker, heard.append)
     text = f"{before}{WRITINGS[writing](secret)}{after}"

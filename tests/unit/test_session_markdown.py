@@ -1,4 +1,4 @@
-"""A conversation is kept as Markdown."""
+"""A session saved as Markdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "correct-horse"
 
 
 def begun(tmp_path: Path) -> LogWriter[session.Session]:
-    """A session in which everything happened that can."""
+    """A session with every kind of entry."""
     header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
     writer = now(
         open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({"SHOP_PASSWORD": SECRET}))
@@ -55,8 +55,8 @@ def saved(writer: LogWriter[session.Session]) -> str:
     return markdown.of_session(of_session.session_report(writer.history, reading, writer, brief=True))
 
 
-def test_everything_that_was_said_and_done_stands_in_it_in_order(tmp_path: Path) -> None:
-    """Words, answers, tools with what they said, what happened, what broke off with its reason."""
+def test_messages_and_actions_are_saved_in_order(tmp_path: Path) -> None:
+    """Messages, answers, tools with outputs, events and broken answers with their errors are saved in order, and secrets masked."""
     writer = begun(tmp_path)
     text = saved(writer)
     wanted = [
@@ -80,8 +80,8 @@ def test_everything_that_was_said_and_done_stands_in_it_in_order(tmp_path: Path)
     assert SECRET not in text
 
 
-def test_what_a_tool_said_cannot_leave_its_block_and_is_cut(tmp_path: Path) -> None:
-    """A fence in it is no end of ours; of a long output it says how much there is."""
+def test_a_tool_output_stays_in_its_block_and_is_cut(tmp_path: Path) -> None:
+    """A fence in an output does not end its block, and a long output is cut with its size."""
     writer = begun(tmp_path)
     text = saved(writer)
     assert "````\n```yaml\n- {id: pay}\n```" in text
@@ -90,15 +90,15 @@ def test_what_a_tool_said_cannot_leave_its_block_and_is_cut(tmp_path: Path) -> N
 
 
 def test_saving_changes_nothing(tmp_path: Path) -> None:
-    """The same session gives the same text, and its log has no line more."""
+    """Saving twice gives the same text, and adds no line to the log."""
     writer = begun(tmp_path)
     line = writer.history.last_seq
     assert saved(writer) == saved(writer)
     assert writer.history.last_seq == line
 
 
-def test_nothing_that_was_said_stands_there_as_somebody_elses_word(tmp_path: Path) -> None:
-    """A heading like ours in an answer is a text, and what a terminal would obey is shown."""
+def test_no_message_can_forge_a_heading(tmp_path: Path) -> None:
+    """A heading in an answer is escaped, and so are control characters."""
     writer = begun(tmp_path)
     thread = entries.SESSION_THREAD
     before = saved(writer)
@@ -111,8 +111,8 @@ def test_nothing_that_was_said_stands_there_as_somebody_elses_word(tmp_path: Pat
     assert "\x1b" not in added
 
 
-def test_only_what_was_saved_before_is_written_over(tmp_path: Path) -> None:
-    """A workflow, a folder, a pipe that was named by a slip of the hand stays what it is; a session that was saved is saved again."""
+def test_only_a_saved_session_is_overwritten(tmp_path: Path) -> None:
+    """A workflow, a folder and a pipe are not overwritten; a saved session is."""
     workflow, folder, pipe, notes = (tmp_path / name for name in ("shop.yaml", "folder", "pipe", "notes.md"))
     workflow.write_text("version: 1")
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""What a session keeps: versions with number, reason and by whom; what is cleared has no value; no secret is ever kept."""
+"""Session state: versions with number, reason and author; cleared variables have no value; no secret is stored."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PLAN = plans.of({"overall_goal": "g", "phases": [{"phase_name": "A", "tasks": [{
 
 
 def versions(state: SessionState, of: str, name: str = "") -> list[tuple[int, str, str, bool]]:
-    """Number, reason, by whom, and whether it was cleared, of each version."""
+    """The number, reason, author and cleared flag of each version."""
     return [(each.number, each.reason, each.by, bool(each.cleared)) for each in state.history.versions(of, name)]
 
 
-def test_everything_that_is_kept_is_a_version_with_its_reason(tmp_path: Path) -> None:
-    """Plan, description, draft and variables are numbered each for itself, and the last one holds."""
+def test_every_change_is_a_version_with_its_reason(tmp_path: Path) -> None:
+    """Plan, description, draft and variables are numbered separately, and the last version is current."""
     state = state_of(tmp_path)
     assert (state.plan, state.description, state.draft, state.variables.all()) == (None, "", None, {})
     state.set_plan(PLAN, reason="a first plan")
@@ -49,8 +49,8 @@ def test_everything_that_is_kept_is_a_version_with_its_reason(tmp_path: Path) ->
     assert versions(state, "variable", "order") == [(1, "needed later", "model", False)]
 
 
-def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
-    """A desk over the same log, in another process, has the same plan, description, draft and variables."""
+def test_session_state_is_restored_from_the_log(tmp_path: Path) -> None:
+    """A session state over the same log in another process has the same plan, description, draft and variables."""
     store = memory_store.MemoryStore(tmp_path)
     writer = begun(tmp_path, store=store)
     first = SessionState(writer)
@@ -67,8 +67,8 @@ def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
     assert again.variables.all() == {"rows": ["x" * 9000]}
 
 
-def test_what_is_cleared_has_no_value_and_may_have_one_again(tmp_path: Path) -> None:
-    """Clearing is a version of its own, with its reason; clearing all clears each that has a value."""
+def test_a_cleared_variable_has_no_value_and_may_have_one_again(tmp_path: Path) -> None:
+    """Clearing is a separate version with its reason; clearing all clears each variable that has a value."""
     state = state_of(tmp_path)
     for name in ("a", "b", "c"):
         state.variables.set(name, name, reason="r")
@@ -88,14 +88,14 @@ def test_what_is_cleared_has_no_value_and_may_have_one_again(tmp_path: Path) -> 
 
 
 def test_null_is_a_value_and_not_a_cleared_one(tmp_path: Path) -> None:
-    """A variable that was set to null is there."""
+    """A variable that was set to null has a value."""
     state = state_of(tmp_path)
     state.variables.set("nothing", None, reason="r")
     assert state.variables.all() == {"nothing": None}
 
 
-def test_no_secret_is_kept(tmp_path: Path) -> None:
-    """A variable or a draft with a secret in it is refused, for a mask is no value; in words it is masked."""
+def test_no_secret_is_stored(tmp_path: Path) -> None:
+    """A variable or a draft that contains a secret is refused; in a description or a reason it is masked."""
     state = state_of(tmp_path, KNOWN)
     with pytest.raises(ModelError) as caught:
         state.variables.set("password", {"deep": [f"it is {SECRET}"]}, reason="r")
@@ -112,7 +112,7 @@ def test_no_secret_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_change_without_a_reason_is_refused(tmp_path: Path) -> None:
-    """Nothing is written."""
+    """A blank reason is refused, and nothing is written."""
     state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
         state.describe("Pay all.", reason="  ")
@@ -136,8 +136,8 @@ def test_a_task_is_patched_only_where_there_is_a_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("a b", 1), ("", 1), ("1a", 1), ("a" * 81, 1), ("n", float("nan")), ("n", "x" * (1 << 20))]
 )
-def test_what_cannot_be_a_variable_is_refused_in_words(tmp_path: Path, name: str, value: Any) -> None:
-    """A bad name, a value that is no JSON, one that is too large."""
+def test_an_invalid_variable_is_refused_with_a_fix(tmp_path: Path, name: str, value: Any) -> None:
+    """A bad name, a value that is no JSON, and a value that is too large are refused with a fix."""
     state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
         state.variables.set(name, value, reason="r")
@@ -146,8 +146,8 @@ def test_what_cannot_be_a_variable_is_refused_in_words(tmp_path: Path, name: str
     assert state.variables.names() == []
 
 
-def test_a_variable_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
-    """The near miss, or else all that have a value."""
+def test_an_unknown_variable_gets_a_suggestion(tmp_path: Path) -> None:
+    """An unknown name is refused with the nearest name, or else with all that have a value."""
     state = state_of(tmp_path)
     state.variables.set("order_number", 1, reason="r")
     with pytest.raises(ModelError) as caught:
@@ -159,17 +159,17 @@ def test_a_variable_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_pa
 
 
 def test_values_are_shown_by_the_rules_of_display() -> None:
-    """Up to 100 characters whole, longer ones cut; of a list the first item and how many; what is hidden stays hidden."""
+    """Long values are cut at 100 characters, a list shows its first item and count, and a masked value stays masked."""
     values = {"a": "x" * 98, "b": "x" * 200, "c": [], "d": [{"n": 1}, {"n": 2}], "secrets.e": masking.MASK}
-    told = list(variables.render(values))
-    assert told[0] == f'a = "{"x" * 98}"'
-    assert told[1].endswith("x…")
-    assert len(told[1]) == len("b = ") + 100
-    assert told[2:] == ["c = [] (empty)", 'd = [{"n": 1}, …] (2)', f'secrets.e = "{masking.MASK}"']
+    shown = list(variables.render(values))
+    assert shown[0] == f'a = "{"x" * 98}"'
+    assert shown[1].endswith("x…")
+    assert len(shown[1]) == len("b = ") + 100
+    assert shown[2:] == ["c = [] (empty)", 'd = [{"n": 1}, …] (2)', f'secrets.e = "{masking.MASK}"']
 
 
 def test_the_recent_nodes_are_those_that_were_written_last(tmp_path: Path) -> None:
-    """The newest first, over several versions; a node that was only moved is none, and one that is gone neither."""
+    """The newest nodes come first, over several versions; a deleted node is not among them."""
     state = state_of(tmp_path)
     draft = drafts.Draft.begun(HEAD, "- {id: n0, type: transform, expr: 0}")
     state.write_draft(draft, reason="r")
@@ -185,7 +185,7 @@ def test_the_recent_nodes_are_those_that_were_written_last(tmp_path: Path) -> No
 
 
 def test_a_version_never_changes(tmp_path: Path) -> None:
-    """What was kept before stands in the log as it was."""
+    """Earlier versions stay in the log unchanged."""
     state = state_of(tmp_path)
     state.describe("one", reason="r")
     state.describe("two", reason="r")

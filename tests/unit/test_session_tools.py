@@ -1,4 +1,4 @@
-"""The tools of a session: small strict schemas, the same in every mode, bounded outputs with a pointer to the rest, refusals in words, and nothing read that no log names."""
+"""The session tools have small strict schemas, the same in every mode. They cut long outputs with a pointer, explain refusals, and read nothing unlogged."""
 
 from __future__ import annotations
 
@@ -57,27 +57,27 @@ REASON = "because"
 
 
 class Heard(events.Listener):
-    """Keeps what it is told."""
+    """Records the events it receives."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.events: list[str] = []
 
     @override
     def called(self, path: str, name: str, arguments: str) -> None:
-        self.told.append(f"called {path} {name}")
+        self.events.append(f"called {path} {name}")
 
     @override
     def done(self, path: str, text: str, *, failed: bool) -> None:
-        self.told.append(f"{'failed' if failed else 'done'} {path}")
+        self.events.append(f"{'failed' if failed else 'done'} {path}")
 
     @override
     def changed(self, of: str, name: str) -> None:
-        self.told.append(f"changed {of} {name}".strip())
+        self.events.append(f"changed {of} {name}".strip())
 
 
 @dataclasses.dataclass
 class Bench:
-    """A session with its tools, whose calls are written as a turn writes them."""
+    """A session with its tools; calls are written to the log as a turn writes them."""
 
     writer: LogWriter[session.Session]
     state: SessionState
@@ -86,7 +86,7 @@ class Bench:
     count: int = 0
 
     async def call(self, name: str, /, **arguments: Json) -> turn.Outcome:
-        """Ask for a tool, as a model does; the arguments fit its schema."""
+        """Calls a tool as a model does; the arguments must fit its schema."""
         self.count += 1
         tool = next(each for each in self.box.offered if each.name == name)
         jsonschema.Draft202012Validator(tool.parameters).validate(arguments)
@@ -102,30 +102,30 @@ class Bench:
         self.writer.result(call, "error" if outcome.error else "ok", value=outcome.value, error=outcome.error)
         result = self.state.history.actions[call.call].result
         assert result is not None
-        # What a model is told after a crash is what it would have been told without one.
+        # After a crash the model sees the same output as without one.
         assert self.box.render_done(asked, result) == outcome.text
         self.writer.said(entries.ToolResult(thread=thread, asked=asked.id), outcome.text, path)
         return outcome
 
-    async def told(self, name: str, /, **arguments: Json) -> str:
-        """The same, where it goes right."""
+    async def output(self, name: str, /, **arguments: Json) -> str:
+        """Calls a tool that must succeed, and returns its text."""
         outcome = await self.call(name, **arguments)
         assert outcome.error is None, outcome.text
         return outcome.text
 
     async def refused(self, name: str, /, **arguments: Json) -> tuple[str, str]:
-        """The same, where it does not: the code, and what is told."""
+        """Calls a tool that must fail, and returns the error code and the text."""
         outcome = await self.call(name, **arguments)
         assert outcome.error is not None, outcome.text
         return str(outcome.error["code"]), outcome.text
 
     def mode(self, mode: entries.Mode) -> None:
-        """Go on in this mode."""
+        """Continues in this mode."""
         self.state.keep(entries.Version(of="mode", number=0, reason="r", by="person"), mode)
 
 
 def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = None) -> Bench:
-    """The tools of a session with the draft of the shop."""
+    """The tools of a session that has the shop draft."""
     writer = begun(folder)
     state, heard = SessionState(writer), Heard()
     state.write_draft(drafts.Draft.of(SHOP), reason="r")
@@ -135,7 +135,7 @@ def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = No
 
 
 def test_the_tools_have_their_names_and_small_strict_schemas(tmp_path: Path) -> None:
-    """The API takes each as strict; whoever changes something says why; all together are far below what all of the Director's may have."""
+    """Every schema is strict; every tool that changes something takes a reason; all schemas together stay small."""
     offered = bench(tmp_path).box.offered
     assert [each.name for each in offered] == NAMES
     for each in offered:
@@ -148,7 +148,7 @@ def test_the_tools_have_their_names_and_small_strict_schemas(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("mode", ["chat", "agent", "run"])
 def test_the_tools_are_the_same_in_every_mode(tmp_path: Path, mode: entries.Mode) -> None:
-    """Only what stands before the conversation changes with the mode."""
+    """The offered tools do not depend on the mode."""
     assert bench(tmp_path, mode).box.offered == bench(tmp_path, "agent").box.offered
 
 
@@ -173,107 +173,105 @@ LOOKS: dict[str, dict[str, Json]] = {
 @pytest.mark.parametrize(
     ("mode", "allowed"), [("chat", {"set_variable"}), ("run", set[str]()), ("agent", set(CHANGES))]
 )
-async def test_what_a_mode_does_not_allow_is_refused_in_words(
-    tmp_path: Path, mode: entries.Mode, allowed: set[str]
-) -> None:
-    """Everything may be read in any mode; a refusal says the mode, and how a person allows it; nothing is written."""
+async def test_a_mode_refuses_what_it_does_not_allow(tmp_path: Path, mode: entries.Mode, allowed: set[str]) -> None:
+    """Reading works in every mode. A refused change names the mode and how to allow it, and writes nothing."""
     made = bench(tmp_path, mode)
     for name, arguments in LOOKS.items():
-        await made.told(name, **arguments)
+        await made.output(name, **arguments)
     for name, arguments in CHANGES.items():
         if name in allowed:
-            await made.told(name, **arguments)
+            await made.output(name, **arguments)
             continue
-        code, told = await made.refused(name, **arguments)
+        code, message = await made.refused(name, **arguments)
         assert code == "tool-not-in-mode"
-        assert f"`{name}` cannot be used in mode {mode}" in told
-        assert "`/mode agent`" in told
+        assert f"`{name}` cannot be used in mode {mode}" in message
+        assert "`/mode agent`" in message
     assert (made.state.plan is not None) == (mode == "agent")
     assert "n" not in made.state.variables.names() or mode == "chat"
 
 
-async def test_the_workflow_is_told_by_its_parts(tmp_path: Path) -> None:
-    """Summary with outline, nodes by position and type, description, tabs."""
+async def test_the_workflow_is_read_in_parts(tmp_path: Path) -> None:
+    """Tools give the summary with outline, nodes by position and type, description, and browser state; an unknown node gets a suggestion."""
     made = bench(tmp_path)
-    summary = await made.told("get_workflow_summary")
+    summary = await made.output("get_workflow_summary")
     assert "Nodes: 7 (" in summary
     assert "  6   pay  browser_action click" in summary
-    nodes = await made.told("get_workflow_nodes", which="1-10", type="browser_query")
+    nodes = await made.output("get_workflow_nodes", which="1-10", type="browser_query")
     assert re.findall(r"^- id: (\w+)|^- \{id: (\w+)", nodes, re.MULTILINE) == [("orders", ""), ("", "status")]
-    assert await made.told("get_workflow_description") == "(there is none yet)"
-    assert await made.told("get_browser_state") == "No browser belongs to it: only a run has one."
-    code, told = await made.refused("get_workflow_nodes", which="payy", type=None)
-    assert (code, "did you mean `pay`?" in told) == ("node-unknown", True)
+    assert await made.output("get_workflow_description") == "(there is none yet)"
+    assert await made.output("get_browser_state") == "No browser belongs to it: only a run has one."
+    code, output = await made.refused("get_workflow_nodes", which="payy", type=None)
+    assert (code, "did you mean `pay`?" in output) == ("node-unknown", True)
 
 
 async def test_the_plan_is_written_and_one_task_of_it_changed(tmp_path: Path) -> None:
-    """Each is a version with its reason, and a listener hears of it; what is no plan is refused with what is wrong."""
+    """Each plan change is a version with its reason and notifies the listener; an invalid plan is refused with a suggestion."""
     made = bench(tmp_path)
-    assert await made.told("get_current_plan") == "(there is no plan yet)"
+    assert await made.output("get_current_plan") == "(there is no plan yet)"
     assert (await made.refused("patch_plan_task", **CHANGES["patch_plan_task"]))[0] == "plan-missing"
-    assert await made.told("update_plan", **CHANGES["update_plan"]) == "kept as version 1"
-    told = await made.told("patch_plan_task", task_id="t1", status="completed", notes="two orders", reason="done")
-    assert told == "kept as version 2: t1 is completed; all tasks are completed"
-    assert "  [x] t1  Loop  (pay) - two orders" in await made.told("get_current_plan")
+    assert await made.output("update_plan", **CHANGES["update_plan"]) == "kept as version 1"
+    output = await made.output("patch_plan_task", task_id="t1", status="completed", notes="two orders", reason="done")
+    assert output == "kept as version 2: t1 is completed; all tasks are completed"
+    assert "  [x] t1  Loop  (pay) - two orders" in await made.output("get_current_plan")
     assert [(each.number, each.reason, each.by) for each in made.state.history.versions("plan")] == [
         (1, REASON, "model"),
         (2, "done", "model"),
     ]
-    assert made.heard.told.count("changed plan") == 2
-    code, told = await made.refused("patch_plan_task", task_id="tt1", status=None, notes=None, reason="r")
-    assert (code, "did you mean `t1`?" in told) == ("task-unknown", True)
+    assert made.heard.events.count("changed plan") == 2
+    code, output = await made.refused("patch_plan_task", task_id="tt1", status=None, notes=None, reason="r")
+    assert (code, "did you mean `t1`?" in output) == ("task-unknown", True)
     bad: Any = {**PLAN, "current_phase": "Biuld"}
-    code, told = await made.refused("update_plan", plan=bad, reason="r")
-    assert (code, "did you mean `Build`?" in told) == ("plan-invalid", True)
+    code, output = await made.refused("update_plan", plan=bad, reason="r")
+    assert (code, "did you mean `Build`?" in output) == ("plan-invalid", True)
 
 
-async def test_variables_are_kept_told_and_cleared(tmp_path: Path) -> None:
-    """A value is given as JSON; all are told by the rules of display, one whole; what is cleared is gone."""
+async def test_variables_are_stored_shown_and_cleared(tmp_path: Path) -> None:
+    """A value is given as JSON; the list of all is shortened, a single one is shown whole, and a cleared one is unknown."""
     made = bench(tmp_path)
-    await made.told("set_variable", name="rows", value='[{"n": 1}, {"n": 2}]', reason=REASON)
+    await made.output("set_variable", name="rows", value='[{"n": 1}, {"n": 2}]', reason=REASON)
     assert made.state.variables.get("rows") == [{"n": 1}, {"n": 2}]
-    every = await made.told("get_workflow_variables", key=None)
+    every = await made.output("get_workflow_variables", key=None)
     assert 'rows = [{"n": 1}, …] (2)' in every
     assert 'inputs.base_url = "http://127.0.0.1:8765"' in every
     assert 'secrets.SHOP_PASSWORD = "[hidden]"' in every
     assert every.startswith(page_text.BEGIN)
-    assert '"n": 2' in await made.told("get_workflow_variables", key="rows")
-    assert '"n": 2' in await made.told("get_workflow_variable", key="rows")
-    assert "base_url" in await made.told("get_workflow_variables", key="inputs")
+    assert '"n": 2' in await made.output("get_workflow_variables", key="rows")
+    assert '"n": 2' in await made.output("get_workflow_variable", key="rows")
+    assert "base_url" in await made.output("get_workflow_variables", key="inputs")
     for name in ("get_workflow_variables", "get_workflow_variable"):
-        code, told = await made.refused(name, key="row")
-        assert (code, "did you mean `rows`?" in told) == ("variable-unknown", True)
-    code, told = await made.refused("set_variable", name="x", value="tea", reason=REASON)
-    assert (code, '`"tea"`' in told) == ("variable-invalid", True)
-    await made.told("clear_variable", name="rows", reason=REASON)
+        code, output = await made.refused(name, key="row")
+        assert (code, "did you mean `rows`?" in output) == ("variable-unknown", True)
+    code, output = await made.refused("set_variable", name="x", value="tea", reason=REASON)
+    assert (code, '`"tea"`' in output) == ("variable-invalid", True)
+    await made.output("clear_variable", name="rows", reason=REASON)
     assert (await made.refused("get_workflow_variable", key="rows"))[0] == "variable-unknown"
     for name in ("a", "b"):
-        await made.told("set_variable", name=name, value="1", reason=REASON)
-    await made.told("clear_all_variables", reason=REASON)
+        await made.output("set_variable", name=name, value="1", reason=REASON)
+    await made.output("clear_all_variables", reason=REASON)
     assert made.state.variables.names() == []
 
 
-async def test_a_change_without_a_reason_is_told_so(tmp_path: Path) -> None:
-    """Blanks are no reason."""
+async def test_a_change_without_a_reason_is_refused(tmp_path: Path) -> None:
+    """A blank reason is refused, and nothing changes."""
     made = bench(tmp_path)
-    code, _told = await made.refused("update_workflow_description", description="Pay.", reason=" ")
+    code, _message = await made.refused("update_workflow_description", description="Pay.", reason=" ")
     assert code == "reason-missing"
     assert made.state.description == ""
 
 
-async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tmp_path: Path) -> None:
-    """Nothing that a tool tells is longer than its bound; part by part all of it is read; what is told is data to its end."""
+async def test_a_long_output_is_cut_and_the_rest_read_by_its_path(tmp_path: Path) -> None:
+    """A long output is cut to its bound, and `read_state` reads all of it in parts. Each part is fenced as data."""
     made = bench(tmp_path)
     long = "".join(f"line {number}\n" for number in range(3000))
     made.state.variables.set("letter", long, reason=REASON)
-    told = await made.told("get_workflow_variable", key="letter")
-    assert len(told) <= LONGEST
-    assert told.count(page_text.BEGIN) == told.count(page_text.END) == 1
-    found = re.search(r"`read_state` (\S+) from (\d+)\)$", told)
+    output = await made.output("get_workflow_variable", key="letter")
+    assert len(output) <= LONGEST
+    assert output.count(page_text.BEGIN) == output.count(page_text.END) == 1
+    found = re.search(r"`read_state` (\S+) from (\d+)\)$", output)
     assert found is not None
-    read, start = told.partition("\n…")[0].removesuffix(f"\n{page_text.END}"), int(found[2])
+    read, start = output.partition("\n…")[0].removesuffix(f"\n{page_text.END}"), int(found[2])
     while True:
-        part = await made.told("read_state", path=found[1], start=start, end=None)
+        part = await made.output("read_state", path=found[1], start=start, end=None)
         assert len(part) <= state_paths.AT_ONCE + 200
         head, _, text = part.partition(f"\n{page_text.BEGIN}\n")
         read += text.removesuffix(f"\n{page_text.END}")
@@ -282,19 +280,19 @@ async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tm
             break
         start = int(more[1])
     assert long in read
-    part = await made.told("read_state", path=found[1], start=7, end=13)
+    part = await made.output("read_state", path=found[1], start=7, end=13)
     assert (
         part
         == f"(characters 7 to 13 of {len(long) + len(page_text.fenced(''))}; read on from 13)\n{page_text.fenced('line 0')}"
     )
 
 
-async def test_what_was_told_is_read_by_its_line(tmp_path: Path) -> None:
-    """A pointer to an output that stands in a line of the log leads to what was told there."""
+async def test_an_earlier_output_is_read_by_its_line(tmp_path: Path) -> None:
+    """A pointer to a log line with a tool output leads to that output."""
     made = bench(tmp_path)
-    told = await made.told("get_browser_state")
+    output = await made.output("get_browser_state")
     line = made.state.history.last_seq
-    assert told in await made.told("read_state", path=f"@state/line/{line}", start=None, end=None)
+    assert output in await made.output("read_state", path=f"@state/line/{line}", start=None, end=None)
 
 
 @pytest.mark.parametrize(
@@ -312,14 +310,14 @@ async def test_what_was_told_is_read_by_its_line(tmp_path: Path) -> None:
     ],
 )
 async def test_nothing_is_read_that_no_log_names(tmp_path: Path, path: str) -> None:
-    """A path that no entry of the session, or of what it is about, names leads nowhere."""
-    code, told = await bench(tmp_path).refused("read_state", path=path, start=None, end=None)
+    """A path that neither the log of the session nor that of its subject names is refused."""
+    code, message = await bench(tmp_path).refused("read_state", path=path, start=None, end=None)
     assert code == "state-unknown"
-    assert "@state/" in told
+    assert "@state/" in message
 
 
 async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
-    """What another session of the same store keeps is not there for this one."""
+    """A blob of another session in the same store is unknown to this one."""
     store = memory_store.MemoryStore(tmp_path)
     other = SessionState(begun(tmp_path, store=store))
     version = other.variables.set("rows", "x" * 9000, reason="r")
@@ -331,7 +329,7 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
 
 
 class Slow(Toolset):
-    """A tool of somebody else's."""
+    """A tool added from outside the session, which may run in parallel."""
 
     side_by_side = True
 
@@ -346,8 +344,8 @@ class Slow(Toolset):
         return turn.Outcome(place.path, {"path": place.path})
 
 
-async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
-    """They are offered behind the session's own, say themselves whether they are done side by side, and what they raise is told."""
+async def test_other_tools_are_offered_after_the_sessions_own(tmp_path: Path) -> None:
+    """Added tools come last and say themselves whether they run in parallel. Their errors become outputs; a log error is raised."""
     writer = begun(tmp_path)
     state, heard = SessionState(writer), Heard()
     slow = Slow()
@@ -361,7 +359,7 @@ async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     slow.error = ModelError("broken", "it broke", fix="do without")
     outcome = await box.take(asked, {}, place)
     assert (outcome.text, (outcome.error or {})["code"]) == ("it broke (broken). do without", "broken")
-    assert heard.told == ["called 1_slow slow", "done 1_slow", "called 1_slow slow", "failed 1_slow"]
+    assert heard.events == ["called 1_slow slow", "done 1_slow", "called 1_slow slow", "failed 1_slow"]
     slow.error = LogError("log-write-failed", "the disk is full")
     with pytest.raises(LogError):
         await box.take(asked, {}, place)

@@ -1,4 +1,4 @@
-"""What a session holds, folded from its log: in pieces as at once, and killed at any write."""
+"""A session folded from its log: entry by entry as at once, and after a kill at any write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.session_log import STEPS, Hand, Step, everything, reopened
 
 
 def known(past: log_session.Session) -> dict[str, Any]:
-    """All that a fold tells."""
+    """Everything that a fold knows."""
     names = {each: past.thread(each) for each in past.threads}
     return {
         "header": past.header,
@@ -48,8 +48,8 @@ def known(past: log_session.Session) -> dict[str, Any]:
 
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(steps=STEPS)
-def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
-    """The fold of who wrote is that of who reads all of it, and that of who reads it entry by entry."""
+def test_folding_entry_by_entry_is_folding_at_once(steps: Sequence[Step]) -> None:
+    """The writer's fold, a fold of the whole log, and a fold entry by entry are equal."""
     with tempfile.TemporaryDirectory() as folder:
         store = file_store.Files(Path(folder))
         hand = Hand(store)
@@ -65,7 +65,7 @@ def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(steps=STEPS)
 def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[Step]) -> None:
-    """A variable that was cleared has no value, and its history stays."""
+    """Versions are numbered from 1 and the last one is current; a cleared variable has no value and keeps its versions."""
     with tempfile.TemporaryDirectory() as folder:
         store = file_store.Files(Path(folder))
         hand = Hand(store)
@@ -83,7 +83,7 @@ def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[St
 def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever of it is on the disk is folded, shown and resumed; what was acknowledged is there."""
+    """After a kill at any write the stored part can be folded and claimed, and new entries are appended to it."""
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
     monkeypatch.setattr(os, "fdatasync", lambda _handle: None)
     number = 0
@@ -104,7 +104,7 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
         try:
             everything(store)
         except Killed:
-            # Its lock ends with the process.
+            # The process's end releases its lock.
             opened[0].close()
         else:
             break
@@ -123,7 +123,7 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
 
 
 def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
-    """A log that was cut anywhere, as a crash cuts it, is read up to its last whole line; it is never damaged, and nobody fails over it."""
+    """A log cut at any byte is read up to its last whole line, and is never damaged."""
     store = file_store.Files(tmp_path)
     file = store.conversation_file(everything(store))
     data = file.read_bytes()
@@ -141,7 +141,7 @@ def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
 
 
 def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a run: by line number, and nothing is written."""
+    """A damaged line is refused by its number, nothing is written, and other sessions can be queried."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     store = file_store.Files(tmp_path)
     session, other = everything(store), everything(store)
@@ -156,12 +156,9 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
     assert len(answer.left_out) == 1
 
 
-# What prune does with sessions.
-
-
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
-    """An empty place for sessions, which the command uses too."""
+    """An empty store that the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     return file_store.Files(tmp_path / ".runops")
@@ -170,24 +167,24 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
 def gone(
     store: file_store.Files, wanted: retention.Selection, *, dry_run: bool = False
 ) -> list[tuple[str, str | None]]:
-    """What prune takes away."""
+    """The kind and id of everything that prune deletes."""
     return [(each.kind, each.run) for each in prune.Pruning(store, dry_run=dry_run).carry_out(wanted).gone]
 
 
-def test_a_session_goes_only_where_sessions_are_meant(store: file_store.Files) -> None:
-    """Options that are about runs take none, and those about sessions no run; one that is held stays."""
-    run, session, held = ended(store, "passed"), everything(store), Hand(store)
-    held.says("Hello.")
+def test_a_session_is_pruned_only_where_sessions_are_selected(store: file_store.Files) -> None:
+    """Selections of runs delete no sessions, and those of sessions no runs; an owned session stays."""
+    run, session, active = ended(store, "passed"), everything(store), Hand(store)
+    active.says("Hello.")
     states: tuple[retention.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
     assert gone(store, retention.Selection(older_than=0, states=states), dry_run=True) == [("run", run)]
     assert gone(store, retention.Selection(keep_last=1, sessions=True)) == []
     assert gone(store, retention.Selection(older_than=1000, sessions=True)) == []
     assert ("session", session) in gone(store, retention.Selection(older_than=0, sessions=True))
-    assert store.ids() == sorted([run, held.id])
+    assert store.ids() == sorted([run, active.id])
 
 
-def test_what_a_session_names_stays(store: file_store.Files) -> None:
-    """Its large values are named by a log, and no leftovers."""
+def test_blobs_that_a_session_names_stay(store: file_store.Files) -> None:
+    """Blobs named by a session's log are not deleted as unused."""
     session = everything(store)
     for file in (store.home / "blobs").glob("??/*"):
         os.utime(file, (0, 0))
@@ -195,10 +192,8 @@ def test_what_a_session_names_stays(store: file_store.Files) -> None:
     assert store.ids() == [session]
 
 
-def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
-    store: file_store.Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody misses it; one with a word, or with something that is kept, stays."""
+def test_an_unused_session_is_pruned_after_an_hour(store: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session without messages and stored state is deleted after an hour; one with either stays."""
     empty, spoken = Hand(store).closed(), Hand(store)
     spoken.says("Hello.")
     spoken.closed()
@@ -211,10 +206,8 @@ def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
     assert gone(store, retention.Selection()) == [("session", empty)]
 
 
-def test_the_command_says_what_of_sessions_it_takes(
-    store: file_store.Files, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`--sessions` wants to know which, and has no states."""
+def test_the_command_lists_the_sessions_it_deletes(store: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--sessions` needs a selection, refuses `--state`, and lists the deleted sessions."""
     session = everything(store)
     assert app.run(["prune", "--sessions"]) == 2
     assert app.run(["prune", "--sessions", "--older-than", "1d", "--state", "failed"]) == 2

@@ -1,4 +1,4 @@
-"""Settings: who wins, what is refused, where runs are kept; and secrets."""
+"""Settings: precedence, refusals, the home of runs, and secrets."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from runtime.settings import settings
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to stand in, and no setting from outside."""
+    """An empty current folder, and no setting from outside."""
     for name in (
         "RUNOPS_HOME",
         "RUNOPS_LINGER",
@@ -29,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_each_place_wins_over_the_next(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags beat the environment, which beats `.env`, which beats pyproject.toml, which beats the default."""
+    """Flags override the environment, then `.env`, then pyproject.toml, then the default."""
     assert settings.load().linger == 43200
     (here / "pyproject.toml").write_text("[tool.runops]\nlinger = 4\n")
     assert settings.load().linger == 4
@@ -41,7 +41,7 @@ def test_each_place_wins_over_the_next(here: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_browser_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bare name is looked up on PATH, from the environment and from pyproject.toml; what is not there, and what has a slash, is a path."""
+    """A bare name is looked up on PATH; a name not found there, or with a slash, is a path."""
     program, here = tmp_path / "bin" / "my-chrome", tmp_path / "here"
     for each in (program.parent, here):
         each.mkdir()
@@ -63,13 +63,13 @@ def test_a_browser_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_browser_does_not_linger_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `CI` is set nobody comes back for the browser."""
+    """With `CI` set, the default linger is 0."""
     monkeypatch.setenv("CI", "true")
     assert settings.load().linger == 0
 
 
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`RUNOPS_BROWSER=` means what an unset one means."""
+    """`RUNOPS_BROWSER=` means the same as an unset variable."""
     monkeypatch.setenv("RUNOPS_BROWSER", "")
     assert settings.load().browser is None
 
@@ -87,7 +87,7 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_bad_value_is_named_with_its_place(place: str, prepare, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever wrote a value that cannot be used reads where it stands and what it is."""
+    """The error of an unusable value names the value and its place."""
     flags = prepare(here, monkeypatch.setenv)
     with pytest.raises(UsageError) as caught:
         settings.load(**(flags if isinstance(flags, dict) else {}))
@@ -96,7 +96,7 @@ def test_a_bad_value_is_named_with_its_place(place: str, prepare, here: Path, mo
 
 
 def test_an_unknown_setting_in_pyproject_names_the_nearest(here: Path) -> None:
-    """A mistyped setting is refused, not ignored."""
+    """A mistyped setting is refused with the nearest name."""
     (here / "pyproject.toml").write_text("[tool.runops]\nbrowser-mod = 'own'\n")
     with pytest.raises(UsageError) as caught:
         settings.load()
@@ -105,7 +105,7 @@ def test_an_unknown_setting_in_pyproject_names_the_nearest(here: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[tool.runops", "[tool]\nrunops = 3\n"])
 def test_a_broken_pyproject_is_refused_by_name(text: str, here: Path) -> None:
-    """A pyproject.toml that cannot be read is the fault of its author, and is named."""
+    """A pyproject.toml that cannot be read is refused, and named."""
     (here / "pyproject.toml").write_text(text)
     with pytest.raises(UsageError, match=r"pyproject\.toml"):
         settings.load()
@@ -119,8 +119,8 @@ def test_paths_in_pyproject_are_relative_to_it(here: Path, monkeypatch: pytest.M
     assert settings.load().home == here / "kept"
 
 
-def test_runs_are_kept_in_the_nearest_folder_above(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`.runops` is found by walking up; else it stands beside pyproject.toml or `.git`, else in the current folder."""
+def test_runs_are_stored_in_the_nearest_folder_above(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest `.runops` above is used; else one beside pyproject.toml or `.git`, else in the current folder."""
     deep = here / "a" / "b"
     deep.mkdir(parents=True)
     assert settings.find_home(deep) == deep / ".runops"
@@ -134,8 +134,8 @@ def test_runs_are_kept_in_the_nearest_folder_above(here: Path, monkeypatch: pyte
     assert settings.load().home == here / "elsewhere"
 
 
-def test_a_folder_of_somebody_else_is_passed_by(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can catch another one's runs by a `.runops` in a shared folder above."""
+def test_a_folder_of_another_user_is_skipped(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `.runops` that another user owns is not used."""
     (here / ".runops").mkdir()
     deep = here / "mine"
     deep.mkdir()
@@ -164,7 +164,7 @@ def test_a_secret_in_an_env_file_is_taken_as_written(here: Path) -> None:
 
 
 def test_missing_secrets_are_all_named_with_both_ways_to_set_them(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever lacks two secrets reads of both at once, and how to set one."""
+    """All missing secrets are named in one error, with both ways to set one."""
     monkeypatch.delenv("FIRST_SECRET", raising=False)
     with pytest.raises(SetupError) as caught:
         sources.read(sources.Environment(), ["FIRST_SECRET", "SECOND_SECRET"])
@@ -184,7 +184,7 @@ def test_a_short_secret_is_refused_without_its_value(monkeypatch: pytest.MonkeyP
 
 
 def test_an_env_file_that_is_no_text_is_refused_without_its_content(here: Path) -> None:
-    """Bytes that are no UTF-8 end in a sentence that names the file only."""
+    """A `.env` that is not UTF-8 is refused by its name alone."""
     (here / ".env").write_bytes(b"SHOP_PASSWORD=\xff\xfegeheim\n")
     with pytest.raises(SetupError) as caught:
         sources.read(sources.Environment(), ["SHOP_PASSWORD"])

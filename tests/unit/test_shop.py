@@ -1,4 +1,4 @@
-"""The shop over real HTTP: what its pages do, what its ledger says, and how it misbehaves when told to."""
+"""The shop over real HTTP: its pages, its ledger, and the faults that its switches cause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PASSWORD = "correct-horse"
 
 @dataclass
 class Page:
-    """What a browser shows."""
+    """A page as a browser shows it."""
 
     status: int
     url: str
@@ -55,13 +55,13 @@ class Page:
 
 @dataclass
 class Visitor:
-    """A browser without a window: keeps cookies, follows redirects."""
+    """An HTTP client that stores cookies and follows redirects."""
 
     shop: Shop
     cookies: CookieJar = field(default_factory=CookieJar)
 
     def get(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> Page:
-        """Open a page, or send a form if there are fields."""
+        """Opens a page, or sends a form if there are fields."""
         data = None if fields is None else urlencode(fields).encode()
         request = urllib.request.Request(self.shop.url + path, data, headers)
         try:
@@ -74,31 +74,31 @@ class Visitor:
                 return Page(error.code, error.url or "", error.read().decode())
 
     def sign_in(self, password: str = PASSWORD) -> Page:
-        """Send the sign-in form."""
+        """Sends the sign-in form."""
         return self.get("/login", {"username": "admin", "password": password})
 
     def pay(self, number: str, back: str = "/orders") -> Page:
-        """Press the button of an order."""
+        """Presses the Pay button of an order."""
         return self.get(f"/orders/{number}/pay", {"back": back, "request_id": f"request-{number}"})
 
 
 @pytest.fixture(scope="module")
 def quiet_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """A shop for tests that change nothing in it which another test looks at."""
+    """A shop for tests that do not disturb each other."""
     with Shop.start(tmp_path_factory.mktemp("shop")) as shop:
         yield shop
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
-    """A shop with three open orders, of one test alone."""
+    """A separate shop with three open orders."""
     with Shop.start(tmp_path, orders=3, paid=0) as shop:
         yield shop
 
 
 @pytest.fixture
 def visitor(shop: Shop) -> Visitor:
-    """Somebody who is signed in at `shop`."""
+    """A visitor who is signed in at `shop`."""
     visitor = Visitor(shop)
     visitor.sign_in()
     return visitor
@@ -106,7 +106,7 @@ def visitor(shop: Shop) -> Visitor:
 
 @pytest.fixture
 def later() -> Iterator[Callable[[Callable[[], Page]], Future[Page]]]:
-    """Send a request in the background."""
+    """Sends a request in the background."""
     with ThreadPoolExecutor() as pool:
         yield pool.submit
 
@@ -127,10 +127,10 @@ class TestSigningIn:
 
     @pytest.mark.parametrize("path", ["/", "/orders", "/orders/1001", "/mirror", "/mirror/message"])
     def test_is_asked_for(self, quiet_shop: Shop, path: str) -> None:
-        """Without a session the pages of the shop lead to the sign-in form."""
+        """Without a session every page leads to the sign-in form."""
         assert Visitor(quiet_shop).get(path).url == f"{quiet_shop.url}/login"
 
-    def test_script_is_told(self, quiet_shop: Shop) -> None:
+    def test_script_gets_a_status(self, quiet_shop: Shop) -> None:
         """A script without a session gets a status, not a page."""
         page = Visitor(quiet_shop).get("/orders/1001/pay", {}, Accept="application/json")
         assert (page.status, page.text) == (401, '{"error": "Nobody is signed in."}')
@@ -150,13 +150,13 @@ class TestSeed:
 
     @pytest.mark.parametrize(("count", "paid"), [(0, 0), (1, 1), (3, 0), (12, None), (12, 5), (12, 12), (12, 99)])
     def test_counts(self, count: int, paid: int | None) -> None:
-        """There are as many orders as asked for, and as many of them are paid, a quarter by default."""
+        """The shop has the requested number of orders, and the requested number of paid ones, a quarter by default."""
         orders = seed_orders(count, paid)
         assert len({order.number for order in orders}) == count
         assert sum(order.paid for order in orders) == min(count, count // 4 if paid is None else paid)
 
     def test_only_its_number_names_an_order(self) -> None:
-        """Nothing else in a row reads like an order number, so that a row can be found by it."""
+        """No other text in a row contains an order number, so a row can be found by it."""
         orders = seed_orders(500)
         numbers = {order.number for order in orders}
         for order in orders:
@@ -166,7 +166,7 @@ class TestSeed:
 
 class TestList:
     def test_pages(self, quiet_shop: Shop) -> None:
-        """The pager leads through all orders, each on one page; behind the last page is the last page."""
+        """The pager leads through all orders, each on one page; a page number that is too high gives the last page."""
         visitor = Visitor(quiet_shop)
         first, second = visitor.sign_in(), visitor.get("/orders?page=2")
         assert (len(first.rows()), len(second.rows())) == (10, 2)
@@ -182,12 +182,12 @@ class TestList:
         assert set(visitor.get(f"/orders?status={status}").rows().values()) == shown
 
     def test_only_open_orders_have_a_button(self, quiet_shop: Shop) -> None:
-        """Each open order has its Pay button, and no paid one."""
+        """Every open order has a Pay button, and no paid one has."""
         page = Visitor(quiet_shop).sign_in()
         assert page.text.count("<button>Pay</button>") == list(page.rows().values()).count("unpaid")
 
     def test_empty(self, tmp_path: Path) -> None:
-        """A list without orders has no row that could be taken for one."""
+        """A list without orders has no table row."""
         with Shop.start(tmp_path, orders=0) as shop:
             page = Visitor(shop).sign_in()
         assert ("<tr" in page.text, "No orders here." in page.text) == (False, True)
@@ -204,13 +204,13 @@ class TestPaying:
         assert (row["subject"], row["request_id"], row["detail"]) == ("1001", "request-1001", {"total": "180.19"})
 
     def test_keeps_the_row_in_the_open_list(self, visitor: Visitor) -> None:
-        """The list of open orders shows the order just paid once more, as paid."""
+        """The list of open orders shows the order just paid once, as paid, and then no more."""
         page = visitor.pay("1001", "/orders?status=open")
         assert page.rows() == {"100": "unpaid", "1001": "paid", "1002": "unpaid"}
         assert visitor.get("/orders?status=open").rows() == {"100": "unpaid", "1002": "unpaid"}
 
     def test_twice_is_two_payments(self, visitor: Visitor) -> None:
-        """The shop protects nobody: the same form sent twice is two payments with one request id."""
+        """The same form sent twice is two payments with one request id."""
         visitor.pay("1001")
         visitor.pay("1001")
         assert [row["request_id"] for row in visitor.shop.ledger("payment", "1001")] == ["request-1001"] * 2
@@ -227,10 +227,10 @@ class TestPaying:
 
     @pytest.mark.parametrize("back", ["http://evil.test/orders", "//evil.test/orders", "/orders/100", "/logout", ""])
     def test_goes_nowhere_else(self, visitor: Visitor, back: str) -> None:
-        """A way back that is not the order's list or page is not taken."""
+        """A return address other than the list or the order's page is ignored."""
         assert visitor.pay("1001", back).url == f"{visitor.shop.url}/orders/1001"
 
-    def test_forms_have_ids_of_their_own(self, visitor: Visitor) -> None:
+    def test_forms_have_separate_ids(self, visitor: Visitor) -> None:
         """No two forms share a request id, not even the same form shown twice."""
         text = visitor.get("/orders").text + visitor.get("/orders").text
         found = re.findall(r'name="request_id" value="(\w+)"', text)
@@ -244,7 +244,7 @@ class TestPaying:
 
 class TestForms:
     def test_note(self, visitor: Visitor) -> None:
-        """A note stands on its order as text, not as HTML, with the line ends that were typed."""
+        """A note appears on its order as text, not as HTML, with normalised line ends."""
         page = visitor.get("/orders/1001/notes", {"text": "Ring <b>twice</b>\r\nthen wait"})
         assert "<li>Ring &lt;b&gt;twice&lt;/b&gt;\nthen wait</li>" in page.text
         assert visitor.shop.ledger("note", "1001")[0]["detail"] == {"text": "Ring <b>twice</b>\nthen wait"}
@@ -262,8 +262,8 @@ class TestForms:
         ]
         assert [(one, other) for one in labels for other in labels if one in other] == [(each, each) for each in labels]
 
-    def test_form_keeps_what_was_entered(self, shop: Shop) -> None:
-        """The record holds exactly what was sent, to the letter, on its page and in the ledger."""
+    def test_form_keeps_its_values(self, shop: Shop) -> None:
+        """The record has exactly the submitted values, on its page and in the ledger."""
         entered = {each.name: f" {each.label} & <é> " for each in FIELDS if each.kind == "text"}
         page = Visitor(shop).get("/form", {**entered, "country": "Italy", "samples": "yes", "shipping": "Express"})
         row = shop.ledger("form")[0]
@@ -278,7 +278,7 @@ class TestForms:
         assert len(row["detail"]) == 45
 
     def test_form_describes_itself(self, quiet_shop: Shop) -> None:
-        """The JSON description names what stands on the page, so that a workflow can be made from it."""
+        """The JSON description names every label and option on the page."""
         page = Visitor(quiet_shop).get("/form").text
         described = quiet_shop.api("GET", "/_form")
         assert len(described) == 50
@@ -287,7 +287,7 @@ class TestForms:
             assert all(option in page for option in each["options"])
 
     def test_registration(self, shop: Shop) -> None:
-        """Two steps make one registration of what was entered in both, and the shop says so when asked."""
+        """Two steps make one registration with the data of both, and its status page confirms it."""
         visitor = Visitor(shop)
         second = visitor.get("/register", {"name": "Ada", "email": "ada@shop.test", "country": "Italy"})
         draft = second.url.removeprefix(f"{shop.url}/register/wishes?draft=")
@@ -310,7 +310,7 @@ class TestForms:
 
 class TestDesk:
     def test_menu_leads_to_pages(self, quiet_shop: Shop) -> None:
-        """Each entry of the menu opens a page on which it is marked as the one that is open."""
+        """Each menu entry opens a page on which it is marked as current."""
         visitor = Visitor(quiet_shop)
         visitor.sign_in()
         for path, name in MENU.items():
@@ -318,7 +318,7 @@ class TestDesk:
             assert (page.status, f'<a href="{path}" aria-current=page>{name}</a>' in page.text) == (200, True), path
 
     def test_changed_price(self, shop: Shop) -> None:
-        """A price that was changed is on the list at once, the ledger has both, and nonsense is refused."""
+        """A changed price is on the list at once, the ledger has both prices, and an unknown article is refused."""
         assert shop.set_price("TEA-1", "9.90")["TEA-1"] == "9.90"
         assert '<td class="total">9.90</td>' in Visitor(shop).get("/prices").text
         assert shop.ledger("price", "TEA-1")[0]["detail"] == {"from": "9.30", "to": "9.90"}
@@ -326,7 +326,7 @@ class TestDesk:
             shop.set_price("TEA-9", "9.90")
 
     def test_messages(self, visitor: Visitor) -> None:
-        """A message that was given to a queue leaves the inbox, its page says to whom it was given last, and the ledger has both times."""
+        """An assigned message leaves the inbox, its page shows the last queue, and the ledger has both assignments."""
         assert re.findall(r'class="no"><a href="/messages/(\d+)"', visitor.get("/messages").text) == ["1001"]
         assert visitor.get("/messages/1001").test_id("given-to") == "nobody"
         given = {"queue": "Refunds", "note": " Two <jars>\n"}
@@ -339,7 +339,7 @@ class TestDesk:
         assert "Every message was given to somebody." in visitor.get("/messages").text
 
     def test_refusals(self, visitor: Visitor) -> None:
-        """What makes no sense is refused and leaves no row: a refund of an unpaid order, an escalation without a word, a form without a file."""
+        """Requests that make no sense are refused and leave no ledger row."""
         for path, fields, status in (
             ("/orders/1001/refund", {"amount": "1.00", "reason": "Late"}, 409),
             ("/triage/1001", {"decision": "escalate", "note": " "}, 400),
@@ -358,8 +358,8 @@ class TestDesk:
 
 class TestMirror:
     @pytest.mark.parametrize("place", [place for place in PLACES if place not in ("encoded", "error")])
-    def test_shows_what_was_typed(self, quiet_shop: Shop, place: str) -> None:
-        """What was typed into the password field comes back in each place."""
+    def test_shows_the_typed_password(self, quiet_shop: Shop, place: str) -> None:
+        """The typed password comes back in each place."""
         visitor = Visitor(quiet_shop)
         visitor.sign_in()
         page = visitor.get(f"/mirror/{place}")
@@ -373,7 +373,7 @@ class TestMirror:
         assert (page.status, PASSWORD in page.text) == (500, True)
 
     def test_given_text(self, visitor: Visitor) -> None:
-        """A text that was given is shown instead, as text in the page and encoded in every usual way."""
+        """A given text replaces the password, escaped in the page and encoded in every usual way."""
         visitor.shop.mirror('a "b"/</script>ü')
         page = visitor.get("/mirror/encoded")
         assert page.test_id("base64") == "YSAiYiIvPC9zY3JpcHQ+w7w="
@@ -384,7 +384,7 @@ class TestMirror:
         assert PASSWORD in visitor.get("/mirror/message").text
 
     def test_form(self, visitor: Visitor) -> None:
-        """The form on /mirror gives it a text and leads to where it is shown."""
+        """The form on /mirror submits a text and leads to the page that shows it."""
         page = visitor.get("/mirror", {"text": "hello there", "place": "url"})
         assert page.url == f"{visitor.shop.url}/mirror/url?q=hello+there"
 
@@ -397,7 +397,7 @@ class TestSwitches:
         assert visitor.pay("1001").status == 200
 
     def test_drop(self, visitor: Visitor) -> None:
-        """An answer that is dropped is lost after the payment."""
+        """A dropped answer is lost after the payment was carried out."""
         visitor.shop.switch("drop", "/orders/1001/pay")
         with pytest.raises(http.client.BadStatusLine):
             visitor.pay("1001")
@@ -405,7 +405,7 @@ class TestSwitches:
 
     @pytest.mark.parametrize(("moment", "paid"), [("before", 0), ("after", 1)])
     def test_hold(self, visitor: Visitor, later: Callable[..., Future[Page]], moment: Moment, paid: int) -> None:
-        """A held request is received, and carried out or not as its moment says; released, it is answered."""
+        """A held request is carried out before or after the hold, as its moment says, and answered when released."""
         visitor.shop.switch("hold", "/orders/1001/pay", method="POST", moment=moment)
         answer = later(visitor.pay, "1001")
         held = visitor.shop.wait("held", path="/orders/1001/pay")
@@ -418,7 +418,7 @@ class TestSwitches:
         assert (len(visitor.shop.ledger("payment")), visitor.shop.held()) == (1, [])
 
     def test_held_request_can_end_there(self, visitor: Visitor, later: Callable[..., Future[Page]]) -> None:
-        """A held request that is not to continue is never carried out and gets no answer."""
+        """A held request released with `go_on=False` is never carried out and gets no answer."""
         visitor.shop.switch("hold", "/orders/1001/pay")
         answer = later(visitor.pay, "1001")
         visitor.shop.wait("held")
@@ -428,7 +428,7 @@ class TestSwitches:
         assert visitor.shop.ledger("payment") == []
 
     def test_held_request_outlives_its_browser(self, visitor: Visitor) -> None:
-        """What the shop has received is carried out when released, though nobody waits for the answer any more."""
+        """A held request is carried out when released, even if its client has disconnected."""
         visitor.shop.switch("hold", "/orders/1001/pay")
         cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in visitor.cookies)
         with socket.create_connection(("127.0.0.1", visitor.shop.port)) as browser:
@@ -449,7 +449,7 @@ class TestSwitches:
         assert (answer.result(10).status, time.monotonic() - began >= 0.6) == (200, True)
 
     def test_logout_at_the_nth_request(self, visitor: Visitor) -> None:
-        """Everybody is signed out once, just before the third request."""
+        """All visitors are signed out once, just before the third request."""
         visitor.shop.switch("logout", skip=2)
         urls = [visitor.get("/orders").url.removeprefix(visitor.shop.url) for _ in range(3)]
         assert urls == ["/orders", "/orders", "/login"]
@@ -457,7 +457,7 @@ class TestSwitches:
         assert visitor.get("/orders").url.endswith("/orders")
 
     def test_counts(self, visitor: Visitor) -> None:
-        """A switch takes as many requests as it says, of its method and path alone, and is gone then."""
+        """A switch affects the given number of requests with its method and path, and is then removed."""
         visitor.shop.switch("break", r"/orders/\d+", method="GET", times=2, skip=1)
         found = [
             visitor.get(path).status
@@ -466,8 +466,8 @@ class TestSwitches:
         assert found == [200, 200, 500, 500, 200]
         assert visitor.shop.switches() == []
 
-    def test_stands_until_cleared(self, visitor: Visitor) -> None:
-        """A switch without a count stands until it is taken away."""
+    def test_stays_until_cleared(self, visitor: Visitor) -> None:
+        """A switch without a count stays until it is cleared."""
         visitor.shop.switch("break", "/orders", times=None)
         assert [visitor.get("/orders").status for _ in range(3)] == [500, 500, 500]
         visitor.shop.clear()
@@ -487,17 +487,17 @@ class TestSwitches:
         ],
     )
     def test_refuses_nonsense(self, quiet_shop: Shop, body: object, complaint: str) -> None:
-        """A switch that makes no sense is refused with what would be right."""
+        """An invalid switch is refused with the reason."""
         with pytest.raises(RuntimeError, match=re.escape(complaint)):
             quiet_shop.api("POST", "/_switch", body)
 
     def test_wait_gives_up(self, quiet_shop: Shop) -> None:
-        """A wait for what does not happen ends, and says so."""
+        """A wait for an event that does not happen times out."""
         with pytest.raises(TimeoutError, match="0 of 1 held"):
             quiet_shop.wait("held", timeout=0)
 
     def test_lost_answer_is_not_empty(self, quiet_shop: Shop) -> None:
-        """A lost answer is a byte and the end: after nothing at all a browser would send the request again by itself."""
+        """A lost answer is one byte and the end, because a browser repeats a request that got nothing at all."""
         quiet_shop.switch("drop", "/login")
         with socket.create_connection(("127.0.0.1", quiet_shop.port), timeout=10) as browser:
             browser.sendall(b"GET /login HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -505,8 +505,8 @@ class TestSwitches:
 
 
 class TestProcess:
-    def test_killed_shop_goes_on(self, visitor: Visitor, later: Callable[..., Future[Page]]) -> None:
-        """After a kill the shop has its port, payments, sessions and switches again; what was held is not carried out."""
+    def test_killed_shop_continues(self, visitor: Visitor, later: Callable[..., Future[Page]]) -> None:
+        """After a kill and restart the shop has its port, ledger, sessions and switches; a held request is not carried out."""
         shop = visitor.shop
         visitor.pay("100")
         url = shop.url
@@ -525,7 +525,7 @@ class TestProcess:
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
     def test_signals_end_it(self, tmp_path: Path, number: int, code: int) -> None:
-        """SIGTERM ends it with 0, Ctrl-C with 130, at once and without a word, also while it holds a request."""
+        """SIGTERM ends the shop with 0, Ctrl-C with 130, at once and silently, even while it holds a request."""
         process = _start("--port", "0", "--db", str(tmp_path / "shop.sqlite"), "--switch", '{"kind": "hold"}')
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -542,7 +542,7 @@ class TestProcess:
         assert (process.returncode, out, "Traceback" in err) == (code, "", False)
 
     def test_ends_with_its_input(self, tmp_path: Path) -> None:
-        """With --until-eof it ends when nobody holds its standard input any more."""
+        """With --until-eof the shop ends when its standard input is closed."""
         process = _start("--port", "0", "--db", str(tmp_path / "shop.sqlite"), "--until-eof")
         assert process.stdout is not None
         process.stdout.readline()
@@ -562,7 +562,7 @@ class TestProcess:
         process.communicate(timeout=10)
 
     def test_many_at_once(self, visitor: Visitor) -> None:
-        """Payments that arrive together are all recorded, with ids of their own."""
+        """Simultaneous payments are all recorded, with separate ids."""
         threads = [threading.Thread(target=visitor.pay, args=("1001",)) for _ in range(16)]
         for thread in threads:
             thread.start()
@@ -574,7 +574,7 @@ class TestProcess:
 class TestCommand:
     @pytest.mark.parametrize("ways", ["module", "typer"])
     def test_port_in_use(self, quiet_shop: Shop, tmp_path: Path, ways: str) -> None:
-        """A taken port ends it with exit code 3 and one sentence with the fix."""
+        """A port in use ends the command with exit code 3 and one sentence with the fix."""
         arguments = ["--port", str(quiet_shop.port), "--db", str(tmp_path / "shop.sqlite")]
         if ways == "module":
             process = _start(*arguments)
@@ -589,7 +589,7 @@ class TestCommand:
         )
 
     def test_no_database(self, tmp_path: Path) -> None:
-        """A file that is no database ends it with exit code 3 and one sentence, and stays as it is."""
+        """A file that is no database ends the command with exit code 3 and one sentence, and stays unchanged."""
         (tmp_path / "diary.txt").write_text("Dear diary, " * 100)
         code, text = _command("--port", "0", "--db", str(tmp_path / "diary.txt"))
         assert (code, text.count("\n")) == (3, 1)
@@ -597,7 +597,7 @@ class TestCommand:
         assert (tmp_path / "diary.txt").read_text() == "Dear diary, " * 100
 
     def test_bad_switch(self) -> None:
-        """A switch that makes no sense is a usage error."""
+        """An invalid switch is a usage error."""
         code, text = _command("--switch", '{"kind": "explode"}')
         assert (code, "is one of delay, break" in text) == (2, True)
 
@@ -629,7 +629,7 @@ class TestHttp:
         ],
     )
     def test_odd_requests(self, quiet_shop: Shop, request_text: str, status: int) -> None:
-        """An odd request gets its status, and the shop continues."""
+        """An invalid request gets its status, and the shop logs no traceback."""
         with socket.create_connection(("127.0.0.1", quiet_shop.port), timeout=10) as browser:
             browser.sendall(f"{request_text}\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
             answer = browser.makefile("rb").read().decode()

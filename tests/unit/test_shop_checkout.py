@@ -1,4 +1,4 @@
-"""Buying in the shop over real HTTP: carts, payments and receipts, and what the ledger says of them."""
+"""Checkout in the shop over real HTTP: carts, payments, receipts and ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.test_shop import Page, Visitor
 
 @pytest.fixture(scope="module")
 def buyer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
-    """Somebody who is signed in at a shop; each test has order references of its own."""
+    """A visitor signed in at one shop; each test uses separate order references."""
     with Shop.start(tmp_path_factory.mktemp("checkout"), orders=0) as shop:
         visitor = Visitor(shop)
         visitor.sign_in()
@@ -39,7 +39,7 @@ def _status(buyer: Visitor, reference: str) -> tuple[str, str]:
 
 class TestCart:
     def test_twice_is_two_pieces(self, buyer: Visitor) -> None:
-        """Adding leads back to the articles; what is added twice is there twice, once per ledger row, and costs twice."""
+        """Adding leads back to the articles; an article added twice has quantity two, two ledger rows and twice the price."""
         assert _add(buyer, "A-1").url == f"{buyer.shop.url}/articles?for=A-1"
         _add(buyer, "A-1", "SOAP-4")
         page = _add(buyer, "A-1")
@@ -51,26 +51,26 @@ class TestCart:
         ]
 
     def test_carts_are_apart(self, buyer: Visitor) -> None:
-        """What lies in the cart of one reference is in no other."""
+        """An article in the cart of one reference is in no other cart."""
         _add(buyer, "B-1")
         assert "Nothing is in this cart." in buyer.get("/cart/B-2").text
         assert [_status(buyer, each) for each in ("B-1", "B-2")] == [("in cart", "1"), ("open", "0")]
 
     def test_reference_is_asked_for(self, buyer: Visitor) -> None:
-        """Without a reference the articles ask for one, and one that no address can hold is refused."""
+        """Without a reference the articles page asks for one; an invalid one is refused."""
         assert "Order reference" in buyer.get("/articles").text
         assert buyer.get("/articles?for=A/1").status == 400
         assert buyer.get("/articles?for=").status == 400
 
     @pytest.mark.parametrize("path", ["/articles?for=A-1", "/cart/A-1", "/checkouts/A-1", "/receipts/A-1-1"])
     def test_sign_in_is_asked_for(self, buyer: Visitor, path: str) -> None:
-        """Nobody buys who is not signed in."""
+        """Every page leads a visitor without a session to the sign-in form."""
         assert Visitor(buyer.shop).get(path).url.endswith("/login")
 
 
 class TestPayment:
     def test_receipt(self, buyer: Visitor) -> None:
-        """Paying leads to a receipt that says what was paid, by whom; the ledger says the same."""
+        """Paying leads to a receipt with the total and the form's texts; the ledger has the same."""
         _add(buyer, "C-1", "OIL-2")
         page = _pay(buyer, "C-1")
         assert page.url == f"{buyer.shop.url}/receipts/C-1-1"
@@ -84,7 +84,7 @@ class TestPayment:
         assert row["request_id"] == "pay-C-1"
 
     def test_download(self, buyer: Visitor) -> None:
-        """The file is the one whose hash the receipt states, and that it was fetched stands in the ledger."""
+        """The downloaded receipt has the hash that its page states, and the download is in the ledger."""
         _add(buyer, "D-1")
         page = _pay(buyer, "D-1")
         text = buyer.get("/receipts/D-1-1.txt").text
@@ -93,7 +93,7 @@ class TestPayment:
         assert [row["detail"] for row in buyer.shop.ledger("receipt", "D-1")] == [{"receipt": "D-1-1"}]
 
     def test_twice_is_charged_twice(self, buyer: Visitor) -> None:
-        """The shop protects nobody: a cart paid again is charged again, with a receipt of its own."""
+        """A cart paid again is charged again, with a separate receipt."""
         _add(buyer, "E-1")
         urls = [_pay(buyer, "E-1").url.removeprefix(buyer.shop.url) for _ in range(2)]
         assert urls == ["/receipts/E-1-1", "/receipts/E-1-2"]
@@ -101,7 +101,7 @@ class TestPayment:
         assert buyer.get("/checkouts/E-1").test_id("receipt") == "E-1-2"
 
     def test_status_follows(self, buyer: Visitor) -> None:
-        """A reference is open, then in the cart, then paid, whoever asks."""
+        """A reference is open, then in the cart, then paid."""
         seen = [_status(buyer, "F-1")]
         _add(buyer, "F-1")
         seen.append(_status(buyer, "F-1"))
@@ -109,7 +109,7 @@ class TestPayment:
         assert [*seen, _status(buyer, "F-1")] == [("open", "0"), ("in cart", "1"), ("paid", "1")]
 
     def test_refusals(self, buyer: Visitor) -> None:
-        """What makes no sense is refused and leaves no row."""
+        """Invalid requests are refused and leave no ledger row."""
         assert _add(buyer, "G-1", "TEA-9").status == 400
         assert _pay(buyer, "G-1").status == 409
         _add(buyer, "G-2")
@@ -122,7 +122,7 @@ class TestSwitches:
     @pytest.mark.parametrize(("path", "kind"), [("/cart/{}/add", "cart"), ("/cart/{}/pay", "checkout")])
     @pytest.mark.parametrize(("moment", "rows"), [("before", 0), ("after", 1)])
     def test_hold(self, buyer: Visitor, path: str, kind: str, moment: Moment, rows: int) -> None:
-        """Adding and paying can be held when they have arrived, and when they are carried out."""
+        """Adding and paying can be held before or after they are carried out."""
         reference, send = (f"H-{moment}-{kind}", _add if kind == "cart" else _pay)
         if kind == "checkout":
             _add(buyer, reference)
@@ -136,7 +136,7 @@ class TestSwitches:
         assert len(buyer.shop.ledger(kind, reference)) == 1
 
     def test_drop_and_break(self, buyer: Visitor) -> None:
-        """A lost answer is a payment that took place; a broken one did not."""
+        """A payment whose answer is lost took place; one answered with an error did not."""
         _add(buyer, "I-1")
         buyer.shop.switch("break", "/cart/I-1/pay")
         buyer.shop.switch("drop", "/cart/I-1/pay", skip=1)
@@ -145,8 +145,8 @@ class TestSwitches:
             _pay(buyer, "I-1")
         assert len(buyer.shop.ledger("checkout", "I-1")) == 1
 
-    def test_killed_shop_goes_on(self, tmp_path: Path) -> None:
-        """After a kill the carts and payments stand as they stood."""
+    def test_killed_shop_continues(self, tmp_path: Path) -> None:
+        """After a kill and restart, carts and payments are unchanged."""
         with Shop.start(tmp_path, orders=0) as shop:
             buyer = Visitor(shop)
             buyer.sign_in()

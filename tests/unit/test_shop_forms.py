@@ -1,4 +1,4 @@
-"""The shop reads the forms that browsers send, files included."""
+"""The shop parses the forms that browsers send, files included."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def sent(*parts: tuple[str, bytes]) -> bytes:
 
 @hypothesis.given(st.lists(st.binary(max_size=60), max_size=3))
 def test_files_arrive_to_the_byte(contents: list[bytes]) -> None:
-    """Whatever the files hold, line ends and dashes too, they arrive as they were, in order, beside the fields."""
+    """Uploaded files arrive byte for byte and in order, beside the fields."""
     parts = [(f'name="files"; filename="{place}.bin"', content) for place, content in enumerate(contents)]
     fields, files = forms.read(KIND, sent(('name="request_id"', b"r1"), *parts))
     assert fields == {"request_id": "r1"}
     assert files == tuple(web.Upload("files", f"{place}.bin", content) for place, content in enumerate(contents))
 
 
-def test_names_and_what_is_no_file() -> None:
-    """A name may have quotation marks and any letters; where nothing was chosen there is no file; a text is UTF-8."""
+def test_file_names_and_empty_uploads() -> None:
+    """A file name may have quotes and any letters; an empty file name means no file; texts are UTF-8."""
     body = sent(
         ('name="files"; filename="Größe %22L%22.txt"', b"x"),
         ('name="more"; filename=""', b""),

@@ -1,4 +1,4 @@
-"""`runops show` and `runops runs`: what a log tells people and programs."""
+"""`runops show` and `runops runs` for people and programs."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ output: "{{ share }}"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty place for runs, which the command uses too."""
+    """An empty store that the command uses too."""
     folder = tmp_path / ".runops"
     monkeypatch.setenv("RUNOPS_HOME", str(folder))
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
 
 
 def test_show_is_the_tree_of_what_ran(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each step stands below its block with its outcome and value; turns of a loop that went well are counted, others are shown."""
+    """Each step is below its block with status and value; successful loop items are counted, others shown."""
     ran()
     lines = printed(capsys, "show", "last").splitlines()
     assert [line.split("  transform")[0].split(": ")[0] for line in lines[3:]] == [
@@ -72,7 +72,7 @@ def test_show_is_the_tree_of_what_ran(home: Path, capsys: pytest.CaptureFixture[
 
 
 def test_show_at_a_path_has_everything_below_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--at` shows attempts, the whole value, and all turns of a loop."""
+    """`--at` shows attempts, the whole value, and all items of a loop."""
     ran()
     text = printed(capsys, "show", "last", "--at", "each")
     assert [f"[#n-{number}]" in text for number in range(1, 8)] == [True] * 7
@@ -82,15 +82,15 @@ def test_show_at_a_path_has_everything_below_it(home: Path, capsys: pytest.Captu
 
 
 def test_a_step_that_is_not_there_names_the_nearest(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A mistyped path is wrong usage, with the path that was meant."""
+    """A mistyped path is a usage error with a suggestion."""
     ran()
     capsys.readouterr()
     assert app.run(["show", "last", "--at", "end/shar"]) == 2
     assert "did you mean `end/share`?" in capsys.readouterr().err
 
 
-def test_a_failed_run_shows_where_and_how_to_go_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The failed step and every block around it are marked, the error stands below, and the last line is the next command."""
+def test_a_failed_run_shows_its_error_and_the_next_command(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The failed step and its blocks are marked with the error, and the last line is the command to resume."""
     run = ran(last=0)
     text = printed(capsys, "show", run)
     assert "\nerror  end\n  error  share" in text
@@ -104,7 +104,7 @@ def test_a_failed_run_shows_where_and_how_to_go_on(home: Path, capsys: pytest.Ca
 
 
 def test_a_part_of_an_id_names_a_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The beginning and the end of an id do, in any case; what fits two runs or none is wrong usage."""
+    """The beginning or the end of an id names a run, in any case; an ambiguous or unknown part is a usage error."""
     first, second = ran(), ran()
     assert second in printed(capsys, "show", second[-6:].lower())
     assert first in printed(capsys, "show", first)
@@ -115,7 +115,7 @@ def test_a_part_of_an_id_names_a_run(home: Path, capsys: pytest.CaptureFixture[s
 def test_a_damaged_log_is_named_by_file_and_line_and_harms_no_other(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`show` of it ends 2 with the place, `runs` lists it as damaged and the other as it is."""
+    """`show` of a damaged log ends 2 with file and line; `runs` lists it as damaged and others normally."""
     broken, sound = ran(), ran()
     file = home / "conversations" / f"{broken}.jsonl"
     lines = file.read_bytes().split(b"\n")
@@ -131,8 +131,8 @@ def test_a_damaged_log_is_named_by_file_and_line_and_harms_no_other(
     assert f"{file}:3" in table[1]
 
 
-def test_what_a_log_holds_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape sequences and marks of writing direction in a value and an input are shown, not obeyed."""
+def test_values_in_a_log_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Escape sequences and direction marks in a value and an input are escaped."""
     evil = "\x1b[2J\x1b]0;owned\x07 \u202etxet"
     Path("evil.yaml").write_text(
         "version: 1\nname: Evil\ninputs:\n  text: {type: string}\nnodes:\n"
@@ -156,8 +156,8 @@ nodes:
 """
 
 
-def test_the_blocks_of_a_handle_stand_below_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each try, the catch and the finally are steps of their own, side by side, with what they did below them."""
+def test_the_blocks_of_a_handle_are_shown_below_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each try, the catch and the finally are separate steps, with their own steps below them."""
     (home.parent / "handled.yaml").write_text(HANDLED)
     start.run_workflow("handled.yaml")
     lines = printed(capsys, "show", "last").splitlines()

@@ -1,4 +1,4 @@
-"""What `runops show` tells of a build."""
+"""`runops show` of a build."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ nodes:
 
 
 @pytest.mark.anyio
-async def test_an_answer_stands_with_the_action_for_which_it_was_given(tmp_path: Path) -> None:
-    """By its name a grant is a digest, which tells a reader nothing."""
+async def test_an_answer_is_shown_with_its_action(tmp_path: Path) -> None:
+    """A grant is shown by its action and the answer, because its name is only a digest."""
     build = build_contexts.opened(tmp_path, SITE, TEXT, policy="ask", who=build_contexts.Answering("no"))
     assert build.state.draft is not None
     await build.effects.demand(effects.actions_of(build.state.draft.loaded), place="1_run_draft")

@@ -1,4 +1,4 @@
-"""What `runops show` and `runops runs` tell of a run that asked models, and of one that is out of budget."""
+"""`runops show` and `runops runs` of a run with model requests, and of one that is out of budget."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ REACHED: dict[str, Json] = {
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty place for runs, which the command uses too."""
+    """An empty store that the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     return tmp_path
 
@@ -38,8 +38,8 @@ def shown(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
     return json.loads(printed(capsys, "show", "last", "--json", *more))
 
 
-def test_a_step_says_what_it_cost_and_the_run_what_all_did(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Requests and money beside each step that asked, tokens too at the end; where a price is unknown, how much it was at least."""
+def test_a_step_and_the_run_show_their_costs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each step shows requests and money, the run tokens too; with an unknown price the sum is "at least"."""
     exchanges.every_way(home).end("failed", 1)
     lines = printed(capsys, "show", "last").splitlines()
     beside = {line.split()[1]: line.partition("request")[0][-2:] + line.partition("request")[2] for line in lines[2:7]}
@@ -51,8 +51,8 @@ def test_a_step_says_what_it_cost_and_the_run_what_all_did(home: Path, capsys: p
         "lost": "1   price unknown",
     }
     assert "  cost  6 requests  400 tokens in  120 out  $0.75 at least" in lines
-    told = shown(capsys)
-    assert told["costs"] | {"seconds": None} == {
+    report = shown(capsys)
+    assert report["costs"] | {"seconds": None} == {
         "requests": 6,
         "paid": 5,
         "input_tokens": 400,
@@ -63,18 +63,18 @@ def test_a_step_says_what_it_cost_and_the_run_what_all_did(home: Path, capsys: p
         "known_dollars": "0.7500000001225",
         "seconds": None,
     }
-    assert [step["costs"]["requests"] for step in told["steps"]] == [2, 1, 1, 1, 1]
+    assert [step["costs"]["requests"] for step in report["steps"]] == [2, 1, 1, 1, 1]
 
 
 def thread(capsys: pytest.CaptureFixture[str], step: str) -> list[str]:
-    """What `show --at` tells of the step's attempts and their threads, without times, tokens and the value."""
+    """The lines of `show --at` for the step's attempts, without times, tokens and the value."""
     lines = [line.strip() for line in printed(capsys, "show", "last", "--at", step).splitlines()]
     found = lines[2 : lines.index("value") if "value" in lines else None]
     return [line.partition("  about")[0].partition("  2")[0].partition("  100")[0] for line in found]
 
 
-def test_the_thread_of_a_step_stands_below_its_attempt(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was asked, each request, an error with what had come and when it was sent again, the answer and where it is from."""
+def test_the_thread_of_a_step_is_shown_below_its_attempt(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An attempt shows its question, each request, an error with partial answer and retry, and the answer with its source."""
     exchanges.every_way(home).end("failed", 1)
     does = "cognition  (read)"
     assert thread(capsys, "sorted") == [
@@ -95,8 +95,8 @@ def test_the_thread_of_a_step_stands_below_its_attempt(home: Path, capsys: pytes
     assert thread(capsys, "played")[-2:] == ["answer  named-model  from the cassette", "yellow"]
 
 
-def test_a_request_without_an_outcome_is_told_as_open(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that was lost says so; one whose answer a later attempt fetched says that; a request that failed or was answered is not open."""
+def test_a_request_without_an_outcome_is_shown_as_open(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A lost request has no recorded outcome, one answered in a later attempt says so; failed and answered ones are not open."""
     exchanges.every_way(home).end("failed", 1)
     assert thread(capsys, "lost")[-1] == "open, no outcome recorded"
     later = thread(capsys, "later")
@@ -116,7 +116,7 @@ def test_a_request_without_an_outcome_is_told_as_open(home: Path, capsys: pytest
 
 
 def test_a_large_text_is_shown_whole(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the log keeps a question or an answer in a blob, `show` gets it from there."""
+    """`show` reads a question or an answer that the log stores in a blob."""
     writer = exchanges.SessionLog(home)
     call = writer.call("sorted")
     large = "tea\n" * 50_000 + "the end"
@@ -128,8 +128,8 @@ def test_a_large_text_is_shown_whole(home: Path, capsys: pytest.CaptureFixture[s
     assert printed(capsys, "show", "last", "--at", "sorted").count("the end") == 2
 
 
-def test_what_a_model_says_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Control characters of an answer, and of a model's name, are shown and not obeyed."""
+def test_a_models_answer_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters in questions and answers are escaped."""
     writer = exchanges.SessionLog(home)
     call = writer.call("sorted")
     writer.ask(call, "\x1b[2Jtea?")
@@ -144,10 +144,10 @@ def test_what_a_model_says_cannot_move_the_cursor(home: Path, capsys: pytest.Cap
     ("of", "command"),
     [("run", "runops resume {run} --budget calls=4"), ("step", "runops resume {run} --allow-changed")],
 )
-def test_a_run_that_is_out_of_budget_says_how_it_goes_on(
+def test_a_run_that_is_out_of_budget_names_the_next_command(
     of: str, command: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In `runs`, `show` and `query` it has that state; `show` ends with the command that gives it more, or takes the file that does."""
+    """`runs`, `show` and `query` have the state. `show` ends with the command that raises the budget or accepts a changed file."""
     writer = exchanges.SessionLog(home)
     call = writer.call("sorted")
     error = {**REACHED, "evidence": {**REACHED["evidence"], "of": of}}
@@ -163,7 +163,7 @@ def test_a_run_that_is_out_of_budget_says_how_it_goes_on(
 
 
 def test_the_costs_of_several_runs_are_one_sum() -> None:
-    """Exact, and unknown as a whole where the price of any part is: then at least what the others cost."""
+    """Sums are exact; if one price is unknown, the sum is the known part, marked as "at least"."""
     known = {
         "requests": 2,
         "paid": 2,
@@ -194,6 +194,6 @@ def test_the_costs_of_several_runs_are_one_sum() -> None:
         ("1234.5", "$1,234.50"),
     ],
 )
-def test_money_reads_as_people_say_it(dollars: str, text: str) -> None:
-    """Cents from a dollar on, two figures that count below; something is never shown as nothing."""
+def test_money_is_shown_in_cents_or_two_figures(dollars: str, text: str) -> None:
+    """Money has cents from a dollar on, two significant figures below, and is never rounded to zero."""
     assert costs.money(dollars) == text

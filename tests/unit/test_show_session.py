@@ -1,4 +1,4 @@
-"""What commands say of sessions: lists, `runops show`, the commands that want a run, and that looking writes nothing."""
+"""Commands on sessions: lists, `runops show`, commands that need a run, and reads that write nothing."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tests.session_log import ABOUT, LARGE, End, Hand, everything
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
-    """An empty place for sessions, which the command uses too."""
+    """An empty store that the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     return file_store.Files(tmp_path / ".runops")
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Said:
-    return Said(capsys)
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(capsys)
 
 
-class Said:
+class Cli:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
@@ -53,14 +53,14 @@ class Said:
 
 
 def bytes_of(home: Path) -> dict[str, bytes]:
-    """Every file below the home, with what it holds."""
+    """The content of every file below the home."""
     return {str(each): each.read_bytes() for each in sorted(home.rglob("*")) if each.is_file()}
 
 
-def test_show_tells_what_a_session_is_keeps_and_what_was_said(store: file_store.Files, said: Said) -> None:
-    """Its head, the plan as a to-do list, the variables, then every word, tool, error, event and summary in its order, and the cost."""
+def test_show_prints_a_session(store: file_store.Files, cli: Cli) -> None:
+    """`show` prints the head, the plan as a to-do list, the variables, then every message, tool, error, event and summary in order, and the cost."""
     session = everything(store, file="pay.yaml", budget="calls=9")
-    text = said("show", session)
+    text = cli("show", session)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[0].startswith(f"chat about {ABOUT} {session} idle")
     facts = {"file pay.yaml", f"run {ABOUT}", "mode agent", "budget calls=9"}
@@ -76,7 +76,7 @@ def test_show_tells_what_a_session_is_keeps_and_what_was_said(store: file_store.
     ]
     assert "total 12.5" in lines
     assert 'seen "There was no button."' in lines
-    told = [
+    expected = [
         "you What does it do?",
         "model Let me look.",
         "tool 1_get_workflow_nodes which=all ok 0.5 s",
@@ -95,7 +95,7 @@ def test_show_tells_what_a_session_is_keeps_and_what_was_said(store: file_store.
         "model There was no button.",
         "kept variable total version 1 by the model: seen",
     ]
-    places = [lines.index(each, plan) for each in told]
+    places = [lines.index(each, plan) for each in expected]
     assert places == sorted(places)
     assert any(line.startswith("summary (of the lines up to") for line in lines)
     assert lines[-6:] == [
@@ -108,10 +108,10 @@ def test_show_tells_what_a_session_is_keeps_and_what_was_said(store: file_store.
     ]
 
 
-def test_show_as_json_has_the_same_for_programs(store: file_store.Files, said: Said) -> None:
-    """What it keeps with number and reason, what was spent by whom, each entry with its line."""
+def test_show_as_json_has_the_same_for_programs(store: file_store.Files, cli: Cli) -> None:
+    """The JSON has the stored values, the cost by path, and each entry with its line."""
     session = everything(store)
-    shown = said.json("show", session)
+    shown = cli.json("show", session)
     assert (shown["version"], shown["session"], shown["state"], shown["mode"]) == (1, session, "idle", "agent")
     assert shown["plan"]["value"]["overall_goal"] == "Pay the open orders"
     assert shown["variables"]["rows"]["value"] == [LARGE, 2]
@@ -125,87 +125,87 @@ def test_show_as_json_has_the_same_for_programs(store: file_store.Files, said: S
     ]
 
 
-def test_one_call_or_one_line_is_shown_in_full(store: file_store.Files, said: Said) -> None:
-    """`--at` takes the path of a call, also of a delegate with its thread, or the number of a line; a near miss is named."""
+def test_one_call_or_one_line_is_shown_in_full(store: file_store.Files, cli: Cli) -> None:
+    """`--at` takes the path of a call, also of a delegate with its thread, or a line number; a wrong path gets a suggestion."""
     session = everything(store)
-    call = said("show", session, "--at", "1_get_workflow_nodes")
+    call = cli("show", session, "--at", "1_get_workflow_nodes")
     assert [line.strip() for line in call.splitlines()[1:3]] == ["arguments", "which: all"]
     assert "shown" in call
-    assert "There was no button." in said("show", session, "--at", "3_delegate")
-    line = next(each["line"] for each in said.json("show", session)["said"] if each.get("text") == "continue")
-    assert said("show", session, "--at", str(line)).split() == ["you", "continue"]
-    assert len(said.json("show", session, "--at", "3_delegate")["said"]) > 5
-    assert "did you mean `3_delegate`?" in said.both("show", session, "--at", "3_delegat", code=2)[1]
-    assert "did you mean" not in said.both("show", session, "--at", "999999", code=2)[1]
+    assert "There was no button." in cli("show", session, "--at", "3_delegate")
+    line = next(each["line"] for each in cli.json("show", session)["said"] if each.get("text") == "continue")
+    assert cli("show", session, "--at", str(line)).split() == ["you", "continue"]
+    assert len(cli.json("show", session, "--at", "3_delegate")["said"]) > 5
+    assert "did you mean `3_delegate`?" in cli.both("show", session, "--at", "3_delegat", code=2)[1]
+    assert "did you mean" not in cli.both("show", session, "--at", "999999", code=2)[1]
 
 
 @pytest.mark.parametrize(("end", "tool"), [("called", "4_"), ("asked", "")])
-def test_an_open_call_is_said_to_be_open(store: file_store.Files, said: Said, end: End, tool: str) -> None:
-    """Of a dead session no outcome is recorded, of a living one it is running; a call that was asked for and not begun, too."""
-    text = said("show", everything(store, end))
+def test_an_open_call_is_shown_as_open(store: file_store.Files, cli: Cli, end: End, tool: str) -> None:
+    """An open call of a dead session has no recorded outcome; in an active session it is running. An open model request is shown likewise."""
+    text = cli("show", everything(store, end))
     assert "open, no outcome recorded" in next(
         line for line in text.splitlines() if f"tool     {tool}" in line and "open" in line
     )
     hand = Hand(store)
     hand.answers("", ["get_current_plan"], end)
     hand.asks()
-    text = said("show", hand.id)
+    text = cli("show", hand.id)
     assert "running" in text
     assert "waits for the model" in text
     assert "no outcome" not in text
-    assert "a request to the model: open, no outcome recorded" in said("show", hand.closed())
+    assert "a request to the model: open, no outcome recorded" in cli("show", hand.closed())
 
 
-def test_a_session_is_shown_whatever_is_missing_of_it(store: file_store.Files, said: Said) -> None:
-    """A torn tail is told, a value that is gone is told where it stood, and everything else is there."""
+def test_a_session_with_missing_values_is_shown(store: file_store.Files, cli: Cli) -> None:
+    """A torn tail and missing values are reported, everything else is shown, and no file changes."""
     session = everything(store)
     file = store.conversation_file(session)
     file.write_bytes(file.read_bytes() + b'{"v":1,"se')
     for each in (store.home / "blobs").glob("??/*"):
         each.unlink()
     before = bytes_of(store.home)
-    text = said("show", session)
+    text = cli("show", session)
     assert "torn  the last 10 bytes" in text
     assert "a value of the run is missing" in text
     assert "Why did it fail?" in text
-    said.json("show", session)
-    said("runs", "--sessions")
+    cli.json("show", session)
+    cli("runs", "--sessions")
     assert bytes_of(store.home) == before
 
 
 @pytest.mark.parametrize("active_one", [False, True])
 @pytest.mark.parametrize("end", ["told", "called", "asked"])
-def test_looking_writes_nothing(store: file_store.Files, said: Said, end: End, *, active_one: bool) -> None:
-    """Whatever reads a session leaves every byte as it was, also where a call is open, and whether it lives or not."""
+def test_reading_writes_nothing(store: file_store.Files, cli: Cli, end: End, *, active_one: bool) -> None:
+    """Commands that read a session leave every byte unchanged, also where a call is open or the session is active."""
     run = ended(store, None)
     session = everything(store, end, run)
-    held = begun(store) if active_one else None
+    live = begun(store) if active_one else None
     hand = Hand(store) if active_one else None
     before = bytes_of(store.home)
-    for each in [session, run, *([hand.id, held.conversation.id] if hand is not None and held is not None else [])]:
-        said("show", each)
-        said("show", each, "--json")
-        said("show", each, "--window")
+    for each in [session, run, *([hand.id, live.conversation.id] if hand is not None and live is not None else [])]:
+        cli("show", each)
+        cli("show", each, "--json")
+        cli("show", each, "--window")
     for command in (["runs"], ["runs", "--sessions"], ["ps"], ["query", "SELECT * FROM sessions"]):
-        said(*command)
+        cli(*command)
     assert bytes_of(store.home) == before
 
 
-def test_the_window_of_a_session_and_of_a_run_is_told(store: file_store.Files, said: Said) -> None:
-    """Sizes, the limit, what each rung did, for people and programs; nothing is claimed, so it works while the session is held."""
+def test_the_window_of_a_session_and_of_a_run_is_shown(store: file_store.Files, cli: Cli) -> None:
+    """`--window` shows sizes and limit, as text and JSON, for a run too; it works while the session is owned."""
     hand = Hand(store)
     hand.says("What does it do?")
-    text = said("show", hand.id, "--window")
+    text = cli("show", hand.id, "--window")
     assert "newest word" in text
-    report = said.json("show", hand.id, "--window")
+    report = cli.json("show", hand.id, "--window")
     assert report["conversation"] == hand.id
     assert {each["name"] for each in report["sections"]} >= {"system", "tools", "thread", "newest word"}
     assert 0 < report["tokens"] <= report["limit"]
-    assert said.json("show", ended(store, "failed"), "--window")["tokens"] > 0
+    assert cli.json("show", ended(store, "failed"), "--window")["tokens"] > 0
 
 
 def test_marks_that_stdout_cannot_hold_are_plain(store: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan is a to-do list everywhere."""
+    """The to-do list uses ASCII marks where stdout cannot encode others."""
     session = everything(store)
     with io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="replace") as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
@@ -214,65 +214,65 @@ def test_marks_that_stdout_cannot_hold_are_plain(store: file_store.Files, monkey
         assert "[x] t1  Sign in" in stdout.read()
 
 
-def test_sessions_have_a_list_of_their_own(store: file_store.Files, said: Said) -> None:
-    """`runops runs` has the runs, `--sessions` the sessions, with what each is about and cost."""
+def test_sessions_have_a_separate_list(store: file_store.Files, cli: Cli) -> None:
+    """`runops runs` lists the runs, `--sessions` the sessions with subject and cost; a damaged session affects only its own row."""
     run = ended(store, "passed")
     session = everything(store)
     empty = Hand(store).closed()
-    assert [each["id"] for each in said.json("runs")["runs"]] == [run]
-    first, second = said.json("runs", "--sessions")["sessions"]
+    assert [each["id"] for each in cli.json("runs")["runs"]] == [run]
+    first, second = cli.json("runs", "--sessions")["sessions"]
     assert (first["id"], first["about"], first["messages"]) == (session, ABOUT, 7)
     assert (first["begins"], first["costs"]["requests"]) == ("What does it do?", 8)
     assert (second["id"], second["begins"], second["costs"]) == (empty, "", None)
-    lines = said("runs", "--sessions").splitlines()
+    lines = cli("runs", "--sessions").splitlines()
     assert lines[0].split() == ["session", "state", "started", "messages", "cost", "about"]
     assert lines[1].split()[:2] == [session, "idle"]
     file = store.conversation_file(session)
     file.write_bytes(file.read_bytes().replace(b"What does", b"What dues"))
-    assert said.json("runs", "--sessions")["sessions"][0]["state"] == "damaged"
-    assert said.json("runs")["runs"][0]["id"] == run
+    assert cli.json("runs", "--sessions")["sessions"][0]["state"] == "damaged"
+    assert cli.json("runs")["runs"][0]["id"] == run
 
 
-def test_the_last_run_is_no_session(store: file_store.Files, said: Said) -> None:
-    """`last` passes over sessions; where there are only these, there is no run."""
+def test_the_last_run_is_no_session(store: file_store.Files, cli: Cli) -> None:
+    """`last` skips sessions; without a run it is refused."""
     session = everything(store)
-    assert "there are no runs" in said.both("show", "last", code=2)[1]
+    assert "there are no runs" in cli.both("show", "last", code=2)[1]
     run = ended(store, "failed")
     everything(store)
     assert run_index.find(file_store.Files(settings.load().home), "last") == run
-    assert said.json("show", "last")["run"] == run
+    assert cli.json("show", "last")["run"] == run
     assert run_index.find(file_store.Files(settings.load().home), session[-8:]) == session
 
 
 @pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
-def test_what_wants_a_run_says_that_a_session_is_none(store: file_store.Files, said: Said, command: list[str]) -> None:
-    """It says how to continue with it, and writes nothing."""
+def test_commands_for_runs_refuse_a_session(store: file_store.Files, cli: Cli, command: list[str]) -> None:
+    """The refusal names the command that continues the session, and writes nothing."""
     session = everything(store, "called")
     before = bytes_of(store.home)
-    _out, err = said.both(command[0], session, *command[1:], code=2)
+    _out, err = cli.both(command[0], session, *command[1:], code=2)
     assert "error[not-a-run]" in err
     assert f"runops chat --resume {session}" in err
     assert bytes_of(store.home) == before
 
 
-def test_a_living_session_is_listed_as_alive(store: file_store.Files, said: Said) -> None:
-    """`runops ps` has it while a process holds it, and not after."""
+def test_an_active_session_is_listed(store: file_store.Files, cli: Cli) -> None:
+    """`runops ps` lists a session while a process owns it, and not after."""
     hand = Hand(store, file="pay.yaml")
-    (alive,) = active.find(file_store.Files(settings.load().home))
-    assert (alive.run, alive.kind, alive.state, alive.next) == (hand.id, "session", "running", f"runops show {hand.id}")
-    assert "session: chat about pay.yaml" in said("ps")
+    (found,) = active.find(file_store.Files(settings.load().home))
+    assert (found.run, found.kind, found.state, found.next) == (hand.id, "session", "running", f"runops show {hand.id}")
+    assert "session: chat about pay.yaml" in cli("ps")
     hand.closed()
     assert active.find(file_store.Files(settings.load().home)) == []
 
 
-def test_a_run_tells_from_which_session_it_was_started(store: file_store.Files, said: Said) -> None:
-    """In the list, in `show`, and in SQL."""
+def test_a_run_names_the_session_that_started_it(store: file_store.Files, cli: Cli) -> None:
+    """The parent session is in the list, in `show`, and in SQL."""
     writer = begun(store, parent="01JD0000000000000000000005")
     let_go(writer.conversation)
     run = writer.conversation.id
-    assert said.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
-    assert said.json("show", run)["parent"] == "01JD0000000000000000000005"
-    assert "parent  01JD0000000000000000000005" in said("show", run)
+    assert cli.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
+    assert cli.json("show", run)["parent"] == "01JD0000000000000000000005"
+    assert "parent  01JD0000000000000000000005" in cli("show", run)
     assert rows("SELECT parent FROM runs") == [{"parent": "01JD0000000000000000000005"}]
 
 
@@ -287,8 +287,8 @@ def _each(answer: query.Answer) -> Iterator[dict[str, Any]]:
         yield from batch
 
 
-def test_sessions_can_be_asked_about_with_sql(store: file_store.Files) -> None:
-    """Each version of plan and description, each call and each request with who asked, each session in a row; and no run of it is one."""
+def test_sessions_can_be_queried_with_sql(store: file_store.Files) -> None:
+    """SQL has a row for each session, plan version, description, call and cost; none of them is a run."""
     session = everything(store)
     assert rows("SELECT session, purpose, about, state, mode, messages, requests, dollars FROM sessions") == [
         {
@@ -321,8 +321,8 @@ def test_sessions_can_be_asked_about_with_sql(store: file_store.Files) -> None:
     assert rows("SELECT * FROM runs") == rows("SELECT * FROM steps") == []
 
 
-def test_a_cleared_plan_has_a_version_without_a_value(store: file_store.Files) -> None:
-    """Its row says so by null."""
+def test_a_cleared_description_has_a_version_without_a_value(store: file_store.Files) -> None:
+    """The row of a cleared version has null."""
     hand = Hand(store)
     hand.keeps("description", "", "Pay.")
     hand.keeps("description", "", None, clear=True)

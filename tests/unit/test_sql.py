@@ -1,4 +1,4 @@
-"""SQL over what is in scope: what is a table, what types its columns have, and that nothing else can be reached or used up."""
+"""SQL over the values in scope: tables, column types, and no access to anything else."""
 
 import asyncio
 import os
@@ -29,12 +29,12 @@ SCOPE: dict[str, Any] = {
 
 
 async def rows(statement: str, params: dict[str, Any] | None = None, **limits: Any) -> list[Any]:
-    """What a statement yields."""
+    """The rows of a statement."""
     return await select.Select(SCOPE, limits.pop("seconds", 30.0), **limits).select(statement, params or {})
 
 
 async def failure(statement: str, params: dict[str, Any] | None = None, **limits: Any) -> AuthorError:
-    """How a statement fails."""
+    """The error of a statement."""
     with pytest.raises(AuthorError) as caught:
         await rows(statement, params, **limits)
     assert caught.value.fix
@@ -64,7 +64,7 @@ async def failure(statement: str, params: dict[str, Any] | None = None, **limits
     ],
 )
 async def test_a_list_of_maps_is_a_table_by_the_name_that_a_reference_has(statement: str, expected: list[Any]) -> None:
-    """Nodes by their id, inputs and variables with what they are part of; the statement's own tables come first; missing fields are null."""
+    """Tables are named as in references: nodes by id, inputs and variables with a prefix. CTEs come first, and missing fields are null."""
     assert await rows(statement) == expected
 
 
@@ -77,13 +77,13 @@ async def test_a_list_of_maps_is_a_table_by_the_name_that_a_reference_has(statem
         "FROM none",
     ],
 )
-async def test_a_table_without_rows_has_the_columns_that_are_wanted_of_it(statement: str) -> None:
-    """A list that happens to be empty today fails no statement that works on it when it is not."""
+async def test_a_table_without_rows_has_the_columns_used(statement: str) -> None:
+    """A statement on an empty list succeeds, with the columns that it uses."""
     assert await rows(statement) == []
 
 
-async def test_params_stand_for_values_of_every_kind() -> None:
-    """A param is a value, whatever is in it; nothing of it is read as SQL."""
+async def test_params_are_values_of_every_kind() -> None:
+    """A param is passed as a value, never read as SQL; a missing or an extra one is refused."""
     given = {"least": 5, "text": "'; DROP TABLE orders; --", "map": {"a": [1, None]}, "flag": True}
     found = await rows(
         "SELECT id, $text AS text, $map.a AS list, $flag AS flag FROM orders WHERE total > $least", given
@@ -94,7 +94,7 @@ async def test_params_stand_for_values_of_every_kind() -> None:
 
 
 async def test_results_are_json() -> None:
-    """Dates are ISO 8601, decimals exact, large integers text, JSON what it says."""
+    """Dates become ISO 8601, exact decimals and large integers text where needed, and JSON its value."""
     (row,) = await rows(
         "SELECT date '2026-01-31' AS day, timestamptz '2026-01-31 10:00:00+02' AS moment, 1.10::DECIMAL(9, 2) AS price,"
         " 12345678901234567.89::DECIMAL(30, 2) AS exact, 9223372036854775808::HUGEINT AS big, '[1, null]'::JSON AS list,"
@@ -130,8 +130,8 @@ async def test_results_are_json() -> None:
         ("SELECT 1; SELECT 2", "sql-refused", "2 statements", "SELECT"),
     ],
 )
-async def test_a_mistake_is_told_in_one_sentence_with_its_fix(statement: str, code: str, said: str, fix: str) -> None:
-    """What DuckDB says is told as ours, with the near miss."""
+async def test_a_mistake_is_one_sentence_with_its_fix(statement: str, code: str, said: str, fix: str) -> None:
+    """DuckDB errors become our errors, with a suggestion."""
     error = await failure(statement)
     assert error.code == code
     assert said in error.message
@@ -139,7 +139,7 @@ async def test_a_mistake_is_told_in_one_sentence_with_its_fix(statement: str, co
 
 
 async def test_only_tables_that_a_statement_mentions_are_sent() -> None:
-    """A name in quotes counts as it is meant; a refused statement is answered although its large table is never read."""
+    """A quoted name finds its table. Unused tables are not sent, and a refused statement reads none."""
     scope = {
         "orders": [{"id": 1, "text": "x" * 1_000_000}] * 5,
         "vars": {'a"b': [{"n": 1}]},
@@ -203,13 +203,13 @@ ORDERS_IN_PYTHON = ORDERS
 
 @pytest.fixture
 def bait(tmp_path: Path) -> Path:
-    """A folder with one file in it, which nobody may read, nor write beside it."""
+    """A folder with one file that must be neither read nor changed."""
     (tmp_path / "bait.csv").write_text("a,b\n1,2\n")
     return tmp_path
 
 
 async def test_every_known_escape_is_refused_and_touches_nothing(bait: Path) -> None:
-    """Files, variables of Python, other databases, extensions, settings, the catalogue, and whatever is no SELECT: the author's error."""
+    """Access to files, Python variables, databases, extensions, settings or the catalogue, and non-SELECT statements, are author errors."""
     tried = breadth.some(ESCAPES, 12)
     for start in range(0, len(tried), 4):
         some = [each.format(file=bait / "bait.csv", folder=bait) for each in tried[start : start + 4]]
@@ -221,7 +221,7 @@ async def test_every_known_escape_is_refused_and_touches_nothing(bait: Path) -> 
 
 
 async def test_the_database_itself_is_locked(bait: Path) -> None:
-    """Also where nobody has read the statement before: no file, no extension, no setting, no variable of Python."""
+    """Without the statement check, DuckDB itself refuses files, extensions, settings and Python variables."""
     orders = ORDERS
     assert orders
     database = lockdown.connect(64)
@@ -251,14 +251,14 @@ async def test_the_database_itself_is_locked(bait: Path) -> None:
         ("SELECT repeat('x', 5000000) AS x FROM range(30)", {}),
     ],
 )
-async def test_a_statement_without_end_or_measure_is_ended(statement: str, limits: dict[str, Any]) -> None:
-    """Time, memory (also what DuckDB does not count) and rows are bounded, and the limit is named."""
+async def test_an_excessive_statement_is_ended(statement: str, limits: dict[str, Any]) -> None:
+    """Time, memory (also memory that DuckDB does not count) and rows are limited by `sql-limit`."""
     error = await failure(statement, **limits)
     assert error.code == "sql-limit"
 
 
 async def test_no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process of a statement has ended when the step has, also when the step was cancelled."""
+    """The process of a statement has ended when the step has, also after cancellation."""
     started: list[int] = []
     begun = asyncio.Event()
     original = asyncio.create_subprocess_exec
@@ -300,15 +300,15 @@ KNOWN = {"known": [{"name": "tea", "price": 4}, {"name": "jam", "price": 7}]}
 
 
 async def test_a_transform_selects_and_records_its_rows(tmp_path: Path) -> None:
-    """The rows are the node's value; the call holds the params as they were."""
+    """The rows are the node's value, and the call logs the evaluated params."""
     rig = Rig(tmp_path, WORKFLOW, inputs=KNOWN)
     ended = await rig.start()
     assert ended.output == [{"name": "tea", "was": 4, "price": 5}]
     assert rig.history.attempts["changed"][0].call.args["params"] == {"least": 1}
 
 
-async def test_what_a_statement_does_wrong_fails_the_step(tmp_path: Path) -> None:
-    """The step fails with the author's error at its path."""
+async def test_a_wrong_statement_fails_its_step(tmp_path: Path) -> None:
+    """The step fails with the author error at its path."""
     ended = await Rig(tmp_path, WORKFLOW.replace("FROM today", "FROM tody"), inputs=KNOWN).start()
     assert ended.exit == 1
     assert ended.path == "changed"

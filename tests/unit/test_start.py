@@ -1,4 +1,4 @@
-"""What keeps a run from starting, and what a resume finds out before it begins."""
+"""Reasons that keep a run from starting, and checks of a resume before it begins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ output: "{{ two }}"
 
 @pytest.fixture
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> settings.Settings:
-    """Settings with a home of their own, and a secret in the environment."""
+    """Settings with a separate home, and a secret in the environment."""
     monkeypatch.setenv("TOKEN", "s3cret-token")
     return settings.Settings(home=tmp_path / "home")
 
@@ -39,8 +39,8 @@ def file(tmp_path: Path, text: str) -> Path:
     return path
 
 
-async def test_an_input_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
-    """An input in which a secret stands is refused before there is a log: masked it would be no value any more."""
+async def test_an_input_may_contain_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
+    """An input that contains a secret is refused before a log exists, because its masked value would be useless."""
     with pytest.raises(UsageError) as caught:
         await start.start(file(tmp_path, FLOW % "x"), {"who": "s3cret-token!"}, host.of_command(chosen))
     assert caught.value.code == "secret-in-input"
@@ -48,8 +48,8 @@ async def test_an_input_may_hold_no_secret(tmp_path: Path, chosen: settings.Sett
     assert file_store.Files(chosen.home).ids() == []
 
 
-async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
-    """A secret that stands in the file itself is refused by line: the stored text would have a mask in its place. In a comment it does no harm."""
+async def test_a_file_may_contain_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
+    """A secret in the file's nodes is refused with its line; one in a comment is allowed."""
     assert (
         await start.start(file(tmp_path, "# TOKEN=s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
     ).status == "passed"
@@ -63,7 +63,7 @@ async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settin
 async def test_a_run_leaves_signals_to_the_program(
     tmp_path: Path, chosen: settings.Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever runs a workflow from a program keeps their own handlers and timers: a run sets none, and takes none away."""
+    """A run changes no signal handlers and no timers of its program."""
     touched: list[str] = []
     for name in ("signal", "setitimer", "alarm", "siginterrupt", "set_wakeup_fd", "pthread_sigmask"):
         monkeypatch.setattr(signal, name, lambda *_args, name=name: touched.append(name))
@@ -72,25 +72,25 @@ async def test_a_run_leaves_signals_to_the_program(
     assert touched == []
 
 
-async def test_a_run_that_passed_is_told_again_and_not_written_to(
+async def test_a_passed_run_is_reported_again_and_not_written_to(
     tmp_path: Path, chosen: settings.Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Resuming it yields its result and leaves the log as it was, also when it ended between the look and the claim."""
+    """Resuming a passed run gives its result and leaves the log unchanged, also where it ended between the read and the claim."""
     ended = await start.start(file(tmp_path, FLOW % "x"), {}, host.of_command(chosen))
     log = file_store.Files(chosen.home).conversation_file(ended.run)
     before = log.read_bytes()
     assert (await start.resume_run(ended.run, host.of_command(chosen))).output == "xme"
-    # As it looked to somebody who read it just before its last line was written.
+    # The history as read just before its last line was written.
     log.write_bytes(b"".join(before.splitlines(keepends=True)[:-1]))
-    looked = run_index.load_history(file_store.Files(chosen.home), ended.run)
+    earlier = run_index.load_history(file_store.Files(chosen.home), ended.run)
     log.write_bytes(before)
-    monkeypatch.setattr(run_index, "load_history", lambda *_: looked)
+    monkeypatch.setattr(run_index, "load_history", lambda *_: earlier)
     assert (await start.resume_run(ended.run, host.of_command(chosen))).output == "xme"
     assert log.read_bytes() == before
 
 
 async def test_a_finished_node_may_not_be_changed_under_a_run(tmp_path: Path, chosen: settings.Settings) -> None:
-    """A node that has its value is refused when the file says something else of it; one that only failed before its action is not."""
+    """A resume refuses a change of a node that has its value; a node that failed before its action may change."""
     path = file(tmp_path, FLOW.replace('"{{ one }}{{ inputs.who }}"', '"{{ one.nothing }}"') % "x")
     failed = await start.start(path, {}, host.of_command(chosen))
     assert failed.path == "two"
@@ -103,13 +103,13 @@ async def test_a_finished_node_may_not_be_changed_under_a_run(tmp_path: Path, ch
 
 
 def test_a_program_runs_a_workflow_in_two_lines(tmp_path: Path, chosen: settings.Settings) -> None:
-    """`from runtime import ExecutionEngine, run_workflow` is the way in; a listener sees what happens."""
+    """A program imports `run_workflow` from `runtime`; its listener receives the events."""
     from runtime import ExecutionEngine, run_workflow
 
-    told: list[events.Event] = []
-    ended = run_workflow(file(tmp_path, FLOW % "x"), {"who": "you"}, listener=told.append, home=chosen.home)
+    received: list[events.Event] = []
+    ended = run_workflow(file(tmp_path, FLOW % "x"), {"who": "you"}, listener=received.append, home=chosen.home)
     assert (ended.status, ended.output) == ("passed", "xyou")
-    assert isinstance(told[-1], events.RunEnded)
+    assert isinstance(received[-1], events.RunEnded)
     assert ExecutionEngine.__name__ == "ExecutionEngine"
 
 
@@ -123,23 +123,23 @@ nodes:
 
 
 def caller(tmp_path: Path, part: str) -> Path:
-    """A workflow that fails behind the file that it uses."""
+    """A workflow that fails after the file that it uses."""
     (tmp_path / "parts").mkdir(exist_ok=True)
     (tmp_path / "parts" / "part.yaml").write_text(part.replace("secrets: [TOKEN]\n", ""))
     return file(tmp_path, CALLER)
 
 
-async def test_a_run_goes_on_with_the_texts_of_all_files_it_began_with(
+async def test_a_run_resumes_with_the_texts_of_all_files_it_began_with(
     tmp_path: Path, chosen: settings.Settings
 ) -> None:
-    """A file that it uses may change in what did not run, or be away; a node of it that ran may not, and is named with its file."""
+    """A used file may change where nothing ran, or be missing; a changed or missing node that ran is refused with its file."""
     path = caller(tmp_path, FLOW % "x")
     failed = await start.start(path, {}, host.of_command(chosen))
     assert failed.path == "second"
-    told: list[events.Event] = []
+    received: list[events.Event] = []
     caller(tmp_path, (FLOW % "x").replace('output: "{{ two }}"', 'output: "{{ one }}"'))
-    assert (await start.resume_run(failed.run, host.of_command(chosen), told.append)).path == "second"
-    assert any(isinstance(each, events.Said) and "has changed" in each.text for each in told)
+    assert (await start.resume_run(failed.run, host.of_command(chosen), received.append)).path == "second"
+    assert any(isinstance(each, events.Said) and "has changed" in each.text for each in received)
     caller(tmp_path, FLOW % "y")
     with pytest.raises(UsageError, match=r"`one of parts/part\.yaml` was changed"):
         await start.resume_run(failed.run, host.of_command(chosen))
@@ -150,8 +150,8 @@ async def test_a_run_goes_on_with_the_texts_of_all_files_it_began_with(
     assert (await start.resume_run(failed.run, host.of_command(chosen))).path == "second"
 
 
-async def test_a_file_that_is_used_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
-    """It is refused by its own line; in a comment it does no harm."""
+async def test_a_used_file_may_contain_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
+    """A secret in a used file is refused with its own line; one in a comment is allowed."""
     with pytest.raises(UsageError, match=r"parts/part\.yaml:5: the value of the secret TOKEN is in"):
         await start.start(caller(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
     ended = await start.start(caller(tmp_path, "# s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))

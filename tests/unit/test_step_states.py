@@ -1,4 +1,4 @@
-"""The table of states: a run that reaches a step does what its row says, and nothing else."""
+"""The table of step states: a run that reaches a step does exactly what its row says."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONFIRM = f"confirm: {{settle: 0, nodes: [{LOOK}], done: \"{{{{ look == 'yes' }}
 
 
 class Page(FakePage):
-    """A page whose site counts every look at the step and everything done at it, and dies or refuses where the test says so."""
+    """A page whose site records each access to the step, and which dies or refuses where the test says so."""
 
     dies_at = ""
     refuses = ""
@@ -69,7 +69,7 @@ class Page(FakePage):
 
 
 def text_of(effect: EffectClass, word: Configured, state: State) -> str:
-    """A workflow with the step, as the author configured it: in a group where it is to be undone, so that no checkpoint lies after it."""
+    """A workflow with the step as configured; to be undone it is in a group, so that no checkpoint follows it."""
     parts = [STEPS[effect]]
     for each in word.value.split(", "):
         if each in {"confirm", "on_redo: confirm"}:
@@ -87,14 +87,14 @@ def text_of(effect: EffectClass, word: Configured, state: State) -> str:
 
 
 async def in_state(rig: Rig, state: State, effect: EffectClass, word: Configured) -> Rig:
-    """Bring the step into ``state``; its run is dead then."""
+    """Brings the step into ``state``, and leaves its run dead."""
     Page.acted, Page.dies_at, Page.refuses = [], "", ""
     if state is State.FRESH:
         return rig
     Page.dies_at = {State.OPEN: "css=step", State.DONE: "css=end", State.UNDONE: "css=end"}.get(state, "")
     Page.refuses = {State.FAILED_BEFORE: "before", State.FAILED_AFTER: "after", State.VOID: "before"}.get(state, "")
     if state is State.FAILED_AFTER:
-        # With a `confirm` the run would have found out by itself: the author added it afterwards.
+        # A `confirm` would have settled it during the run, so the author adds it afterwards.
         rig = dataclasses.replace(rig, text=text_of(effect, Configured.NOTHING, state))
     if Page.dies_at:
         with pytest.raises(Killed):
@@ -108,7 +108,7 @@ async def in_state(rig: Rig, state: State, effect: EffectClass, word: Configured
 
 
 def expected(then: tuple[Then, ...], *, verify: bool, confirm: str) -> tuple[bool, bool]:
-    """Whether the step is attempted, and whether a person is asked, where the site says this."""
+    """The expected pair for these answers of the site: the step is attempted, and a person is asked."""
     for each in then:
         if each is Then.ACT:
             return True, False
@@ -123,7 +123,7 @@ def expected(then: tuple[Then, ...], *, verify: bool, confirm: str) -> tuple[boo
 
 @pytest.mark.parametrize("row", step_states.TABLE, ids=" ".join)
 async def test_a_run_does_what_the_row_says(tmp_path: Path, row: step_states.Row) -> None:
-    """Whatever `verify` and `confirm` say of the step, it is attempted, passed over or asked about as its row of the table says."""
+    """For every result of `verify` and `confirm` the step is attempted, skipped or asked about as its row says."""
     state, effect, word = row
     number = 0
     for verify in (False, True) if Then.VERIFY in step_states.TABLE[row] else (False,):
@@ -156,13 +156,13 @@ async def test_a_run_does_what_the_row_says(tmp_path: Path, row: step_states.Row
                         rig.survivor.missing.add("css=state")
                 ended = await rig.resume()
             acts, asks = expected(step_states.TABLE[row], verify=verify and attached, confirm=confirm)
-            told = (verify, confirm, ended.error, ended.question)
-            assert (bool(Page.acted), ended.status) == (acts, "paused" if asks else "passed"), told
+            details = (verify, confirm, ended.error, ended.question)
+            assert (bool(Page.acted), ended.status) == (acts, "paused" if asks else "passed"), details
             rig.die()
 
 
 def test_every_state_has_a_row_for_every_effect_class() -> None:
-    """No state of a step is left without an answer, whatever its effect class and whatever the author configured."""
+    """The table has a row for every state, effect class and configuration."""
     for state in State:
         for effect in ("read", "idempotent"):
             assert (state, effect, Configured.NOTHING) in step_states.TABLE
@@ -173,8 +173,8 @@ def test_every_state_has_a_row_for_every_effect_class() -> None:
                     assert (state, "effect", word) in step_states.TABLE
 
 
-def test_only_what_is_known_not_to_have_acted_is_simply_done() -> None:
-    """A side effect that may have happened is attempted again only where the author's own word says so, or the site denies it."""
+def test_only_steps_known_not_to_have_acted_are_simply_done() -> None:
+    """A side effect that may have happened is repeated only where the author configured it or the site denies it."""
     words = (Configured.RETRY, Configured.CONFIRM_RETRY, Configured.REDO)
     for (state, effect, word), then in step_states.TABLE.items():
         if effect == "effect" and state in step_states.TO_RECONCILE and Then.ACT in then:

@@ -1,4 +1,4 @@
-"""Each store does what every store must do."""
+"""Every store passes the conformance suite."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ time.sleep(600)
 
 
 @contextlib.contextmanager
-def held_by_a_process(home: Path, run: str) -> Generator[subprocess.Popen[str]]:
-    """A process that holds the run and has said so."""
+def owned_by_a_process(home: Path, run: str) -> Generator[subprocess.Popen[str]]:
+    """A process that owns the run and has logged its claim."""
     with subprocess.Popen([sys.executable, "-c", HOLDER, home, run], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -58,15 +58,15 @@ class TestFileStore(store_suite.StoreConformance):
     @contextlib.asynccontextmanager
     async def held_elsewhere(self, store: log_store.Store, run: str) -> AsyncGenerator[None]:
         assert isinstance(store, file_store.FileStore)
-        with held_by_a_process(store.files.home, run) as process:
+        with owned_by_a_process(store.files.home, run) as process:
             process.send_signal(signal.SIGSTOP)
             yield
-            # Whoever stood still, and would have written when it was let go, is ended.
+            # The stopped owner, which would write when continued, is killed.
             assert process.wait(30) == -signal.SIGKILL
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """Seconds that pass only when set."""
 
     now = 1000.0
 
@@ -95,8 +95,8 @@ class TestMemoryStore(store_suite.FencingConformance):
         yield
         await owned.aclose()
 
-    async def test_without_a_lease_a_claim_holds_until_it_is_given_up(self, tmp_path: Path) -> None:
-        """Time alone frees nothing."""
+    async def test_without_a_lease_a_claim_lasts_until_it_is_released(self, tmp_path: Path) -> None:
+        """A claim without a lease does not expire."""
         clock = Clock()
         store, run = testing.MemoryStore(tmp_path, clock=clock), log_store.new_id()
         owned = await store.create(run)
@@ -108,7 +108,7 @@ class TestMemoryStore(store_suite.FencingConformance):
 
 
 class TestHostileStore(TestMemoryStore):
-    """The same where everything that may be lost or late is."""
+    """The same suite with a store that loses or delays all it may."""
 
     @override
     @pytest.fixture
@@ -116,8 +116,8 @@ class TestHostileStore(TestMemoryStore):
         self.clock = Clock()
         return testing.MemoryStore(tmp_path, lease=30.0, clock=self.clock, hostile=True, delay=0.002)
 
-    async def test_what_no_barrier_covered_is_lost(self, store: testing.MemoryStore) -> None:
-        """Lines and large values that were written behind the last barrier are seen by nobody, and the next owner does not find them."""
+    async def test_writes_after_the_last_barrier_are_lost(self, store: testing.MemoryStore) -> None:
+        """Lines and blobs written after the last barrier are invisible to readers and to the next owner."""
         run = log_store.new_id()
         owned = await store.create(run)
         covered = owned.put_blob(b"covered", "value")

@@ -1,4 +1,4 @@
-"""What a session is told of a run, a file or its draft: as it stands now, without a secret, and with what a page said marked as data."""
+"""A run, a file or a draft is shown to a session in its current state, with secrets masked and page content fenced as data."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ nodes:
 
 
 def rig_of(folder: Path, text: str = RUN, missing: str = "css=gone") -> Rig:
-    """A run that has not begun, on a site whose page wants to be obeyed."""
+    """A run that has not begun, on a site whose page contains instructions."""
     rig = Rig(folder, text, secrets=KNOWN, inputs={"base_url": "http://127.0.0.1:8765"}, missing={missing})
     rig.site.texts |= {"css=#letter": BIG, "css=#word": MARK}
     return rig
 
 
 async def failed(folder: Path) -> tuple[Rig, runs.RunSubject]:
-    """A run that failed at ``gone``, and what is told of it."""
+    """A run that failed at ``gone``, and its subject."""
     rig = rig_of(folder)
     assert (await rig.start()).status == "failed"
     rig.die()
@@ -82,18 +82,18 @@ async def failed(folder: Path) -> tuple[Rig, runs.RunSubject]:
 
 
 def outputs(subject: runs.RunSubject, *, pointers: bool) -> list[str]:
-    """What the steps of the run are told to have yielded."""
+    """The outputs of the run's steps as shown."""
     items = [item for piece in subject.items() for item in piece.items(pointers=pointers)]
     return [each.text for each in items if isinstance(each, ToolOutput)]
 
 
 def without_fenced(text: str) -> str:
-    """What stands outside of what a page said."""
+    """The text outside the fences of page content."""
     return re.sub(rf"{re.escape(page_text.BEGIN)}\n.*?\n{re.escape(page_text.END)}", "", text, flags=re.DOTALL)
 
 
-async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) -> None:
-    """Its state, the failed step with its line, its error, what is open, what it cost, and how to continue."""
+async def test_the_summary_of_a_failed_run_says_why_it_failed(tmp_path: Path) -> None:
+    """The summary names the goal, the failed step with its line and error, the step counts, the cost, and how to continue."""
     rig, subject = await failed(tmp_path)
     assert subject.title == f"run {rig.id} of Pay the open orders: failed"
     summary = subject.summary()
@@ -106,8 +106,8 @@ async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) 
     assert f"To continue: runops resume {rig.id}" in summary
 
 
-async def test_the_outline_says_how_each_step_went(tmp_path: Path) -> None:
-    """Of a step in a loop how often; what was not reached says so."""
+async def test_the_outline_has_the_status_of_each_step(tmp_path: Path) -> None:
+    """The outline shows each step's status, counts the executions of a step in a loop, and marks steps not reached."""
     _rig, subject = await failed(tmp_path)
     assert subject.outline().splitlines() == [
         "  1 sign_in  group  - ok",
@@ -125,8 +125,8 @@ async def test_the_outline_says_how_each_step_went(tmp_path: Path) -> None:
     ]
 
 
-async def test_the_nodes_are_those_that_the_run_has(tmp_path: Path) -> None:
-    """As its log has them, whatever the file says now; the recent ones are those whose steps came last."""
+async def test_the_nodes_are_those_in_the_log_of_the_run(tmp_path: Path) -> None:
+    """Nodes come from the log, not from the file; `recent` selects those whose steps came last."""
     _rig, subject = await failed(tmp_path)
     assert subject.nodes("gone", None).splitlines()[1].startswith("- {id: gone, type: browser_action")
     ids = re.findall(r"id: (\w+)", subject.nodes("recent", None))
@@ -134,7 +134,7 @@ async def test_the_nodes_are_those_that_the_run_has(tmp_path: Path) -> None:
 
 
 async def test_a_step_is_found_by_its_path_also_in_a_file_that_is_used(tmp_path: Path) -> None:
-    """What the log calls it leads to its node, in whichever file that stands."""
+    """A step path leads to its node, in a used file or a loop; an unknown path is refused."""
     callee = (
         "version: 1\nnodes:\n  - {id: inner, type: browser_action, action: click, target: {css: gone}, timeout: 0.2}\n"
     )
@@ -152,8 +152,8 @@ async def test_a_step_is_found_by_its_path_also_in_a_file_that_is_used(tmp_path:
         other.nodes("each_order/none", None)
 
 
-async def test_the_values_of_a_run_are_its_inputs_variables_and_what_its_steps_yielded(tmp_path: Path) -> None:
-    """Large ones too; secrets are hidden; what is seen only within a loop is not there."""
+async def test_the_values_of_a_run_are_its_inputs_variables_and_step_outputs(tmp_path: Path) -> None:
+    """Large values are complete and secrets hidden; a value visible only within a loop is missing."""
     _rig, subject = await failed(tmp_path)
     values = subject.variables()
     assert values["inputs.base_url"] == "http://127.0.0.1:8765"
@@ -165,8 +165,8 @@ async def test_the_values_of_a_run_are_its_inputs_variables_and_what_its_steps_y
     assert "last" not in values
 
 
-async def test_the_tabs_are_told_as_they_were_last_known(tmp_path: Path) -> None:
-    """With their addresses, the current one marked, as data."""
+async def test_the_tabs_are_shown_as_last_known(tmp_path: Path) -> None:
+    """The tabs are listed with their addresses, fenced as data, with the current one marked."""
     _rig, subject = await failed(tmp_path)
     assert subject.browser_state().splitlines() == [
         "The browser is closed; its tabs as they were last known (* is the current one):",
@@ -178,19 +178,19 @@ async def test_the_tabs_are_told_as_they_were_last_known(tmp_path: Path) -> None
 
 
 async def test_run_directive_is_that_of_the_run(tmp_path: Path) -> None:
-    """Workflow, goal, intent, rules and origins, without an engine."""
+    """The directive has the run's workflow, goal, intent, origins and budget, without an engine."""
     _rig, subject = await failed(tmp_path)
-    told = subject.directive()
-    assert told is not None
-    assert told.startswith("RUN_DIRECTIVE\nYou work for one step of the workflow: Pay the open orders\n")
-    assert "Goal: Every open order is paid." in told
-    assert "Intent: start" in told
-    assert "  - http://127.0.0.1:8765" in told
-    assert told.endswith("Budget left: no limit was set")
+    shown = subject.directive()
+    assert shown is not None
+    assert shown.startswith("RUN_DIRECTIVE\nYou work for one step of the workflow: Pay the open orders\n")
+    assert "Goal: Every open order is paid." in shown
+    assert "Intent: start" in shown
+    assert "  - http://127.0.0.1:8765" in shown
+    assert shown.endswith("Budget left: no limit was set")
 
 
-async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path: Path) -> None:
-    """What a page said stands between the marks of data, wherever it is told: in a value and what a step was given, in an error and its fix, in the key of an item."""
+async def test_secrets_are_masked_and_page_content_is_fenced_everywhere(tmp_path: Path) -> None:
+    """Page content is fenced in values, step arguments, errors, fixes and item keys; no secret appears."""
     rig = rig_of(tmp_path, RUN.replace("'n': 1", "'n': word").replace("shop: Hats", "shop: '{{ word }}'"), missing="")
 
     async def fail(_target: str, _page: FakePage) -> None:
@@ -201,7 +201,7 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
     assert (await rig.start()).status != "passed"
     rig.die()
     subject = runs.RunSubject(rig.reader, rig.id)
-    told = [
+    shown = [
         subject.title,
         subject.summary(),
         subject.outline(),
@@ -209,21 +209,21 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
         subject.browser_state(),
         subject.directive() or "",
     ]
-    told += outputs(subject, pointers=False)
+    shown += outputs(subject, pointers=False)
     items = [item for piece in subject.items() for item in piece.items(pointers=False)]
     given = [json.loads(each.arguments) for each in items if isinstance(each, ToolCall)]
-    told += [str(each) for arguments in given for each in arguments.values()]
+    shown += [str(each) for arguments in given for each in arguments.values()]
     assert {"path": "each_order[#…]/pay", "at": page_text.fenced(f"each_order[#{MARK}]/pay")}.items() <= given[
         -1
     ].items()
     assert f"each_order[#{MARK}]/pay" in subject.summary()
-    assert SECRET not in str(told) + str(subject.variables())
-    assert MARK in str(told)
-    assert MARK not in without_fenced("\n".join(told))
+    assert SECRET not in str(shown) + str(subject.variables())
+    assert MARK in str(shown)
+    assert MARK not in without_fenced("\n".join(shown))
 
 
-async def test_a_dead_run_is_told_as_it_is_and_not_touched(tmp_path: Path) -> None:
-    """A call that a crash left open is said to be open; the log has the bytes that it had, and may be claimed by anybody."""
+async def test_a_dead_run_is_shown_and_its_log_not_touched(tmp_path: Path) -> None:
+    """A call that a crash left open is shown as open. Reading leaves the log's bytes unchanged, and the run can be resumed."""
     rig = rig_of(tmp_path)
 
     async def kill(_target: str, _page: FakePage) -> None:
@@ -251,8 +251,8 @@ async def test_a_dead_run_is_told_as_it_is_and_not_touched(tmp_path: Path) -> No
     assert not subject.title.endswith(": died")
 
 
-async def test_a_living_run_is_told_as_it_stands_at_each_moment(tmp_path: Path) -> None:
-    """What has come since the last question is told; reading takes nothing from who holds it."""
+async def test_an_active_run_is_shown_in_its_current_state(tmp_path: Path) -> None:
+    """Each read shows the steps done since the last one, and does not disturb the running process."""
     rig = rig_of(tmp_path)
     seen: list[str] = []
     subject: list[runs.RunSubject] = []
@@ -272,11 +272,11 @@ async def test_a_living_run_is_told_as_it_stands_at_each_moment(tmp_path: Path) 
     assert subject[0].title.endswith(": failed")
 
 
-async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
-    """A pointer of a step leads to the whole value; what no entry of the log names is not there."""
+async def test_a_large_value_is_read_by_its_path(tmp_path: Path) -> None:
+    """A step's pointer leads to the whole value; a path that no log entry names leads to nothing."""
     rig, subject = await failed(tmp_path)
-    told = next(each for each in outputs(subject, pointers=False) if "@state/" in each)
-    path = re.search(r"@state/[^;)]+", told)
+    shown = next(each for each in outputs(subject, pointers=False) if "@state/" in each)
+    path = re.search(r"@state/[^;)]+", shown)
     assert path is not None
     assert subject.state(path[0]) == BIG
     assert subject.state(f"@state/{rig.id}/letter") == BIG
@@ -291,8 +291,8 @@ async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
         assert subject.state(other) is None
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    """An id that nobody has, and a session's."""
+def test_an_id_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    """An unknown id and the id of a session give `unknown-run`."""
     with pytest.raises(UsageError) as caught:
         runs.RunSubject(file_store.Files(tmp_path), log_store.new_id())
     assert caught.value.code == "unknown-run"
@@ -303,8 +303,8 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "unknown-run"
 
 
-async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
-    """Whoever talks about a run sends its steps before what was said, the open one as open; the run's log stays as it was."""
+async def test_a_talk_about_a_dead_run_has_its_steps(tmp_path: Path) -> None:
+    """The request begins with the run's steps, the open one as open, then the message; the run's log stays unchanged."""
     rig = rig_of(tmp_path)
 
     async def kill(_target: str, _page: FakePage) -> None:
@@ -331,10 +331,10 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     assert file.read_bytes() == before
 
 
-async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
+async def test_each_message_about_an_active_run_has_its_new_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the server keeps what it was sent: a step that has come since, or has its outcome now, is never hidden by a chain, nor told twice."""
+    """Each request has every step so far with its current outcome, once, even where the server stores earlier requests."""
     rig = rig_of(tmp_path)
     talk: list[reply.Talk] = []
     with responses.serve([scripted_model.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
@@ -361,12 +361,12 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
             await supplied.close()
     seen = [pays(each.items) for each in server.asked]
     assert seen == [["open"], ["ok", "open"], ["ok", "ok", "open"], ["ok"] * 3, ["ok"] * 3]
-    # Where the run has done nothing since, the chain continues.
+    # Without new steps the request continues the server's chain.
     assert ["previous_response_id" in each.body for each in server.asked] == [False, False, False, False, True]
 
 
-async def test_a_run_that_is_pruned_while_it_is_talked_about_is_told_as_it_was_last(tmp_path: Path) -> None:
-    """The talk continues with what it knows."""
+async def test_a_run_pruned_during_a_talk_is_shown_as_last_read(tmp_path: Path) -> None:
+    """The subject of a deleted log keeps what it has read."""
     rig, subject = await failed(tmp_path)
     title, outline, items = subject.title, subject.outline(), len(subject.items())
     (file,) = rig.reader.stands_in(rig.id, ())
@@ -375,15 +375,12 @@ async def test_a_run_that_is_pruned_while_it_is_talked_about_is_told_as_it_was_l
 
 
 def pays(items: Sequence[Any]) -> list[str]:
-    """How each step `pay` went, as a model reads it."""
+    """The status of each step `pay` that a model reads."""
     calls = [each["call_id"] for each in items if "/pay" in str(each.get("arguments"))]
-    told = {
+    shown = {
         each["call_id"]: scripted_model.text_of(each) for each in items if each.get("type") == "function_call_output"
     }
-    return [re.split(r"\W", told[each])[0] for each in calls]
-
-
-# A file.
+    return [re.split(r"\W", shown[each])[0] for each in calls]
 
 
 def chosen(folder: Path) -> settings.Settings:
@@ -391,8 +388,8 @@ def chosen(folder: Path) -> settings.Settings:
     return settings.Settings(home=folder / ".runops")
 
 
-def test_a_file_is_told_as_it_stands_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name, what it is for, inputs, secrets, nodes; another text of it is told at once; a secret in it is masked."""
+def test_a_file_is_shown_in_its_current_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The subject shows name, description, inputs, secrets and nodes; a changed file is read again, and secrets in it are masked."""
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP)
@@ -409,8 +406,8 @@ def test_a_file_is_told_as_it_stands_now(tmp_path: Path, monkeypatch: pytest.Mon
     assert subject.description() == "Sign in with [hidden]."
 
 
-def test_a_file_with_mistakes_is_told_with_them(tmp_path: Path) -> None:
-    """Each with its place and its fix, beside the outline of what can be read; fixed, it is valid."""
+def test_a_file_with_mistakes_is_shown_with_them(tmp_path: Path) -> None:
+    """Each mistake is listed with its fix beside the outline of the readable part; a corrected file is valid."""
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP.replace('over: "{{ orders }}"', 'over: "{{ ordes }}"'))
     subject = files.FileSubject(file, host.of_command(chosen(tmp_path)))
@@ -428,8 +425,8 @@ def test_a_file_with_mistakes_is_told_with_them(tmp_path: Path) -> None:
     assert "there is no file" in subject.summary()
 
 
-def test_an_input_without_a_default_is_told_as_one_that_must_be_given(tmp_path: Path) -> None:
-    """It has no value, and null is one."""
+def test_an_input_without_a_default_is_shown_as_required(tmp_path: Path) -> None:
+    """An input without a default is marked as one to be given; null is a default."""
     file = tmp_path / "shop.yaml"
     file.write_text(
         SHOP.replace(
@@ -443,8 +440,8 @@ def test_an_input_without_a_default_is_told_as_one_that_must_be_given(tmp_path: 
     }
 
 
-def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
-    """What is wrong in a file is told with its lines: so no private state is taken for a workflow. Nor is a file that is not there."""
+def test_no_file_of_the_logs_is_shown(tmp_path: Path) -> None:
+    """Mistakes quote lines of their file, so a file in the private state is refused. A missing file is refused too."""
     private = tmp_path / ".runops" / "private" / "x"
     private.mkdir(parents=True)
     (private / "state.json").write_text('{"cookie": "c"}')
@@ -454,11 +451,8 @@ def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
         assert caught.value.code == code
 
 
-# A draft.
-
-
-def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
-    """Before it has a node, and with each further version."""
+def test_a_draft_is_shown_in_its_current_version(tmp_path: Path) -> None:
+    """The subject shows the draft before its first node and at each later version."""
     state = state_of(tmp_path)
     subject = files.DraftSubject(state)
     assert (subject.title, subject.outline(), subject.nodes("all", None)) == ("draft: no nodes yet", "", "")
@@ -476,11 +470,8 @@ def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
         subject.nodes("moer", None)
 
 
-# What is gone.
-
-
-def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) -> None:
-    """It is said what it was and why it cannot be read; the draft is told, once there is one."""
+def test_a_session_continues_without_its_subject(tmp_path: Path) -> None:
+    """The title names the missing subject, the summary says why it cannot be read; the draft is shown once there is one."""
     state = state_of(tmp_path)
     why = UsageError("unknown-run", "there is no run 01JD", fix="`runops runs` lists the runs")
     subject = files.GoneSubject("run 01JD", why, state)

@@ -1,4 +1,4 @@
-"""The ladder of a thread that has outgrown its window: what is summed up, when, what must not be lost, and what a crash or a failure leaves."""
+"""Summaries of a thread that exceeds its window: when one is made, its required content, and its recovery after a crash or a failure."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ NARROW = {"compress_at": 3_000, "compress_to": 600, "max_messages": None, "max_c
 
 
 class Summing:
-    """A thread, the frame of its requests, and the model that sums it up."""
+    """A thread, its request frame, and the model that writes the summaries."""
 
     def __init__(self, talk: Talk, *said: str | Exception, **limits: object) -> None:
-        """The model says these, one after the other; behind the last it is not asked any more."""
+        """The model gives these answers in order; after the last one it must not be asked."""
         self.talk = talk
         self.said: list[str | Exception] = []
         self.will_say(*said)
@@ -42,11 +42,11 @@ class Summing:
         self.frame = self.framed()
 
     def will_say(self, *said: str | Exception) -> None:
-        """The model says these next."""
+        """Sets the model's next answers."""
         self.said = list(said)
 
     def framed(self) -> context_request.Frame:
-        """A frame, as each process makes one."""
+        """A new frame, as each process makes one."""
         return context_request.Frame(
             self.talk.writer,
             self.talk.thread,
@@ -69,26 +69,26 @@ class Summing:
         return requests.Exchanges(self.models, self.talk.writer, requester, None, budget)
 
     async def request(self) -> list[str]:
-        """What the next request says: its messages and outputs."""
+        """The messages and outputs of the next request."""
         request = await self.frame.request(MODEL)
         assert estimates.tokens(request) <= (self.limits.hard_limit or self.limits.compress_at)
         return [each.text for each in request.items if not isinstance(each, ToolCall)]
 
     @property
     def rung(self) -> str:
-        """What came of the last rung."""
+        """The outcome of the last rung."""
         assert self.frame.report is not None
         assert [each.name for each in self.frame.report.rungs] == ["pointers", "dropped", "summary"]
         return str(self.frame.report.rungs[2])
 
     def died(self) -> None:
-        """The process is gone; the next one finds what is on the disk."""
+        """Replaces the process by one that reads the stored log."""
         self.talk = Talk.read(self.talk)
         self.frame = self.framed()
 
 
 def long_talk(words: int = 12) -> Talk:
-    """So many questions, each with a long answer, and one that has none yet."""
+    """Questions that each have a long answer, and one that has none yet."""
     talk = Talk()
     for number in range(words):
         talk.says(f"Question {number}")
@@ -98,17 +98,17 @@ def long_talk(words: int = 12) -> Talk:
 
 
 def broken() -> Failed:
-    """The model does not answer."""
+    """The error of a model that does not answer."""
     return Failed(ModelError("model-refused", "the model will not"))
 
 
-async def test_what_is_not_recent_is_summed_up() -> None:
-    """Where the thread has outgrown its room the model is asked once; its words stand for what was not recent, and cost a row of their own."""
+async def test_messages_that_are_not_recent_are_summed_up() -> None:
+    """A thread that exceeds its limit asks the model once. The summary replaces the older messages and has its own cost row."""
     state = Summing(long_talk(), "They asked ten questions.")
-    told = await state.request()
-    assert told[0] == f"{window_items.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
-    assert told[-1] == "And now?"
-    assert len(told) == 5
+    shown = await state.request()
+    assert shown[0] == f"{window_items.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
+    assert shown[-1] == "And now?"
+    assert len(shown) == 5
     assert state.rung.startswith("saved 4,")
     [summary] = [
         each
@@ -126,7 +126,7 @@ async def test_what_is_not_recent_is_summed_up() -> None:
 
 @pytest.mark.parametrize(("compress_to", "words", "longest"), [(100, 60, 600), (20_000, 617, 1_029)])
 async def test_the_model_may_say_as_much_as_it_is_asked_for(compress_to: int, words: int, longest: int) -> None:
-    """A summary may be as long beside what every answer may have, as far as a model takes it that a full window fits into: so it is not cut off where it is as long as it was to be."""
+    """The output limit covers the requested summary and the usual allowance, as far as the context window permits, so the summary is not cut."""
     state = Summing(long_talk(), "They asked ten questions.", compress_to=compress_to)
     await state.request()
     [asked] = state.requests
@@ -135,7 +135,7 @@ async def test_the_model_may_say_as_much_as_it_is_asked_for(compress_to: int, wo
 
 
 async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
-    """A summary holds until what came since has outgrown the room again; the next one is made of it and of what came since."""
+    """No new summary is made until the newer messages exceed the limit again; the next one covers the previous summary and those messages."""
     state = Summing(long_talk(), "First.", "Second.")
     await state.request()
     assert await state.request() == await state.request()
@@ -150,26 +150,26 @@ async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
     assert len(state.talk.writer.history.ledger.rows) == 2
 
 
-async def test_nothing_goes_before_it_is_summed_up() -> None:
-    """However long it continues: what was said is there as it was said, or a summary stands for it; and one is made once in a while, not at each request."""
+async def test_no_message_is_dropped_before_it_is_summed_up() -> None:
+    """Every answer is in the request or covered by a summary, and a long thread needs few summaries."""
     talk = Talk()
     state = Summing(talk)
     for number in range(60):
         talk.says(f"Question {number}")
         state.will_say(f"They had come to {number}.")
-        told = await state.request()
+        shown = await state.request()
         summary = talk.writer.history.thread(talk.thread).summary
         said = talk.writer.history.thread(talk.thread).said
         for each in said:
             if isinstance(each, threads.Exchange) and (summary is None or threads.line_of(each) > summary.upto):
-                assert talk.writer.text_of(each.answer) in told
+                assert talk.writer.text_of(each.answer) in shown
         talk.answers(f"Answer {number}. {PAGE[: 32 * (number % 40)]}")
     assert 3 <= len(state.requests) <= 10
 
 
 @pytest.mark.parametrize("recent", [1, 2, 4, 7])
 async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
-    """So many at least stay as they were said, and an exchange stays whole with all its calls."""
+    """At least `min_recent` messages stay unchanged, and an exchange stays whole with all its calls."""
     talk = Talk()
     talk.says("Look at all.")
     for number in range(14):
@@ -191,7 +191,7 @@ async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
 
 
 async def test_a_window_that_has_enough_room_is_left_alone() -> None:
-    """Where messages are left out because there are too many of them, and not because of their tokens, nothing is paid for."""
+    """No summary is made where only the number of messages exceeds its limit, or where overflow is `prune`."""
     state = Summing(long_talk(), compress_at=100_000, max_messages=4)
     assert len(await state.request()) == 4
     assert state.rung == "not needed"
@@ -201,13 +201,13 @@ async def test_a_window_that_has_enough_room_is_left_alone() -> None:
 
 
 async def test_a_checkpoint_is_made_though_there_is_room() -> None:
-    """Once so much was said since the last one, and not before; where nothing is to be summed up, none is."""
+    """A summary is made once the messages since the last one exceed `checkpoint_at`, and not before; with `prune` none is made."""
     state = Summing(long_talk(), "They asked ten questions.", compress_at=100_000, checkpoint_at=3_000)
-    told = await state.request()
-    assert told[0].startswith(f"{window_items.SUMMED_UP}They asked ten questions.")
-    assert told[-1] == "And now?"
+    shown = await state.request()
+    assert shown[0].startswith(f"{window_items.SUMMED_UP}They asked ten questions.")
+    assert shown[-1] == "And now?"
     assert state.rung.startswith("saved 4,")
-    assert await state.request() == told
+    assert await state.request() == shown
     assert state.rung == "not needed"
     assert len(state.requests) == 1
     wide = Summing(long_talk(), compress_at=100_000, checkpoint_at=30_000)
@@ -217,20 +217,20 @@ async def test_a_checkpoint_is_made_though_there_is_room() -> None:
 
 
 async def test_pointers_come_before_a_summary() -> None:
-    """Where the outputs alone are too much they become pointers, and nobody is asked."""
+    """When long outputs alone exceed the limit they become pointers, and no model is asked."""
     talk = Talk()
     talk.says("Look at all.")
     for _number in range(10):
         talk.answers("", [Asked("look", "{}", PAGE)])
     state = Summing(talk)
-    told = await state.request()
-    assert told[1].startswith("(left out: ")
-    assert told[-1] == PAGE
+    shown = await state.request()
+    assert shown[1].startswith("(left out: ")
+    assert shown[-1] == PAGE
     assert state.rung == "not needed"
 
 
 async def test_names_that_the_model_lost_are_added() -> None:
-    """Paths, numbers, names in ticks, and ids that are known as such stand in every summary, letter by letter; those that it has are not said twice."""
+    """Paths, numbers, names in backticks and known ids are appended to a summary verbatim; those it already has are not repeated."""
     talk = long_talk()
     state = Summing(talk, "It failed at pay_order.")
     state.frame = context_request.Frame(
@@ -247,8 +247,8 @@ async def test_names_that_the_model_lost_are_added() -> None:
     for number in range(6):
         talk.answers(f"Later {number}. {PAGE}")
     talk.says("Go on.")
-    told = (await state.request())[0]
-    before, _, added = told.partition("\n\nWord for word: ")
+    shown = (await state.request())[0]
+    before, _, added = shown.partition("\n\nWord for word: ")
     assert before.endswith("It failed at pay_order.")
     names = added.split(", ")
     assert {"`checkout`", "#4711", "@state/line/12", "`login`", "1007"} <= set(names)
@@ -256,8 +256,8 @@ async def test_names_that_the_model_lost_are_added() -> None:
     assert "`absent`" not in names
 
 
-def test_names_are_found_where_they_are_spoken_of() -> None:
-    """In words and in the arguments of calls; of outputs only the paths."""
+def test_names_are_found_in_messages_and_arguments() -> None:
+    """Names are collected from messages and call arguments; from outputs, only paths."""
     items = [
         Message("user", "Why did `login` fail for order #1007 and 'o-12'? Not 12, and not \"so\"."),
         ToolCall("a", "read_state", '{"path": "@state/line/7", "node": "checkout/pay", "which": "recent"}'),
@@ -275,7 +275,7 @@ def test_names_are_found_where_they_are_spoken_of() -> None:
 
 @pytest.mark.parametrize("said", ["One sentence. " * 400, "word " * 2_000, "x" * 9_000])
 def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
-    """At the end of a sentence where there is one; it keeps the names, and has no more tokens than it may."""
+    """A long summary is cut, at the end of a sentence where possible. It keeps the names and stays within its token limit."""
     kept = summaries.checked(said.strip(), ["order_1007"], 200)
     assert 120 < window_items.size_of(window_items.SUMMED_UP + kept).tokens <= 200
     body, _, names = kept.partition("\n\nWord for word: ")
@@ -285,19 +285,19 @@ def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
 
 
 async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> None:
-    """33 % of 43 % of the tokens at the most, whatever the model says; the request for it keeps to the limit too."""
+    """A summary has at most 33 % of 43 % of the hard limit, and its request keeps to the limit too."""
     state = Summing(long_talk(), "They spoke of the table. " * 100, hard_limit=1_500)
-    told = await state.request()
-    assert told[0].startswith("(A summary of")
-    assert 100 < window_items.size_of(told[0]).tokens <= 1_500 * 0.43 * 0.33
+    shown = await state.request()
+    assert shown[0].startswith("(A summary of")
+    assert 100 < window_items.size_of(shown[0]).tokens <= 1_500 * 0.43 * 0.33
     assert estimates.tokens(state.requests[0]) <= 1_500
 
 
-async def test_a_model_that_fails_is_no_end_of_the_talk() -> None:
-    """What does not fit is left out then, and the rung says why."""
+async def test_a_failing_model_does_not_end_the_talk() -> None:
+    """When the summary fails, messages are dropped instead, and the rung gives the reason."""
     state = Summing(long_talk(), broken())
-    told = await state.request()
-    assert told[-1] == "And now?"
+    shown = await state.request()
+    assert shown[-1] == "And now?"
     assert state.rung == "failed: model-refused: the model will not"
     assert state.frame.report is not None
     assert state.frame.report.rungs[1].outcome == "saved"
@@ -305,7 +305,7 @@ async def test_a_model_that_fails_is_no_end_of_the_talk() -> None:
 
 @pytest.mark.parametrize("failure", [broken(), ""])
 async def test_three_failures_are_enough(failure: Failed | str) -> None:
-    """After three in a row, also an answer that says nothing, no model is asked any more, also not by the next process; an answered word later one is."""
+    """After three failures or empty answers in a row no model is asked, in a later process either, until a later message has an answer."""
     state = Summing(long_talk(), failure, failure, failure)
     for _try in range(3):
         state.talk.says("Well?")
@@ -336,12 +336,12 @@ async def test_three_failures_are_enough(failure: Failed | str) -> None:
     assert state.talk.writer.history.thread("summary:5:session").said != []
 
 
-async def test_who_goes_on_behind_a_failure_asks_what_comes_next() -> None:
-    """Not for the summary once more: a process that lives does not either, before something else was said."""
+async def test_a_resume_after_a_failed_summary_asks_the_next_request() -> None:
+    """After a failure the summary is not retried, in a new process either, until there is another message."""
     state = Summing(long_talk(), broken(), "They asked ten questions.")
-    told = await state.request()
+    shown = await state.request()
     state.died()
-    assert await state.request() == told
+    assert await state.request() == shown
     assert state.rung == "failed: it has just failed: it is tried again with the next request"
     assert len(state.requests) == 1
     state.talk.answers("Here it is.")
@@ -349,7 +349,7 @@ async def test_who_goes_on_behind_a_failure_asks_what_comes_next() -> None:
 
 
 async def test_a_failure_before_a_summary_counts_no_more() -> None:
-    """Only those in a row count."""
+    """Only consecutive failures count; a summary resets the count."""
     state = Summing(long_talk(), broken(), broken(), "First.")
     for _try in range(3):
         state.talk.says("Well?")
@@ -366,8 +366,8 @@ async def test_a_failure_before_a_summary_counts_no_more() -> None:
     assert state.rung.startswith("saved")
 
 
-async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer is on the disk, and the summary is not: it is taken from there, with the line that it was asked for."""
+async def test_an_answer_before_a_crash_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A logged answer whose summary entry is missing is reused after a crash, with the line it was asked for."""
     state = Summing(long_talk(), "They asked ten questions.")
     really = state.talk.writer.said
 
@@ -380,17 +380,17 @@ async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         await state.request()
     state.died()
-    # Also where less would be summed up now.
+    # Even where the new limits would sum up less.
     state.limits = state.limits.model_copy(update={"min_recent": 8})
-    told = await state.request()
-    assert "They asked ten questions." in told[0]
-    assert len(told) == 5
+    shown = await state.request()
+    assert "They asked ten questions." in shown[0]
+    assert len(shown) == 5
     assert len(state.requests) == 1
     assert state.rung.startswith("saved")
 
 
-async def test_what_was_asked_before_a_crash_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the same thread, in the same words; a crash is no failure."""
+async def test_a_request_before_a_crash_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary request interrupted by a crash is repeated unchanged in the same thread; a crash is not a failure."""
     state = Summing(long_talk(), "They asked ten questions.")
     answer: Callable[[Request], Answer | Exception] = state._answer
 
@@ -409,8 +409,8 @@ async def test_what_was_asked_before_a_crash_is_asked_again(monkeypatch: pytest.
     assert isinstance(state.talk.writer.history.thread("summary:1:session").said[1], threads.Exchange)
 
 
-async def test_a_budget_ends_it_and_it_goes_on_with_more() -> None:
-    """Whoever has no money left for a summary is told so: it is no failure of the model."""
+async def test_a_reached_budget_ends_a_summary_and_a_larger_one_resumes() -> None:
+    """A reached budget raises, and does not count as a failure of the model."""
     state = Summing(long_talk(), "They asked ten questions.")
     state.budget = "tokens=1000"
     with pytest.raises(BudgetReached):
@@ -419,8 +419,8 @@ async def test_a_budget_ends_it_and_it_goes_on_with_more() -> None:
     assert "They asked ten questions." in (await state.request())[0]
 
 
-async def test_what_is_too_large_is_refused_before_anything_is_paid() -> None:
-    """A summary makes no word shorter."""
+async def test_a_message_that_is_too_large_is_refused_before_anything_is_paid() -> None:
+    """A message that no summary can shorten is refused before anything is sent."""
     talk = long_talk()
     talk.says(PAGE * 20)
     state = Summing(talk)
@@ -428,21 +428,21 @@ async def test_what_is_too_large_is_refused_before_anything_is_paid() -> None:
         await state.request()
 
 
-async def test_a_long_work_behind_one_word_is_summed_up_too() -> None:
-    """The word itself stays as it was said, before the summary."""
+async def test_long_work_after_one_message_is_summed_up_too() -> None:
+    """The message itself stays unchanged, before the summary."""
     talk = Talk()
     talk.says("Pay all orders.")
     for number in range(20):
         talk.answers(f"Paid {number}. {PAGE}")
     state = Summing(talk, "Most are paid.")
-    told = await state.request()
-    assert told[0] == "Pay all orders."
-    assert "Most are paid." in told[1]
-    assert told[-1].startswith("Paid 19.")
+    shown = await state.request()
+    assert shown[0] == "Pay all orders."
+    assert "Most are paid." in shown[1]
+    assert shown[-1].startswith("Paid 19.")
 
 
-async def test_what_is_too_little_is_not_summed_up() -> None:
-    """Where the newest messages alone are too much they are left out, and nobody is asked."""
+async def test_too_few_messages_are_not_summed_up() -> None:
+    """When the newest messages alone exceed the limit they are dropped, and no model is asked."""
     talk = Talk()
     talk.says("Look.")
     talk.answers(PAGE)
@@ -453,8 +453,8 @@ async def test_what_is_too_little_is_not_summed_up() -> None:
     assert state.rung == "no effect: what is not recent is too little to be summed up"
 
 
-async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is full at 85 % of the model's input where that is known, and at fewer of our tokens where the server has counted more."""
+async def test_a_window_fits_the_models_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is 85 % of the model's known input size, and lower where the server counts more tokens than our estimate."""
     state = Summing(long_talk(), overflow="prune", compress_at=180_000)
     await state.request()
     assert state.frame.report is not None
@@ -473,16 +473,16 @@ async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("warn_at", "warned"), [(160_000, 2_400), (2_699, 2_699), (2_700, 2_400)])
-async def test_the_warning_comes_before_what_it_warns_of(warn_at: int, warned: int) -> None:
-    """Where it would come behind it, it comes a ninth before."""
+async def test_the_warning_comes_before_the_limit(warn_at: int, warned: int) -> None:
+    """A warning threshold not below the limit is moved to a ninth below it."""
     state = Summing(long_talk(), overflow="prune", compress_at=2_700, warn_at=warn_at)
     await state.request()
     assert state.frame.report is not None
     assert state.frame.report.warn_at == warned
 
 
-async def test_the_report_says_what_the_server_counted() -> None:
-    """Of the last request of the thread, and our count of what came since."""
+async def test_the_report_has_the_servers_count() -> None:
+    """The report has the server's token count of the thread's last request and our estimate of what came after."""
     talk = Talk()
     talk.says("One")
     state = Summing(talk)

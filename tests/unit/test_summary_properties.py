@@ -1,4 +1,4 @@
-"""What holds of every summary and of the request that is sent behind it, whatever was said, and whatever the model makes of it."""
+"""Properties of every summary and of the request after it, for any thread and any answer of the model."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ MODEL_SAYS = st.lists(
     min_size=1,
     max_size=4,
 )
-"""What a model makes of what it is to sum up: a sentence, nothing, too much, or it fails. One after the other, and again from the first."""
+"""The model's summaries, in a cycle: a sentence, nothing, too much, or an error."""
 
 ROOM = {"max_messages": None, "max_chars": None, "hard_limit": None, "compress_at": 10**6, "warn_at": 10**6}
-"""Limits under which nothing is left out."""
+"""Limits under which nothing is dropped."""
 
 
 @dataclasses.dataclass
 class Summing:
-    """A frame of a talk's requests, and the model that sums up."""
+    """A frame of a talk's requests, and the model that writes the summaries."""
 
     talk: Talk
     around: window.RequestFrame
     limits: window.Limits
     says: Sequence[str | Exception]
     asked: list[Request] = dataclasses.field(default_factory=list[Request])
-    """What it was asked."""
+    """The requests that it got."""
 
     def __post_init__(self) -> None:
         self._models = talks.Supply(self._answer, self.asked)
@@ -75,19 +75,19 @@ class Summing:
 
     @property
     def rung(self) -> window.Rung:
-        """What came of the last try to sum up."""
+        """The outcome of the last attempt to sum up."""
         assert self._frame.report is not None
         return self._frame.report.rungs[2]
 
     @property
     def summaries(self) -> list[log_entries.Summary]:
-        """All that were ever written."""
+        """All summaries ever written."""
         entries = self.talk.store.reader.read(self.talk.writer.conversation.id).entries
         return [each for each in entries if isinstance(each, log_entries.Summary)]
 
     @property
     def room(self) -> int:
-        """Tokens that the thread may have, or at which it is summed up; 0 where nothing can be sent."""
+        """The tokens that the thread may have before it is summed up; 0 where nothing can be sent."""
         try:
             room = window.build(self.talk.items, self.around, self.limits).report.room
         except ModelError:
@@ -96,7 +96,7 @@ class Summing:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the thread with its summary, without the newest word."""
+        """The tokens of the thread with its summary, without the newest message."""
         thread = self.talk.items
         word = (
             thread.word.size(pointers=False).tokens if thread.word is not None and thread.newest_word is not None else 0
@@ -107,10 +107,10 @@ class Summing:
 
 @draws.often
 @given(draws.cases(), MODEL_SAYS, st.integers(1, 5_000) | st.none())
-def test_what_is_sent_is_the_window_of_what_the_log_holds_then(
+def test_the_request_is_the_window_of_the_log(
     case: draws.Case, says: list[str | Exception], checkpoint: int | None
 ) -> None:
-    """With a summary or without one: another process would send the same; no request, that for the summary included, has more tokens than it may."""
+    """With a summary or without, another process builds the same request from the log. Every request keeps to its token limit."""
     talk, around, limits = case
     limits = limits.model_copy(update={"checkpoint_at": checkpoint, "compress_to": 2_000})
     summing = Summing(talk, around, limits, says)
@@ -127,10 +127,10 @@ def test_what_is_sent_is_the_window_of_what_the_log_holds_then(
 
 @draws.often
 @given(draws.talks((4, 12)), st.integers(500, 4_000) | st.none(), st.integers(60, 2_000), st.integers(1, 6), MODEL_SAYS)
-def test_a_summary_has_its_share_and_leaves_what_is_recent(
+def test_a_summary_keeps_to_its_limit_and_spares_recent_messages(
     talk: Talk, hard: int | None, checkpoint: int, recent: int, says: list[str | Exception]
 ) -> None:
-    """It has no more tokens than its limit, and a third of the conversation's share of a hard one; the newest messages are in none; the one before it is not summed up alone, unless it has no room."""
+    """A summary keeps to its limit and share, and excludes the newest messages. It covers more than the previous one, unless that one did not fit."""
     update: dict[str, Any] = {**ROOM, "hard_limit": hard, "checkpoint_at": checkpoint, "min_recent": recent}
     limits = window.Limits.model_validate({**update, "compress_to": 1_000})
     around = window.RequestFrame((window.Part("rules", "Answer."),))
@@ -158,7 +158,7 @@ def test_a_summary_has_its_share_and_leaves_what_is_recent(
 @draws.often
 @given(draws.talks(), st.integers(1, 4), st.integers(200, 3_000), st.integers(1, 8))
 def test_nothing_is_lost_that_no_summary_has_seen(talk: Talk, rounds: int, checkpoint: int, recent: int) -> None:
-    """Where there is room, each thing that was said is in the request, or was shown to the model whose summary stands for it; so is the summary before that one."""
+    """With enough room, every message and the previous summary is in the request, or was shown to the model that summed it up."""
     limits = window.Limits.model_validate(
         {
             **ROOM,
@@ -176,21 +176,21 @@ def test_nothing_is_lost_that_no_summary_has_seen(talk: Talk, rounds: int, check
         request = summing.request()
         assert request is not None
         shown = [each for asked in summing.asked[count:] for each in asked.items]
-        seen = [_told(each) for each in (*request.items, *shown)]
-        # What had come of the last answer is told only where something follows it.
+        seen = [_shown(each) for each in (*request.items, *shown)]
+        # A partial answer is sent only if something follows it.
         while said and before[len(said) - 1].what == "error":
             said.pop()
-        assert all(_told(each) in seen for items in said for each in items)
+        assert all(_shown(each) in seen for items in said for each in items)
         if summary is not None:
-            assert all(_told(each) in seen for each in summary.items(pointers=False))
+            assert all(_shown(each) in seen for each in summary.items(pointers=False))
         talk.answers(f"answer {number}")
         talk.says(f"word {number} " * 80)
 
 
 @draws.often
 @given(draws.talks(), st.integers(-3, 3) | st.integers(-2_000, 2_000), st.integers(1, 8))
-def test_a_checkpoint_is_tried_once_enough_was_said_and_not_before(talk: Talk, more: int, recent: int) -> None:
-    """Where there is room the model is asked only if the thread has more tokens than ``checkpoint_at``, without the newest word; and then it is, if that is worth it."""
+def test_a_checkpoint_is_tried_exactly_beyond_its_threshold(talk: Talk, more: int, recent: int) -> None:
+    """With enough room, a summary is tried exactly when the thread, without the newest message, exceeds ``checkpoint_at``."""
     summing = Summing(talk, window.RequestFrame((window.Part("rules", "Answer."),)), window.Limits(), ["Tea."])
     tokens = summing.tokens
     assume(tokens + more > 0)
@@ -205,9 +205,9 @@ def test_a_checkpoint_is_tried_once_enough_was_said_and_not_before(talk: Talk, m
 
 
 def _messages(thread: window.Pieces) -> int:
-    """Messages of all pieces."""
+    """The number of messages of all window items."""
     return sum(thread[number].size(pointers=False).messages for number in range(len(thread)))
 
 
-def _told(item: Message | ToolCall | ToolOutput) -> object:
+def _shown(item: Message | ToolCall | ToolOutput) -> object:
     return item.id if isinstance(item, ToolOutput) else item

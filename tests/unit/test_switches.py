@@ -1,4 +1,4 @@
-"""The switches of Chromium beside those of the installed Playwright (`scripts/check_switches.py`)."""
+"""Our Chromium switches compared with those of the installed Playwright (`scripts/check_switches.py`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DRIVER = check_switches.DRIVER.read_text(encoding="utf-8")
 
 
 def test_they_are_those_of_the_installed_playwright() -> None:
-    """But for the differences that are written down with their reasons."""
+    """The switches equal the installed Playwright's, except for the listed differences."""
     assert check_switches.differences(DRIVER) == []
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         ('"--disable-hang-monitor",', '"--disable-hang-monitor", "--new",', "--new: Playwright has it, RunOps has not"),
         ('"--disable-hang-monitor",', "", "--disable-hang-monitor: RunOps has it, Playwright has not"),
@@ -27,7 +27,7 @@ def test_they_are_those_of_the_installed_playwright() -> None:
         ("disabledFeatures = [", "disabledFeatures = list([", "does not list its switches any more"),
     ],
 )
-def test_an_update_that_changes_one_is_refused(before: str, after: str, told: str) -> None:
-    """A switch or a feature that is new or gone, a value that is another one, a list that stands elsewhere."""
+def test_an_update_that_changes_one_is_refused(before: str, after: str, message: str) -> None:
+    """A new, removed, changed or moved switch, and an unreadable list, are reported."""
     assert before in DRIVER
-    assert any(told in each for each in check_switches.differences(DRIVER.replace(before, after)))
+    assert any(message in each for each in check_switches.differences(DRIVER.replace(before, after)))

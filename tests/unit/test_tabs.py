@@ -1,4 +1,4 @@
-"""Tabs in workflow files, and steps that work in them: on a fake site."""
+"""Tabs in workflow files, and steps that work in them, on a fake site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD = "version: 1\nallowed_origins: ['http://a.test']\nnodes:\n"
 
 
 def mistakes(*nodes: str) -> list[tuple[str, str, int, int, list[str]]]:
-    """What is wrong with a file of these nodes: code, words, line of the node (from 1), column, fixes."""
+    """The mistakes of a file with these nodes: code, message, line of the node (from 1), column, fixes."""
     try:
         reader.parse(HEAD + "".join(f"  - {node}\n" for node in nodes), "t.yaml")
     except WorkflowInvalid as invalid:
@@ -37,7 +37,7 @@ OPEN = "{id: o, type: browser_action, action: open_tab, tab: reports}"
 
 
 def test_a_tab_is_one_that_a_node_opens() -> None:
-    """``main``, what ``open_tab`` opens and what an action ``opens`` may be named by every node that works on a page, wherever it stands."""
+    """``main``, a tab of ``open_tab`` and one that an action ``opens`` may be named by every page node, anywhere."""
     uses = [
         "{id: a, type: browser_query, query: url, tab: main}",
         "{id: b, type: browser_query, query: title, tab: popup}",
@@ -58,21 +58,21 @@ def test_a_tab_is_one_that_a_node_opens() -> None:
     ],
 )
 def test_a_tab_that_no_node_opens(node: str) -> None:
-    """It is told where the name stands, with the one that was meant."""
+    """An unknown tab name is reported at its position, with a suggestion."""
     (found,) = mistakes(OPEN, CLICK, node)
     column = len("  - ") + node.index("popap") + 1
     assert found == ("unknown-tab", "no node opens a tab called `popap`", 3, column, ["did you mean `popup`?"])
 
 
 def test_a_tab_that_is_like_no_other() -> None:
-    """Where no name is near, all are told."""
+    """A tab name like no other is reported with all known names."""
     (found,) = mistakes(OPEN, CLICK, "{id: x, type: browser_query, query: url, tab: zzz}")
     assert found[4] == ["the tabs here are main, popup, reports"]
 
 
 @pytest.mark.parametrize("field", ["tab: main", "tab: popap"])
-def test_a_confirm_has_a_tab_of_its_own(field: str) -> None:
-    """A look at the site takes no tab of the run's."""
+def test_a_confirm_may_name_no_tab(field: str) -> None:
+    """A `confirm` query works on a separate page, so naming a tab is a mistake."""
     look = f"{{id: l, type: browser_query, query: url, {field}}}"
     node = (
         f"{{id: x, type: browser_action, action: click, target: {{css: a}}, confirm: {{nodes: [{look}], done: true}}}}"
@@ -81,8 +81,8 @@ def test_a_confirm_has_a_tab_of_its_own(field: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "column"), [("'{{ vars.x }}'", 0), ("'two words'", 0), ("''", 0)])
-def test_the_name_of_a_tab_is_written_out(name: str, column: int) -> None:
-    """It is a name: no reference, no blank."""
+def test_the_name_of_a_tab_is_literal(name: str, column: int) -> None:
+    """A tab name contains no reference and no blank."""
     assert mistakes(f"{{id: o, type: browser_action, action: open_tab, tab: {name}}}") != []
 
 
@@ -91,8 +91,8 @@ def flow(*nodes: str) -> str:
     return HEAD + "".join(f"  - {node}\n" for node in nodes)
 
 
-async def test_a_step_works_in_its_tab_and_switches_to_none(tmp_path: Path) -> None:
-    """``tab`` says where a step works; only ``open_tab``, ``switch_tab`` and ``close_tab`` change the current one."""
+async def test_a_step_works_in_its_tab_without_switching(tmp_path: Path) -> None:
+    """``tab`` selects where a step works; only ``open_tab``, ``switch_tab`` and ``close_tab`` change the current tab."""
     rig = Rig(
         tmp_path,
         flow(
@@ -112,8 +112,8 @@ async def test_a_step_works_in_its_tab_and_switches_to_none(tmp_path: Path) -> N
     assert ended.output == [second, second, other, other, "tab-closed"]
 
 
-async def test_verify_looks_where_the_action_left_the_run(tmp_path: Path) -> None:
-    """Where an action closed its own tab, its rules are looked at on the tab that is the current one then."""
+async def test_verify_checks_the_current_tab_after_the_action(tmp_path: Path) -> None:
+    """After an action that closed its own tab, its rules are checked on the tab that is then current."""
 
     async def close(target: str, page: FakePage) -> None:
         if target == "css=#close":
@@ -141,13 +141,13 @@ ASKING = (
 
 
 async def ask(target: str, page: FakePage) -> None:
-    """A click that opens a question."""
+    """A click that opens a dialog."""
     if target == "css=#ask":
         page.dialog = "Are you sure?"
 
 
-async def test_an_answer_is_an_action_of_its_own(tmp_path: Path) -> None:
-    """What accepts is class *effect* and what dismisses is not; the value is what the dialog said."""
+async def test_an_answer_is_a_separate_action(tmp_path: Path) -> None:
+    """Accepting has class *effect*, dismissing has not; the value is the dialog's message."""
     rig = Rig(tmp_path, flow(*ASKING) + "output: '{{ b }}'\n")
     rig.site.on_click = ask
     ended = await rig.start()
@@ -167,7 +167,7 @@ async def test_an_answer_is_an_action_of_its_own(tmp_path: Path) -> None:
     ],
 )
 async def test_nothing_else_is_done_while_a_dialog_is_open(node: str, tmp_path: Path) -> None:
-    """The next step in that tab fails at once, before its action, whatever it is."""
+    """The next step in that tab fails with `dialog-open` before its action."""
     rig = Rig(tmp_path, flow(ASKING[0], node))
     rig.site.on_click = ask
     ended = await rig.start()
@@ -176,8 +176,8 @@ async def test_nothing_else_is_done_while_a_dialog_is_open(node: str, tmp_path: 
     assert rig.site.actions == ["css=#ask"]
 
 
-async def test_an_answer_is_verified_behind_the_dialog(tmp_path: Path) -> None:
-    """The rules of an answer are looked at once the dialog is gone; nothing is claimed of the page before."""
+async def test_an_answer_is_verified_after_the_dialog(tmp_path: Path) -> None:
+    """The rules of an answer are checked once the dialog is gone, and not before the answer."""
     asked, answered = ASKING
     rig = Rig(tmp_path, flow(asked, answered.replace("}", ", verify: [{text: gone, target: {css: p}}]}")))
     rig.site.on_click = ask
@@ -188,8 +188,8 @@ async def test_an_answer_is_verified_behind_the_dialog(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verify", ["", ", verify: [{text: sure}]"])
-async def test_an_action_that_asks_is_done(verify: str, tmp_path: Path) -> None:
-    """An action that opens a dialog has its result; only rules on the page, which nobody can look at now, fail it after the action."""
+async def test_an_action_that_opens_a_dialog_is_done(verify: str, tmp_path: Path) -> None:
+    """An action that opens a dialog passes; a rule on the page, which the dialog blocks, fails it after the action."""
     rig = Rig(tmp_path, flow("{id: a, type: browser_action, action: click, target: {css: '#ask'}" + verify + "}"))
     rig.site.on_click = ask
     ended = await rig.start()
@@ -200,8 +200,8 @@ async def test_an_action_that_asks_is_done(verify: str, tmp_path: Path) -> None:
         assert (ended.error["code"], ended.error["phase"]) == ("dialog-open", "after")
 
 
-async def test_other_tabs_work_on_beside_a_dialog(tmp_path: Path) -> None:
-    """A dialog holds up its own tab only, and keeps nobody from opening, choosing and closing tabs."""
+async def test_other_tabs_work_during_a_dialog(tmp_path: Path) -> None:
+    """A dialog blocks only its own tab; other tabs can be opened, selected and closed."""
     rig = Rig(
         tmp_path,
         flow(

@@ -1,4 +1,4 @@
-"""Who is ended for a run that is taken over, and who never is."""
+"""Taking over a run ends its owner, and never another process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLEEPER = "import time; print('there', flush=True); time.sleep(600)"
 
 @contextlib.contextmanager
 def bystander() -> Generator[subprocess.Popen[str]]:
-    """A living process that does nothing."""
+    """A running process that does nothing."""
     with subprocess.Popen([sys.executable, "-c", SLEEPER], stdout=subprocess.PIPE, text=True) as one:
         try:
             assert one.stdout is not None
@@ -35,15 +35,15 @@ def bystander() -> Generator[subprocess.Popen[str]]:
 
 
 def claim_of(pid: int, **other: Any) -> log_entries.Note:
-    """What a process says when it claims a run."""
+    """The note of a process that claims a run."""
     return log_entries.Note(
         name="claimed", data={**owners.me(), "pid": pid, "started": processes.started(pid), "epoch": 1, **other}
     )
 
 
 @contextlib.contextmanager
-def held(home: Path, *entries: log_entries.AnyEntry) -> Generator[tuple[file_store.Files, str]]:
-    """A run with these entries, whose lock this process has."""
+def owned_run(home: Path, *entries: log_entries.AnyEntry) -> Generator[tuple[file_store.Files, str]]:
+    """A run with these entries, whose lock this process owns."""
     store, run = file_store.Files(home), log_store.new_id()
     with contextlib.closing(store.create(run)) as owned:
         for entry in entries:
@@ -52,14 +52,14 @@ def held(home: Path, *entries: log_entries.AnyEntry) -> Generator[tuple[file_sto
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is waited for who does not come."""
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortens the waits for an owner."""
     monkeypatch.setattr(owners, "LOOK_SECONDS", 0.2)
     monkeypatch.setattr(owners, "SAY_SECONDS", 0.2)
 
 
-def test_a_process_is_ended_only_where_it_is_the_one_that_is_meant() -> None:
-    """One that has the id by now and began at another time lives on; the one that is meant is gone; one that is gone already is no error."""
+def test_only_the_process_with_the_right_start_time_is_ended() -> None:
+    """A process with the same id and another start time is not ended; the right one is; one already gone is no error."""
     with bystander() as one:
         since = processes.started(one.pid)
         assert since is not None
@@ -70,29 +70,29 @@ def test_a_process_is_ended_only_where_it_is_the_one_that_is_meant() -> None:
         processes.end(one.pid, since)
 
 
-def test_a_former_holder_is_not_ended_for_what_another_one_holds(tmp_path: Path) -> None:
-    """The last entry names a process that lives, and the lock is another's who has not said so yet: nobody is ended."""
-    with bystander() as one, held(tmp_path, claim_of(one.pid)) as (store, run):
+def test_a_former_owner_is_not_ended_for_another_ones_lock(tmp_path: Path) -> None:
+    """No process is ended where the last entry names a running process and another one has the lock."""
+    with bystander() as one, owned_run(tmp_path, claim_of(one.pid)) as (store, run):
         with pytest.raises(RunHeld, match="is held by process"):
             store.claim(run, take_over=True)
         assert one.poll() is None
 
 
-def test_where_the_kernel_does_not_say_an_end_tells_that_the_holder_is_gone(
+def test_without_lock_information_an_ended_run_has_no_owner_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that wrote how the run ended is not taken for its holder where nobody says who has the lock."""
+    """Without lock information from the kernel, the process that logged the run's end is not taken for its owner."""
     monkeypatch.setattr(locks, "holder", lambda _path: None)
     ended = log_entries.Note(name="ended", data={"status": "failed", "exit": 1})
-    with bystander() as one, held(tmp_path, claim_of(one.pid), ended) as (store, run):
+    with bystander() as one, owned_run(tmp_path, claim_of(one.pid), ended) as (store, run):
         with pytest.raises(RunHeld):
             store.claim(run, take_over=True)
         assert one.poll() is None
 
 
-def test_a_holder_on_another_machine_is_not_touched(tmp_path: Path) -> None:
-    """A run that another machine holds is refused, with where to take it over, though a process here has the same id."""
-    with bystander() as one, held(tmp_path, claim_of(one.pid, host="elsewhere.test")) as (store, run):
+def test_an_owner_on_another_machine_is_not_ended(tmp_path: Path) -> None:
+    """A run owned on another machine is refused with a fix, and a local process with the same id is not ended."""
+    with bystander() as one, owned_run(tmp_path, claim_of(one.pid, host="elsewhere.test")) as (store, run):
         with pytest.raises(RunHeld, match=r"on elsewhere\.test since") as caught:
             store.claim(run, take_over=True)
         assert "take it over there" in (caught.value.fix or "")
@@ -100,22 +100,22 @@ def test_a_holder_on_another_machine_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_a_process_does_not_end_itself(tmp_path: Path) -> None:
-    """A run that this very process holds is refused to it."""
-    with held(tmp_path, log_entries.Note(name="claimed", data={**owners.me(), "epoch": 1})) as (store, run):
+    """A process cannot take over a run that it owns itself."""
+    with owned_run(tmp_path, log_entries.Note(name="claimed", data={**owners.me(), "epoch": 1})) as (store, run):
         with pytest.raises(RunHeld) as caught:
             store.claim(run, take_over=True)
         assert "this very process" in (caught.value.fix or "")
 
 
-def test_a_dead_process_is_not_called_the_holder(tmp_path: Path) -> None:
-    """While the holder has not said who it is, the one before it is not named in its place."""
+def test_a_dead_process_is_not_named_as_owner(tmp_path: Path) -> None:
+    """Until the new owner has logged its claim, the dead one before it is not named."""
     unsaid = "held by a process that has just claimed it"
-    with held(tmp_path, claim_of(1, started="0")) as (store, run), pytest.raises(RunHeld, match=unsaid):
+    with owned_run(tmp_path, claim_of(1, started="0")) as (store, run), pytest.raises(RunHeld, match=unsaid):
         store.claim(run)
 
 
-def test_a_holder_that_is_about_to_say_so_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between its lock and its entry a holder is given time to say who it is."""
+def test_an_owner_that_is_about_to_log_its_claim_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An owner has time between taking the lock and logging its claim."""
     monkeypatch.setattr(owners, "SAY_SECONDS", 60.0)
     store, run = file_store.Files(tmp_path), log_store.new_id()
     with contextlib.closing(store.create(run)) as owned:
@@ -131,10 +131,10 @@ def test_a_holder_that_is_about_to_say_so_is_waited_for(tmp_path: Path, monkeypa
         speaking.join()
 
 
-def test_the_kernel_says_who_has_a_lock(tmp_path: Path) -> None:
-    """On Linux the process that has a file's lock is known; of a free file nobody."""
+def test_the_owner_of_a_lock_is_known_on_linux(tmp_path: Path) -> None:
+    """On Linux the process that owns a file's lock is known; a free file has none."""
     if not Path("/proc/locks").exists():
         pytest.skip("this system does not say who has a lock")
-    with held(tmp_path) as (store, run):
+    with owned_run(tmp_path) as (store, run):
         assert locks.holder(store.conversation_file(run)) == owners.me()["pid"]
     assert locks.holder(store.conversation_file(run)) is None

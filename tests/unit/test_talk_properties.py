@@ -1,4 +1,4 @@
-"""What holds of every session, whatever is said in it and however its window is built: what its log holds, what a crash and a fork ask, and what it costs."""
+"""Properties of every session, for any script and window: its log, the requests after a crash or a fork, and its cost."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ WINDOWS: dict[str, st.SearchStrategy[Any]] = {
     "min_recent": st.integers(1, 4),
 }
 ROOMY = st.builds(window.Limits, **WINDOWS)
-"""Windows of every kind in which any word has room."""
+"""Windows of every kind in which any message has room."""
 NARROW = st.builds(window.Limits, **WINDOWS, hard_limit=st.integers(2_000, 6_000)) | st.builds(
     window.Limits, **WINDOWS, compress_at=st.integers(2_000, 9_000)
 )
-"""Windows in which some words have none."""
+"""Windows in which some messages have none."""
 
 SCRIPTS: Any = st.lists(ANSWERS, max_size=4)
 WORDS: Any = st.lists(st.sampled_from(["Why?", "continue", "tea " * 150]), min_size=1, max_size=3)
@@ -65,7 +65,7 @@ SUMMARIES: Any = st.lists(
 
 
 def by_count(script: Script, summed: Script, entries: Sequence[log_entries.AnyEntry] = ()) -> talks.Model:
-    """A model that gives one answer after the other, whatever a request holds of those before, and so many of them less as stand in the log."""
+    """A model that gives its answers in order, whatever the request, after as many as the log already has."""
     given = {False: 0, True: 0}
     for thread in {each.thread for each in entries}:
         given[thread != log_entries.SESSION_THREAD] += answered([each for each in entries if each.thread == thread])
@@ -81,7 +81,7 @@ def by_count(script: Script, summed: Script, entries: Sequence[log_entries.AnyEn
 
 
 def said(entries: Sequence[log_entries.AnyEntry]) -> list[dict[str, Any]]:
-    """What stands in the thread of a session, but for where and when it was written, and under which key a request was sent."""
+    """The entries of the session's thread without position, time, keys and call ids."""
     others = {"seq", "at", "key", "seconds", "call"}
     return [
         each.model_dump(exclude=others)
@@ -92,10 +92,10 @@ def said(entries: Sequence[log_entries.AnyEntry]) -> list[dict[str, Any]]:
 
 @some
 @given(SCRIPTS, SUMMARIES, WORDS, st.lists(ROOMY, min_size=3, max_size=3))
-def test_how_a_window_is_built_changes_nothing_in_the_log(
+def test_window_limits_change_nothing_in_the_log(
     script: Script, summed: Script, words: list[str], limits: list[window.Limits]
 ) -> None:
-    """With another strategy and other limits for each word the thread holds what it holds without: a summary comes to it, and nothing that was said is another."""
+    """Other strategies and limits for each message leave the thread's entries and answers the same; only summaries are added."""
 
     async def live(life: talks.Life, chosen: Sequence[window.Limits]) -> None:
         for word, each in zip(words, chosen, strict=False):
@@ -118,7 +118,7 @@ def test_how_a_window_is_built_changes_nothing_in_the_log(
 def test_a_talk_in_a_narrow_window_that_is_killed_asks_the_same(
     script: Script, summed: Script, words: list[str], limits: window.Limits, chance: Any
 ) -> None:
-    """Behind any entry, that of a summary too: the next process sends the requests that the first one sent from there on."""
+    """After a cut at any entry, a summary included, the next process sends the requests that the first one sent from there on."""
     whole = talks.lived(by_count(script, summed), *words, limits=limits, mode="agent")
     entries = whole.now
     for lines in chance.sample(range(2, len(entries) + 1), min(4, len(entries) - 1)):
@@ -137,7 +137,7 @@ def test_a_talk_in_a_narrow_window_that_is_killed_asks_the_same(
 
 
 def placeless(request: Request) -> str:
-    """The request, but for the lines of the log that it names: what is announced once more moves those behind it."""
+    """The request without the log lines that it names, which a repeated announcement moves."""
     return re.sub(r"@state/line/\d+|to line \d+ of the log", "", str(request))
 
 
@@ -146,10 +146,10 @@ SUMMED = st.builds(window.Limits, **{**WINDOWS, "checkpoint_at": st.integers(50,
 
 @settings(some, max_examples=breadth.of(10, 20))
 @given(SCRIPTS, WORDS, ROOMY | SUMMED, st.floats(0, 1), st.lists(st.sampled_from(["And?", "No."]), min_size=1))
-def test_a_fork_goes_its_own_way(
+def test_a_fork_leaves_its_parent_unchanged(
     script: Script, words: list[str], limits: window.Limits, at: float, more: list[str]
 ) -> None:
-    """What is said in it changes nothing of its parent, and it asks what its parent would have asked there."""
+    """Messages in a fork change nothing of its parent, and its first request is the one that its parent would have sent."""
     summed = [talks.said("Tea was asked for.")]
     whole = talks.lived(by_count(script, summed), "tea " * 150, *words, limits=limits, mode="agent")
     entries, blobs = whole.now, whole.all_blobs
@@ -173,7 +173,7 @@ def test_a_fork_goes_its_own_way(
     assert blobs.items() <= whole.all_blobs.items()
     if like.answers != ["That is all."]:
         return
-    # A summary of the parent's may have been on its way; the fork begins its own.
+    # A summary of the parent may have been open; the fork begins its own.
     own = [each for each in requests if not each.instructions.startswith("Sum up")]
     its = [each for each in like.requests if not each.instructions.startswith("Sum up")]
     assert [*map(plain, own[0].items)] == [*map(plain, its[0].items)]
@@ -181,7 +181,7 @@ def test_a_fork_goes_its_own_way(
 
 
 def plain(item: Item) -> tuple[str, ...]:
-    """The item without ids and paths, which are a log's own."""
+    """The item without ids and paths, which differ between logs."""
     if isinstance(item, ToolCall):
         return ("call", item.name, item.arguments)
     return ("output" if isinstance(item, ToolOutput) else item.role, re.sub(r"@state/[^\s;]+", "@state", item.text))
@@ -202,26 +202,26 @@ WORKERS: Any = st.fixed_dictionaries({name: st.lists(WORKING, max_size=3) for na
 
 @settings(some, max_examples=breadth.of(10, 20))
 @given(WORKERS, st.lists(FAULTS, max_size=6), st.lists(USAGES, min_size=1), st.booleans())
-def test_whoever_sends_costs_all_its_attempts_and_all_that_work_for_it(
+def test_a_thread_costs_all_its_attempts_and_delegates(
     scripts: Mapping[str, Script], faults: list[Failed], usages: list[Usage], clean: bool
 ) -> None:
-    """By what the server has told of each request: the session, and each delegate with those that it sends, cost what was asked for them, answered or not."""
-    told: list[Usage | None] = []
+    """The session and each delegate cost every request made for them and their own delegates, answered or not."""
+    reported: list[Usage | None] = []
     answering: Callable[[Request], Answer | Exception] = by_task(scripts)
     waiting = [each for each in faults if each.again]
 
     def answer(request: Request) -> Answer | Exception:
-        came = waiting.pop() if waiting and len(told) % 2 else answering(request)
+        came = waiting.pop() if waiting and len(reported) % 2 else answering(request)
         if isinstance(came, Answer):
-            came = Answer(came.text, usages[len(told) % len(usages)], "m", calls=came.calls)
-        told.append(came.usage if isinstance(came, Answer | Failed) else None)
+            came = Answer(came.text, usages[len(reported) % len(usages)], "m", calls=came.calls)
+        reported.append(came.usage if isinstance(came, Answer | Failed) else None)
         return came
 
     with mock.patch.object(models_requests, "FIRST_WAIT", 0.0001):
         life = talks.lived(answer, "Why?", "continue", mode="agent", clean=clean)
     costs = spent(life.now)
-    known = [each for each in told if each is not None]
-    everything = (len(told), sum(each.input for each in known), sum(each.output for each in known))
+    known = [each for each in reported if each is not None]
+    everything = (len(reported), sum(each.input for each in known), sum(each.output for each in known))
     assert costs[log_entries.SESSION_THREAD] == everything
     assert totals(life.writer.history.ledger.rows) == everything
     for each in life.now:
@@ -234,13 +234,13 @@ def test_whoever_sends_costs_all_its_attempts_and_all_that_work_for_it(
 
 
 def totals(rows: Sequence[ledger.Spent]) -> tuple[Any, ...]:
-    """Requests, and tokens in and out."""
+    """The number of requests, and the tokens in and out."""
     found = ledger.totals(rows)
     return (found["requests"], found["input_tokens"], found["output_tokens"])
 
 
 def spent(entries: Sequence[log_entries.AnyEntry]) -> dict[str, tuple[int, int, int]]:
-    """The same of each thread with all below it, added up from the entries themselves."""
+    """The totals of each thread with all below it, added up from the entries."""
     senders = {
         log_entries.delegate_thread(each.call): each.thread for each in entries if isinstance(each, log_entries.Call)
     }

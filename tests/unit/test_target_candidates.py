@@ -1,4 +1,4 @@
-"""Candidates for targets: what failed is never better than what held, and a proposal is bounded, whatever the page says."""
+"""Scores and proposals of target candidates: a failed proof never scores higher than a passed one, and a proposal is bounded."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def found(draw: st.DrawFn) -> Candidate:
 
 
 @given(found(), MARKS)
-def test_what_failed_a_proof_is_never_better_than_what_held(candidate: Candidate, mark: Mark) -> None:
-    """Held, not tried, failed: in that order, for each proof."""
+def test_a_failed_proof_never_scores_higher_than_a_passed_one(candidate: Candidate, mark: Mark) -> None:
+    """For each proof the score of a passed one is at least that of an untried one, and that at least of a failed one."""
     for proof in ("reloaded", "grown"):
-        held, tried, failed = (
+        proved, tried, failed = (
             dataclasses.replace(candidate, **{proof: each}).score for each in ("one", "untried", "several")
         )
-        assert held >= tried >= failed
+        assert proved >= tried >= failed
         other = dataclasses.replace(candidate, **{proof: mark})
-        assert failed <= other.score <= held
+        assert failed <= other.score <= proved
         assert 0 <= other.score <= 100
 
 
 @given(st.lists(found(), min_size=1, max_size=8), st.booleans(), st.integers(0, 4))
 def test_a_proposal_is_bounded_and_its_best_is_whole(several: list[Candidate], unloaded: bool, rows: int) -> None:
-    """Whatever stands on the page: about 1,500 characters, the best target as YAML that is read back as the same, and the others are comments."""
+    """A proposal keeps to its length; the best target is YAML that reads back the same, and the others are comments."""
     proof = Proof(candidates.ranked(several), [(several[0].target, 3)], "no address" if unloaded else "", rows=rows)
     written = [each.fields for each in proof.found]
     assert all(each not in written[:place] for place, each in enumerate(written))
@@ -66,8 +66,8 @@ def test_a_proposal_is_bounded_and_its_best_is_whole(several: list[Candidate], u
         assert any("only its position" in line for line in ours)
 
 
-def test_what_looks_like_an_expression_is_only_text() -> None:
-    """A page that calls a button `{{ secrets.X }}` gets no reference into the file."""
+def test_page_text_that_looks_like_an_expression_is_escaped() -> None:
+    """An element name like `{{ secrets.X }}` never becomes a reference in the file."""
     way = Way({"role": "button", "name": "{{ secrets.PASSWORD }}"}, 94, "its role and name")
     assert "{{ secrets" not in str(Candidate(Target.model_validate(way.fields), way).fields)
 
@@ -85,8 +85,8 @@ def test_what_looks_like_an_expression_is_only_text() -> None:
         ("cell", Facts("td"), "cell", "`query: text`"),
     ],
 )
-def test_what_fits_an_element(role: str, facts: Facts, kind: str, fits: str) -> None:
-    """Each kind is told with the actions and queries that it takes."""
-    what, told = candidates.kind(role, facts)
+def test_the_actions_that_fit_an_element(role: str, facts: Facts, kind: str, fits: str) -> None:
+    """Each kind of element is listed with the actions and queries that it takes."""
+    what, actions = candidates.kind(role, facts)
     assert what == kind
-    assert fits in told
+    assert fits in actions

@@ -1,4 +1,4 @@
-"""The screen that the tests look at."""
+"""The terminal emulation that tests use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.terminal import Screen
 
 @pytest.mark.parametrize("cut", ["\x1b", "\x1b[", "\x1b[2", "\x1b[1;3"])
 def test_a_control_sequence_whose_end_was_thrown_away_hides_nothing(cut: str) -> None:
-    """At Ctrl-C a terminal may lose the end of what it was sent; what comes after it is shown."""
+    """Ctrl-C may drop the end of a control sequence; the text after it is shown."""
     screen = Screen(80, 24)
     screen.feed(f"first{cut}")
     screen.feed("\x1b[2K\rlast\n")
@@ -17,7 +17,7 @@ def test_a_control_sequence_whose_end_was_thrown_away_hides_nothing(cut: str) ->
 
 
 def test_a_control_sequence_may_come_in_two_parts() -> None:
-    """Its end is waited for."""
+    """A control sequence split between two feeds is applied."""
     screen = Screen(80, 24)
     screen.feed("first\r\nsecond\x1b[1")
     screen.feed("A\rlast ")

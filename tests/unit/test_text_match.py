@@ -1,4 +1,4 @@
-"""The pure parts of a page: targets made one, addresses as globs, what an error's text gives away, what is spelled alike."""
+"""Page logic without a browser: alternatives of targets, URL globs, Playwright's error messages, similar names."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Call log:
     ],
 )
 def test_an_address_is_compared_with_a_glob(pattern: str, url: str, fits: bool) -> None:
-    """``**`` is anything, ``*`` anything but a slash, the rest literal; query and fragment count only where they are named."""
+    """``**`` matches anything, ``*`` anything but a slash; query and fragment count only where the glob names them."""
     assert locators.address_matches(pattern, url) is fits
 
 
-def test_what_narrows_a_choice() -> None:
-    """An alternative takes over what stands beside ``any_of``, except what it states itself."""
+def test_an_alternative_inherits_the_narrowing_fields() -> None:
+    """An alternative inherits the fields beside ``any_of``, except those it sets itself."""
     row = Target(role="row", has_text="7")
     target = Target(
         any_of=[Target(role="button", name="Pay"), Target(css="a.pay", exact=False)], within=row, exact=True, nth=1
@@ -68,8 +68,8 @@ def test_what_narrows_a_choice() -> None:
     ],
     ids=str,
 )
-def test_what_has_to_be_settled_first(target: Target, settled: bool) -> None:
-    """Alternatives and places counted from the end, at whatever depth."""
+def test_targets_that_must_be_settled_first(target: Target, settled: bool) -> None:
+    """Alternatives, and positions before the last counted from the end, are unsettled at any depth."""
     assert locators.settled(target) is settled
 
 
@@ -88,8 +88,8 @@ def test_what_has_to_be_settled_first(target: Target, settled: bool) -> None:
         ("something new", "other"),
     ],
 )
-def test_what_went_wrong(message: str, kind: str) -> None:
-    """Told from Playwright's message, whatever was typed or stands on the page."""
+def test_kinds_of_playwright_errors(message: str, kind: str) -> None:
+    """The kind of an error follows from Playwright's message."""
     assert playwright_errors.kind_of(Error(message)) == kind
 
 
@@ -111,8 +111,8 @@ def test_what_went_wrong(message: str, kind: str) -> None:
         ("  - something new", False),
     ],
 )
-def test_whether_nothing_was_sent(log: str, waited: bool) -> None:
-    """Only a call log whose every line is one of waiting proves it; a page or a value that repeats other lines is no such line."""
+def test_a_call_log_that_only_waited(log: str, waited: bool) -> None:
+    """A call log proves that nothing was sent only if all its lines are waits; quoted page text or values do not count."""
     assert playwright_errors.only_waited(Error(CLICK + log)) is waited
 
 
@@ -131,7 +131,7 @@ def test_whether_nothing_was_sent(log: str, waited: bool) -> None:
     ],
 )
 def test_a_step_that_waits_and_acts_at_once(head: str, log: str, waited: bool) -> None:
-    """The line with which `fill` and `select` begin proves nothing as the last one, unless the element was refused; nor does an error without a call log."""
+    """The first line of `fill` and `select` proves nothing as the last one, unless the element was refused; nor does a missing call log."""
     assert (
         playwright_errors.only_waited(Error(f"Locator.fill: {head}" + (f"\nCall log:\n{log}\n" if log else "")))
         is waited
@@ -153,7 +153,7 @@ def test_a_step_that_waits_and_acts_at_once(head: str, log: str, waited: bool) -
     ],
 )
 def test_the_last_obstacle_counts(lines: list[str], problem: str, element: str) -> None:
-    """What stood in the way last is what a person would see."""
+    """The reported obstacle is the last one in the call log."""
     found = playwright_errors.obstacle(Error(CLICK + "".join(f"    {line}\n" for line in lines)))
     assert (found[0], found[2]) == (problem, element)
 
@@ -171,7 +171,7 @@ SNAPSHOT = r"""- heading "Shop" [level=1]
 
 
 def test_a_snapshot_is_read_by_role_and_name() -> None:
-    """Roles and names are taken, values of fields are not."""
+    """Roles and names are read from a snapshot, and field values are not."""
     assert nearest.parse(SNAPSHOT) == [
         ("heading", "Shop"),
         ("textbox", "User name"),
@@ -193,6 +193,6 @@ def test_a_snapshot_is_read_by_role_and_name() -> None:
     ],
     ids=str,
 )
-def test_the_most_alike_comes_first(target: Target, best: list[str]) -> None:
-    """What is spelled alike is offered, of the wanted role first, and nothing where nothing is alike."""
+def test_the_most_similar_name_comes_first(target: Target, best: list[str]) -> None:
+    """Similar names come first, of the wanted role before others; without similarity the list is empty."""
     assert nearest.ranked(target, nearest.parse(SNAPSHOT))[: len(best) or None] == best

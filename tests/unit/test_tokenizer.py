@@ -1,4 +1,4 @@
-"""Estimates held against the real tokenizer, whose tables come in a package: texts of the kinds that requests are made of, and windows with a hard limit."""
+"""Token estimates compared with the real tokenizer, for the texts of requests and for windows with a hard limit."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ GOLDEN = json.loads((Path(__file__).parent / "golden" / "tokens.json").read_text
 
 @functools.cache
 def encoding() -> Any:
-    """The tokenizer of all of OpenAI's models since 2024."""
+    """The tokenizer of all OpenAI models since 2024."""
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        import bpe_openai  # it opens its tables in a way that Python means to take away
+        import bpe_openai  # it opens its tables by a deprecated API
 
         return bpe_openai.get_encoding("o200k_base")
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def real(text: str) -> int:
-    """Tokens of a text, as OpenAI's models read it."""
+    """The tokens of a text, as OpenAI's models count them."""
     return len(encoding().encode_ordinary(text))
 
 
 def files(*patterns: str) -> str:
-    """Some of the texts of this project, one behind the other."""
+    """Some texts of this project, joined."""
     found = sorted(each for pattern in patterns for each in ROOT.glob(pattern))
     assert found, patterns
     return "\n".join(each.read_text(encoding="utf-8") for each in found)[:60_000]
@@ -65,18 +65,18 @@ TEXTS: dict[str, Callable[[], str]] = {
 }
 
 MOST = {"Chinese": 1.5}
-"""How far above the truth an estimate may lie; 1.17 where nothing is said."""
+"""The highest ratio of estimate to truth; 1.17 by default."""
 
 
 @pytest.mark.parametrize("sample", GOLDEN["samples"], ids=[each["of"] for each in GOLDEN["samples"]])
 def test_the_package_counts_as_the_tokenizer_does(sample: dict[str, Any]) -> None:
-    """Every sample has as many tokens by it as when it was counted."""
+    """Every sample has the same number of tokens as when it was recorded."""
     assert real(sample["text"]) == sample["tokens"]
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_what_requests_are_made_of_is_counted_closely(kind: str) -> None:
-    """Never fewer than there are, whole or in pieces, and not many more."""
+def test_request_texts_are_estimated_closely(kind: str) -> None:
+    """The estimate is never below the truth, whole or in parts, and not far above it."""
     text = TEXTS[kind]()
     assert len(text) > 1_000
     assert real(text) <= tokens.count(text) <= real(text) * MOST.get(kind, 1.17)
@@ -85,19 +85,19 @@ def test_what_requests_are_made_of_is_counted_closely(kind: str) -> None:
 
 
 @given(st.text() | st.text("ab {}\":,\n\t\\/<>=01'é茶"))
-def test_no_text_has_more_tokens_than_it_is_counted_for(text: str) -> None:
-    """Whatever it is."""
+def test_no_estimate_is_below_the_truth(text: str) -> None:
+    """The estimate of any text is at least its real number of tokens."""
     assert real(text) <= tokens.count(text)
 
 
 CONVERSATIONS = 200
 LONG = 60
-"""Things that are said in a conversation."""
+"""Entries of a conversation."""
 
 
 @functools.cache
 def snippets() -> tuple[str, ...]:
-    """Pieces of every kind of text, short and long."""
+    """Excerpts of every kind of text, short and long."""
     chance = random.Random(1)
     found: list[str] = []
     for make in TEXTS.values():
@@ -109,7 +109,7 @@ def snippets() -> tuple[str, ...]:
 
 
 def conversation(chance: random.Random) -> Talk:
-    """Words, answers, calls with outputs, errors, events and summaries, in no order."""
+    """Messages, answers, calls with outputs, errors, events and summaries, in random order."""
     talk = Talk()
     pick = functools.partial(chance.choice, snippets())
     for _number in range(LONG):
@@ -134,7 +134,7 @@ def conversation(chance: random.Random) -> Talk:
 
 
 def around(chance: random.Random) -> window.RequestFrame:
-    """What stands around it: rules, more tools than there is room for, and state or knowledge."""
+    """The request frame: rules, sometimes more tools than fit, state and knowledge."""
     picked = chance.sample(snippets(), 4)
     return window.RequestFrame(
         prefix=(window.Part("rules", picked[0][:300]),),
@@ -147,7 +147,7 @@ def around(chance: random.Random) -> window.RequestFrame:
 
 
 def test_a_hard_limit_holds_by_the_real_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """200 long conversations with all that stands around them: no request has more than 1,500 tokens, and most of them use what they have."""
+    """No request of 200 long conversations exceeds 1,500 real tokens, and their median is above 800."""
     monkeypatch.setattr(tokens, "count", functools.lru_cache(maxsize=1 << 14)(tokens.count))
     strict = window.Limits(hard_limit=window.STRICT)
     requests: list[Request] = []

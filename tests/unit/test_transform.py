@@ -1,4 +1,4 @@
-"""`transform`: exactly one way of making a value, and the files that it writes."""
+"""`transform`: exactly one way to make a value, and the files that it writes."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from tests.rig import Rig
 
 
 def problem(fields: str) -> Diagnostic:
-    """What is wrong with a transform of these fields."""
+    """The one mistake of a transform with these fields."""
     with pytest.raises(WorkflowInvalid) as caught:
         reader.parse(f"version: 1\nnodes:\n  - {{id: made, type: transform, {fields}}}\n", "test.yaml")
     assert len(caught.value.diagnostics) == 1
@@ -36,15 +36,15 @@ def problem(fields: str) -> Diagnostic:
         ("expr: 1, save_as: rows.xlsx", "invalid", ".csv, .json, .txt"),
     ],
 )
-def test_a_file_asks_for_one_way_and_what_goes_with_it(fields: str, code: str, said: str) -> None:
-    """What does not go together is found when the file is read."""
+def test_a_transform_has_one_way_and_matching_fields(fields: str, code: str, said: str) -> None:
+    """Conflicting or missing fields are reported when the file is read."""
     found = problem(fields)
     assert found.code == code
     assert said in found.message
 
 
 def test_sql_takes_no_references() -> None:
-    """A value never becomes a part of the statement: the fix names params."""
+    """References in a statement are refused with a fix that names params."""
     found = problem("""sql: "SELECT * FROM orders WHERE name = '{{ inputs.name }}'" """)
     assert found.code == "no-reference-here"
     assert "params" in found.help[0]
@@ -61,8 +61,8 @@ output: "{{ kept }}"
 
 
 @pytest.mark.parametrize(("ending", "content"), [("csv", b"a,b,c\r\n1,x,\r\n2,,\r\n"), ("json", None)])
-async def test_a_value_is_kept_as_a_file(ending: str, content: bytes | None, tmp_path: Path) -> None:
-    """The value of the node is the file, with its name, place, size and hash."""
+async def test_a_value_is_saved_as_a_file(ending: str, content: bytes | None, tmp_path: Path) -> None:
+    """The node's value describes the file: name, path, size and hash."""
     ended = await Rig(tmp_path, WORKFLOW, inputs={"ending": ending}).start()
     kept = ended.output
     data = Path(kept["path"]).read_bytes()
@@ -72,7 +72,7 @@ async def test_a_value_is_kept_as_a_file(ending: str, content: bytes | None, tmp
 
 @pytest.mark.parametrize(("ending", "code"), [("txt", "value-mismatch"), ("pdf", "bad-file-name")])
 async def test_a_value_that_a_file_cannot_hold_fails_the_step(ending: str, code: str, tmp_path: Path) -> None:
-    """Text goes into .txt only, and an ending that comes from a reference is checked too."""
+    """Only text is written to .txt, and an extension from a reference is checked too."""
     ended = await Rig(tmp_path, WORKFLOW, inputs={"ending": ending}).start()
     assert ended.error is not None
     assert ended.error["code"] == code
@@ -89,7 +89,7 @@ async def test_a_value_that_a_file_cannot_hold_fails_the_step(ending: str, code:
     )
 )
 def test_csv_is_read_back_as_it_was(rows: list[dict[str, str]]) -> None:
-    """Quotes, commas and line breaks in names and cells survive; a field that a row lacks is an empty cell. A byte order mark at the beginning is no text."""
+    """Quotes, commas and line breaks survive; a field missing in a row is an empty cell; a leading byte-order mark is dropped."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     found = list(csv.reader(io.StringIO(csv_text.written(rows), newline="")))
     assert found == ([names, *([row.get(name, "") for name in names] for row in rows)] if names else [])
@@ -100,6 +100,6 @@ def test_csv_is_read_back_as_it_was(rows: list[dict[str, str]]) -> None:
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1], "text", None])
 def test_csv_holds_a_list_of_maps_only(value: object) -> None:
-    """Anything else is refused."""
+    """Any value other than a list of maps is refused."""
     with pytest.raises(csv_text.NoSheet, match="list of maps"):
         csv_text.written(value)

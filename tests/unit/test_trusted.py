@@ -1,4 +1,4 @@
-"""Whose certificates a client believes: read once in a process, and again where the environment names others."""
+"""Trusted certificates of a client: read once per process, and again where the environment names others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNTRUSTED = Path(__file__).parents[1] / "untrusted.pem"
 
 @pytest.fixture(autouse=True)
 def _as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing was read, and the environment names nothing; afterwards the same."""
+    """Clears the cache and the environment variables."""
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
     client._trusted.cache_clear()
@@ -24,7 +24,7 @@ def _as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_second_client_reads_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All clients of a process have what the first one has read."""
+    """All clients of a process share the certificates that the first one read."""
     read: list[ssl.SSLContext] = []
     real = client.httpx2.create_ssl_context
 
@@ -39,8 +39,8 @@ def test_the_second_client_reads_no_certificate(monkeypatch: pytest.MonkeyPatch)
     assert len(read) == 1
 
 
-def test_other_certificates_are_believed_as_soon_as_the_environment_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not those that were read before; and these again once it does not."""
+def test_other_certificates_are_trusted_once_the_environment_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates named by the environment replace the earlier ones, which return when the variable is removed."""
     before = client.trusted()
     monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))
     named = client.trusted()

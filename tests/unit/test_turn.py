@@ -1,4 +1,4 @@
-"""A turn: one request, every call of its answer done in order, told and written down; and a conversation that continues after a crash."""
+"""One turn is a request, then every call of its answer in order, each with a logged output. A conversation continues after a crash."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECRET = "tops3cret-word"
 
 
 def tool(name: str, **fields: Json) -> Tool:
-    """A tool that takes these fields, in the strict form."""
+    """A tool with these fields and a strict schema."""
     schema: dict[str, Json] = {
         "type": "object",
         "properties": fields,
@@ -47,12 +47,12 @@ def tool(name: str, **fields: Json) -> Tool:
 
 
 def seen(name: str, number: int) -> str:
-    """What is told of a tool that only looks."""
+    """The output of a tool that only reads."""
     return f"{name}, call {number}: the page says {SECRET}"
 
 
 class Tools:
-    """Tools: ``look`` sees, ``click`` is an action that writes itself and fails for ``broken``, ``finish`` ends."""
+    """``look`` reads; ``click`` is an action that logs itself and fails for ``broken``; ``finish`` ends."""
 
     offered = (
         tool("look", ref={"type": ["string", "null"]}),
@@ -68,7 +68,7 @@ class Tools:
         self.taken: list[tuple[str, dict[str, Json]]] = []
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Do it, as a step of the engine would."""
+        """Executes the call as a step of the engine would."""
         self.taken.append((asked.name, arguments))
         if asked.name == "look" and arguments.get("ref") == "gone":
             return turn.Outcome("it is gone", error=ModelError("gone", "it is gone").as_json())
@@ -88,7 +88,7 @@ class Tools:
         return turn.Outcome(self.render_done(asked, self.writer.history.attempt_of(call).result), written=True)
 
     def render_done(self, asked: ToolCall, result: log_entries.Result | None) -> str:
-        """What is said of an action that its result tells of."""
+        """The output for a call with this result."""
         assert result is not None
         if asked.name != "click":
             return "it is gone" if result.error else seen(asked.name, result.value["n"])
@@ -96,7 +96,7 @@ class Tools:
 
 
 def turns_of(talk: Any, toolset: turn.Tools, writer: LogWriter, call: log_entries.Call) -> turn.Turns:
-    """The turns of an agent's step."""
+    """The turns of an agent step."""
     thread = log_entries.thread_of(call)
     around = window.RequestFrame((window.Part("rules", "Work."),), tuple(toolset.offered))
     frame = context_request.Frame(writer, thread, lambda: around, lambda: agent.LIMITS, max_output=500)
@@ -104,7 +104,7 @@ def turns_of(talk: Any, toolset: turn.Tools, writer: LogWriter, call: log_entrie
 
 
 class Talk:
-    """The exchanges of a thread, without a server: the script answers, and every request is held against the rules of the API."""
+    """The exchanges of a thread, without a server: a script answers, and every request is checked against the API's rules."""
 
     def __init__(
         self, writer: LogWriter, call: log_entries.Call, script: Sequence[Answer], requests: list[Request]
@@ -112,11 +112,11 @@ class Talk:
         self.writer, self.call, self.script, self.requests = writer, call, script, requests
 
     def model(self) -> str:
-        """Always the same."""
+        """Always the same model."""
         return "m"
 
     def say(self, text: str, mode: log_entries.Mode | None = None) -> None:
-        """As ``Exchanges`` does."""
+        """Logs a user message as ``Exchanges`` does."""
         self.writer.said(log_entries.User(thread=self._thread, mode=mode), text, self.call.path)
 
     @property
@@ -124,7 +124,7 @@ class Talk:
         return log_entries.thread_of(self.call)
 
     async def exchange(self, request: Request) -> Answer:
-        """The script's next answer; written down, and the request kept."""
+        """Logs and returns the script's next answer, and records the request."""
         demand_protocol(request)
         assert SECRET not in str(request.items)
         self.requests.append(request)
@@ -152,25 +152,25 @@ def calling(name: str, id_: str = "a", /, **arguments: Json) -> Answer:
 
 
 def calls(*asked: Answer, said: str = "") -> Answer:
-    """One answer that asks for all of it."""
+    """One answer with all of these calls."""
     every = [call for each in asked for call in each.calls]
     return Answer(said, None, "m", calls=tuple(dataclasses.replace(each, id=f"c{n}") for n, each in enumerate(every)))
 
 
 @dataclasses.dataclass
 class Life:
-    """One process of an agent's step, over a log."""
+    """One process of an agent step, over a log."""
 
     script: Sequence[Answer]
     entries: Sequence[log_entries.AnyEntry] = ()
-    """What the log holds of earlier processes."""
+    """Log entries of earlier processes."""
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     actions: list[str] = dataclasses.field(default_factory=list[str])
     error: str = ""
     toolset: Tools | None = None
 
     async def live(self) -> None:
-        """Begin, or continue, until the work is done or given up; ``entries`` are then the whole log."""
+        """Begins or continues until the work is done or given up; ``entries`` is then the whole log."""
         with tempfile.TemporaryDirectory() as folder:
             store = memory_store.MemoryStore(Path(folder))
             conversation = await store.create("r")
@@ -203,14 +203,14 @@ class Life:
 
 
 def lived(*script: Answer, entries: Sequence[log_entries.AnyEntry] = ()) -> Life:
-    """The life with this model, to its end."""
+    """A life with this script, run to its end."""
     life = Life(script, entries)
     asyncio.run(life.live())
     return life
 
 
 def outputs(request: Request) -> list[str]:
-    """What the model was told of its calls, in order."""
+    """The outputs of the model's calls in a request, in order."""
     return [each.text for each in request.items if isinstance(each, ToolOutput)]
 
 
@@ -248,7 +248,7 @@ SCRIPTS = st.lists(ANSWERS, max_size=5)
 @settings(max_examples=breadth.of(30, 60))
 @given(SCRIPTS)
 def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script: list[Answer]) -> None:
-    """Whatever a model asks for, each call has one entry, one result and one thing told, in order; the API takes every request, and none holds a secret."""
+    """Each call has one entry, one result and one output, in order. Every request keeps the protocol, and no secret is logged."""
     life = lived(*script)
     asked = [
         each.id for entry in life.entries if isinstance(entry, log_entries.Assistant) for each in entry.calls or ()
@@ -257,8 +257,8 @@ def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script
     ended = [
         begun[entry.call] for entry in life.entries if isinstance(entry, log_entries.Result) and entry.call in begun
     ]
-    told = [entry.asked for entry in life.entries if isinstance(entry, log_entries.ToolResult)]
-    assert [*begun.values()] == ended == told == asked
+    shown = [entry.asked for entry in life.entries if isinstance(entry, log_entries.ToolResult)]
+    assert [*begun.values()] == ended == shown == asked
     assert len(set(asked)) == len(asked)
     assert SECRET not in str(life.entries)
     assert life.error in ("", "agent-stuck")
@@ -266,8 +266,8 @@ def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script
 
 @settings(max_examples=breadth.of(30, 60))
 @given(SCRIPTS, st.data())
-def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], data: st.DataObject) -> None:
-    """Cut after any entry, it asks what the first process would have asked, pays no answer again, and does no action again that has its result."""
+def test_a_conversation_resumes_wherever_its_process_died(script: list[Answer], data: st.DataObject) -> None:
+    """After a cut at any entry the conversation sends the remaining requests, pays no answer twice, and repeats no action that has its result."""
     whole = lived(*script)
     there = whole.entries[: data.draw(st.integers(1, len(whole.entries)))]
     again = lived(*script, entries=there)
@@ -280,17 +280,17 @@ def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], 
         assert done + again.actions == whole.actions
         assert again.error == whole.error
     else:
-        # Nobody knows what became of the last one: it is not done again, and the model is told so.
+        # The outcome of the last action is unknown: it is not repeated, and the model sees that it was interrupted.
         assert turn.INTERRUPTED in [each.text for each in again.entries if isinstance(each, log_entries.ToolResult)]
         missing = int(actions[-1].args["ref"] != "broken")
         assert done == whole.actions[: len(done)]
-        # Nor is what was asked for along with it.
+        # The calls of the same answer are not repeated either.
         rest = whole.actions[len(done) + missing :]
         assert again.actions == rest[len(rest) - len(again.actions) :]
 
 
-def test_a_model_is_told_what_it_did_wrong() -> None:
-    """An unknown tool, arguments that are no object or do not fit, and a secret are told in words that say what is wrong; no tool sees them."""
+def test_a_model_sees_what_it_did_wrong() -> None:
+    """Unknown tools, arguments that do not fit, and secrets are refused with the reason; no tool is called."""
     life = lived(
         calling("fly", "a"),
         calling("click", "b", ref=3),
@@ -316,7 +316,7 @@ def test_a_model_is_told_what_it_did_wrong() -> None:
 @pytest.mark.parametrize("inner", ["\\n", ""])
 @pytest.mark.parametrize("depth", [100, 400, 700, 3000])
 def test_arguments_of_any_depth_are_refused_in_words(depth: int, inner: str) -> None:
-    """What is nested deeper than any tool takes ends no step, also where a secret could stand in it with escapes: the model is told, and continues."""
+    """Arguments nested too deeply are refused, also with escaped text inside; the step continues."""
     for opened, closed in (("[", "]"), ('{"k": ', "}")):
         deep = f'{{"ref": "e1", "why": {opened * depth}"{inner}"{closed * depth}}}'
         life = lived(Answer("", None, "m", calls=(ToolCall("a", "click", deep),)), calling("finish", "b", done=True))
@@ -328,7 +328,7 @@ def test_arguments_of_any_depth_are_refused_in_words(depth: int, inner: str) -> 
 
 @pytest.mark.parametrize("odd", ["NaN", "1e999", '"\\ud800"', "9" * 5000, '"\\u0000"', '"a", "ref": "b"'])
 def test_odd_arguments_leave_a_log_that_can_be_read(odd: str) -> None:
-    """Numbers that are none, halves of characters, and fields that are given twice are taken or refused, and the next request holds what the log has."""
+    """Invalid numbers, lone surrogates and repeated fields are taken or refused, and the log stays readable."""
     life = lived(
         Answer("", None, "m", calls=(ToolCall("a", "click", f'{{"ref": {odd}}}'),)), calling("finish", "b", done=True)
     )
@@ -337,49 +337,49 @@ def test_odd_arguments_leave_a_log_that_can_be_read(odd: str) -> None:
         assert type(entry).model_validate_json(entry.model_dump_json().encode("utf-8", "strict"))
 
 
-def test_what_may_be_null_may_be_left_out() -> None:
-    """Models of lesser servers leave out what they have nothing to say for: the tool is given null."""
+def test_a_nullable_argument_may_be_left_out() -> None:
+    """A missing nullable argument reaches the tool as null."""
     life = lived(Answer("", None, "m", calls=(ToolCall("a", "look", ""),)))
     assert life.toolset is not None
     assert life.toolset.taken[0] == ("look", {"ref": None})
 
 
-def test_calls_behind_the_end_are_not_done() -> None:
-    """The calls of an answer are done in order, and none behind the one that ends the work."""
+def test_calls_after_the_end_are_not_executed() -> None:
+    """Calls after the one that ends the work are not executed, and their outputs say so."""
     life = lived(calls(calling("click", ref="e1"), calling("finish", done=True), calling("click", ref="e2")))
     assert life.actions == ["e1"]
-    told = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
-    assert "not done: an earlier call of the same answer ended the work" in str(told[2])
+    shown = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
+    assert "not done: an earlier call of the same answer ended the work" in str(shown[2])
     assert len(life.requests) == 1
 
 
-def test_what_only_looks_stops_nothing_and_is_not_stopped() -> None:
-    """A look that fails leaves the rest of the answer to be done; behind an action that failed the looks are done, and no action."""
+def test_reads_stop_nothing_and_are_not_stopped() -> None:
+    """A failed read does not stop the rest of the answer. After a failed action reads are executed, and actions are not."""
     looks = calls(calling("look", ref="gone"), calling("click", ref="e1"))
     fails = calls(calling("click", ref="broken"), calling("look", ref=None), calling("click", ref="e2"))
     ends = calls(calling("finish", done=True), calling("look", ref=None))
     life = lived(looks, fails, ends)
     assert life.actions == ["e1"]
-    told = [str(each.text) for each in life.entries if isinstance(each, log_entries.ToolResult)]
-    assert told[:3] == ["it is gone", "click: ok", "it is broken"]
-    assert told[3].startswith("look, call 4")
-    assert "not done: an earlier call of the same answer failed" in told[4]
-    assert "not done: an earlier call of the same answer ended the work" in told[6]
+    shown = [str(each.text) for each in life.entries if isinstance(each, log_entries.ToolResult)]
+    assert shown[:3] == ["it is gone", "click: ok", "it is broken"]
+    assert shown[3].startswith("look, call 4")
+    assert "not done: an earlier call of the same answer failed" in shown[4]
+    assert "not done: an earlier call of the same answer ended the work" in shown[6]
 
 
-def test_calls_behind_one_that_failed_are_not_done() -> None:
-    """A model that asks for three things at once counts on each: where the second fails the form is not sent half-filled; it may ask again."""
+def test_actions_after_a_failed_one_are_not_executed() -> None:
+    """After a failed action the remaining actions of the same answer are not executed; the model may ask for them again."""
     once = calls(calling("click", ref="e1"), calling("click", ref="broken"), calling("click", ref="send"))
     life = lived(once, calling("click", "again", ref="send"), calling("finish", "end", done=True))
     assert life.actions == ["e1", "send"]
-    told = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
-    assert told[:2] == ["click: ok", "it is broken"]
-    assert "not done: an earlier call of the same answer failed" in str(told[2])
-    assert told[3] == "click: ok"
+    shown = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
+    assert shown[:2] == ["click: ok", "it is broken"]
+    assert "not done: an earlier call of the same answer failed" in str(shown[2])
+    assert shown[3] == "click: ok"
 
 
 def test_the_same_failing_call_ends_the_work() -> None:
-    """Three times the same call with the same failure ends it, with others in between, and nothing behind the third is done."""
+    """The third identical failure of the same call ends the work, others in between or not, and later calls are not executed."""
     fails = calling("click", ref="broken")
     life = lived(fails, calling("look"), fails, calls(fails, calling("click", ref="e1")))
     assert life.error == "agent-stuck"
@@ -387,8 +387,8 @@ def test_the_same_failing_call_ends_the_work() -> None:
     assert len(life.requests) == 4
 
 
-def test_a_call_that_goes_right_is_counted_anew() -> None:
-    """A call that fails, goes right and fails is not the same failing call."""
+def test_a_successful_call_resets_the_failure_count() -> None:
+    """A success between failures of the same call resets the count."""
     writer_fails = {"left": [True, True, False, True, True]}
 
     class Moody(Tools):
@@ -404,17 +404,17 @@ def test_a_call_that_goes_right_is_counted_anew() -> None:
     assert len(life.requests) == 6
 
 
-def test_what_a_tool_says_is_masked_before_it_is_told() -> None:
-    """A secret in what a tool says reaches neither the log nor the model, and both have the same text."""
+def test_a_tool_output_is_masked_before_it_is_shown() -> None:
+    """Log and model get the same masked text."""
     life = lived(calling("look"))
-    [told] = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)][:1]
-    assert outputs(life.requests[-1]) == [told]
-    assert SECRET not in str(told)
-    assert masking.MASK in str(told)
+    [shown] = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)][:1]
+    assert outputs(life.requests[-1]) == [shown]
+    assert SECRET not in str(shown)
+    assert masking.MASK in str(shown)
 
 
-def test_a_model_that_only_talks_is_heard() -> None:
-    """An answer without calls is part of the thread, also an empty one, and what it is told then comes behind it."""
+def test_an_answer_without_calls_is_part_of_the_thread() -> None:
+    """An answer without calls, even an empty one, stays in the thread, followed by the reply to it."""
     life = lived(Answer("", None, "m"), Answer("Hm.", None, "m"))
     assert [each.text for each in life.requests[-1].items if isinstance(each, Message)] == [
         "Reach the goal.", "(nothing)", "Call a tool.", "Hm.", "Call a tool.",
@@ -422,14 +422,14 @@ def test_a_model_that_only_talks_is_heard() -> None:
 
 
 def begun(asked: Answer) -> tuple[list[log_entries.AnyEntry], log_entries.Call]:
-    """The log of a life that died just behind the beginning of the one call that ``asked`` asks for, and that beginning."""
+    """The log up to the beginning of the one call that ``asked`` makes, and that entry."""
     whole = lived(asked).entries
     at, call = next((at, each) for at, each in enumerate(whole) if isinstance(each, log_entries.Call) and each.asked)
     return [*whole[: at + 1]], call
 
 
-def test_an_interrupted_action_is_not_done_again() -> None:
-    """Of an action of which only the beginning is known the model is told to look; it is done by nobody, and its result says that it was interrupted."""
+def test_an_interrupted_action_is_not_repeated() -> None:
+    """An action that was begun and has no result is not repeated; its result is `interrupted`, and the model sees that."""
     there, action = begun(calling("click", ref="e1"))
     again = lived(calling("click", ref="e1"), entries=there)
     assert again.actions == []
@@ -442,8 +442,8 @@ def test_an_interrupted_action_is_not_done_again() -> None:
     ] == ["interrupted"]
 
 
-def test_an_interrupted_look_is_taken_again() -> None:
-    """What only looks is done anew, as its second attempt, and the model is told what there is to see."""
+def test_an_interrupted_read_is_repeated() -> None:
+    """An interrupted read is repeated as a second attempt, and the model sees its output."""
     there, look = begun(calling("look", ref="e1"))
     again = lived(calling("look", ref="e1"), entries=there)
     assert again.toolset is not None
@@ -453,8 +453,8 @@ def test_an_interrupted_look_is_taken_again() -> None:
     assert [(each.path, each.attempt) for each in tried] == [(look.path, 1), (look.path, 2)]
 
 
-def test_calls_that_a_server_names_alike_are_told_apart() -> None:
-    """Servers that count the calls of each answer from 1 name many alike, and some put a secret into a name: each call has an id of its own, and its own output."""
+def test_calls_with_repeated_ids_get_distinct_ids() -> None:
+    """Calls whose ids repeat or contain a secret get distinct ids, each with its own output."""
     life = lived(
         Answer("", None, "m", calls=(ToolCall("1", "look", "{}"), ToolCall("1", "click", '{"ref": "e1"}'))),
         Answer("", None, "m", calls=(ToolCall("1", "click", '{"ref": "e2"}'), ToolCall(SECRET, "look", "{}"))),

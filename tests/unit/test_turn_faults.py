@@ -1,4 +1,4 @@
-"""A model's faults in a conversation with tools, over real HTTP: what may go right is tried again, and no call is done twice for it."""
+"""Model faults in a conversation with tools, over real HTTP: retryable ones are retried, and no call is repeated."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CHAINED = {"a chain that is lost": ([scripted_model.chain_lost(), FINISH], ["mod
 def finishing(
     fault: tuple[list[scripted_model.Scripted], list[str], bool],
 ) -> tuple[list[scripted_model.Scripted], list[str], bool]:
-    """The same fault with ``FINISH`` in the place of a text that fits."""
+    """The same fault, followed by ``FINISH``."""
     answers, codes, passes = fault
     if not passes:
         return fault
@@ -91,7 +91,7 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The action was done; then the model fails. What may go right is tried again and ends the work, everything else is raised; the action was done once."""
+    """After an action a retryable fault is retried until the work ends, and any other is raised. The action is done once."""
     answers, codes, passes = fault
     monkeypatch.setattr(requests, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(polling, "POLL_SECONDS", 0.01)
@@ -129,7 +129,7 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
             assert [tool["name"] for tool in each.body["tools"]] == ["look", "click", "finish"]
             assert all(tool["strict"] is (settings.get("model_profile") is None) for tool in each.body["tools"])
         if settings.get("model_store"):
-            # The server has the rest: only what came of the call is sent, and all of it once more where the server has lost it.
+            # The server stores the rest: only the call's output is sent, and everything again where the chain is lost.
             sent = [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked[:2]]
             assert sent == [(1, False), (1, True)]
             assert codes != ["model-chain-lost"] or len(server.asked[-1].body["input"]) == 3

@@ -1,4 +1,4 @@
-"""Large values beside those who write them: no entry ever names one that is not there."""
+"""Deleting unused blobs beside writers: no entry ever names a missing blob."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.now import let_go
 
 
 def collected(store: file_store.Files) -> prune.Report:
-    """Delete what nobody needs."""
+    """Deletes unused blobs."""
     return prune.Pruning(store, dry_run=False).carry_out(retention.Selection())
 
 
@@ -29,13 +29,13 @@ def begun(store: file_store.Files) -> file_store.OpenFile:
 
 
 def name(conversation: file_store.OpenFile, blob: entries.Blob) -> None:
-    """Name a value in the log."""
+    """Names a blob in the log."""
     conversation.append(entries.Scope(path="step", event="committed", node="group", blob=blob))
     conversation.sync()
 
 
-def test_a_value_that_no_log_names_waits_until_nobody_works(tmp_path: Path) -> None:
-    """Whoever has a log open, even another one, may be about to name it: that is told. Once nobody has, it goes."""
+def test_an_unused_blob_stays_while_any_log_is_open(tmp_path: Path) -> None:
+    """An unused blob is left, with the reason, while any log is open. It is deleted once no log names it."""
     store = file_store.Files(tmp_path)
     conversation, other = begun(store), begun(store)
     blob = conversation.put_blob(b"value", "step")
@@ -54,10 +54,8 @@ def test_a_value_that_no_log_names_waits_until_nobody_works(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("begins", ["create", "claim"])
-def test_who_begins_while_values_go_waits_until_they_are_gone(
-    begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The value that goes just then is written anew, and is there for good."""
+def test_a_writer_waits_while_blobs_are_deleted(begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that starts during the deletion waits, and its copy of the deleted blob stays."""
     store = file_store.Files(tmp_path)
     one = begun(store)
     blob = one.put_blob(b"value", "step")
@@ -85,8 +83,8 @@ def test_who_begins_while_values_go_waits_until_they_are_gone(
     let_go(opened[0])
 
 
-def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
-    """While values are put and named in one thread and deleted in another, no entry ever names a missing one."""
+def test_writers_in_a_loop_never_miss_a_blob(tmp_path: Path) -> None:
+    """While one thread writes and names blobs and another deletes unused ones, no entry names a missing one."""
     store = file_store.Files(tmp_path)
     over = threading.Event()
 
@@ -117,7 +115,7 @@ def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", [b'"sha256":"%s"', b'{"path":"%s"}', b'"\\"sha256\\": \\"%s\\""', b"torn line %s", b'["%s"]']
 )
-def test_whatever_looks_like_a_name_is_one(line: bytes) -> None:
-    """A hash names a value wherever it stands in a log, so no form that a later entry gives it is missed."""
+def test_any_hash_in_a_log_names_a_blob(line: bytes) -> None:
+    """A hash names a blob wherever it is in a line, in whatever form."""
     assert prune.named_in(line % (b"0123456789abcdef" * 4)) == {"0123456789abcdef" * 4}
     assert prune.named_in(b"f" * 63) == set()

@@ -1,4 +1,4 @@
-"""A group that runs another workflow file: a scope of its own, one unit, and no action twice, wherever the process dies."""
+"""A group that runs another workflow file: a separate scope, one unit, and no action twice, wherever the process dies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def say(name: str, expression: str) -> str:
 
 
 def action(name: str, more: str = "") -> str:
-    """A click that must not happen twice, and a `confirm` that can tell."""
+    """A click that must not happen twice, with a `confirm` that can verify it."""
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: {name}_done}}}}],"
         f" done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
@@ -44,7 +44,7 @@ def goto(name: str, url: str) -> str:
 
 
 async def do_it(target: str, page: FakePage) -> None:
-    """The site carries the action out, and can tell."""
+    """The site carries the action out, and can confirm it."""
     page.browser.site.texts[f"{target}_done"] = "yes"
 
 
@@ -64,7 +64,7 @@ def killing(target: str, *, before: bool) -> FakeSite:
 
 
 async def test_a_file_sees_only_what_it_is_given_and_shows_only_its_output(tmp_path: Path) -> None:
-    """Equal ids, variables and facts stay apart; inputs are typed and have their defaults; files nest; the value of the group is the output."""
+    """A used file has separate ids, variables and errors, and typed inputs with defaults. Files nest; the group's value is the file's output."""
     inner = flow(say("a", "inner"), more="inputs: {n: {type: integer}}") + 'output: "{{ inputs.n + 1 }}"\n'
     part = (
         flow(
@@ -101,7 +101,7 @@ async def test_a_file_sees_only_what_it_is_given_and_shows_only_its_output(tmp_p
 
 
 async def test_a_value_of_another_kind_is_the_authors_mistake(tmp_path: Path) -> None:
-    """It is told at the group, before a step of the file runs, and can be passed over like any other."""
+    """An input of the wrong type fails at the group before any step of the file, and `on_error: continue` applies."""
     part = flow(say("a", "a"), more="inputs: {n: {type: integer}}")
     bad = use("part", "part.yaml", ", with: {n: '{{ word }}'}, on_error: continue")
     text = flow(say("word", "five"), bad) + 'output: "{{ run.errors.part.message | default(none) }}"\n'
@@ -112,7 +112,7 @@ async def test_a_value_of_another_kind_is_the_authors_mistake(tmp_path: Path) ->
 
 
 async def test_an_error_has_the_path_through_the_group(tmp_path: Path) -> None:
-    """A step that fails, and an output that cannot be worked out, are told below the group that uses the file."""
+    """The path of a failing step or output begins with the group that uses the file."""
     part = flow(say("a", "{{ 1 / inputs.n }}"), more="inputs: {n: {type: integer}}") + 'output: "{{ a / (a - 1) }}"\n'
     for n, path in ((0, "part/a"), (1, "part/output")):
         rig = Rig(tmp_path, flow(use("part", "part.yaml", f", with: {{n: {n}}}")), texts={"part.yaml": part})
@@ -121,7 +121,7 @@ async def test_an_error_has_the_path_through_the_group(tmp_path: Path) -> None:
 
 
 async def test_a_file_gets_no_secret_but_those_it_is_given(tmp_path: Path) -> None:
-    """A reference to one that it declares is filled; what it typed is masked in the log."""
+    """A used file can fill the secrets it declares and is given; their values are masked in the log."""
     fill = "{id: fill, type: browser_action, action: fill, target: {css: p}, value: '{{ secrets.WORD }}'}"
     part = flow(fill, action("send"), more="secrets: [WORD]")
     text = flow(use("part", "part.yaml", ", secrets: [WORD]"), more="secrets: [OTHER, WORD]")
@@ -140,7 +140,7 @@ async def test_a_file_gets_no_secret_but_those_it_is_given(tmp_path: Path) -> No
 @pytest.mark.parametrize("survives", [True, False])
 @pytest.mark.parametrize("place", ["css=one", "css=two", "css=three"])
 async def test_no_action_of_a_file_is_done_twice(tmp_path: Path, place: str, *, before: bool, survives: bool) -> None:
-    """Killed at any action, before it or after it reached the site, with the browser left or gone: each is done once, and the output is right."""
+    """After a kill before or after any action, with or without the browser, each action happens once and the output is right."""
     inner = flow(say("x", "{{ inputs.n }}"), action("two"), more="inputs: {n: {type: integer}}") + "output: '{{ x }}'\n"
     part = flow(action("one"), use("inner", "inner.yaml", ", with: {n: 7}"), more="on_redo: confirm")
     part += "output: '{{ inner + 1 }}'\n"
@@ -155,8 +155,8 @@ async def test_no_action_of_a_file_is_done_twice(tmp_path: Path, place: str, *, 
     assert rig.site.actions == ["css=one", "css=two", "css=three"]
 
 
-async def test_a_finished_file_is_not_walked_through_again(tmp_path: Path) -> None:
-    """Its end is a commit point, and a resumed run knows its value, though the caller's own steps follow it."""
+async def test_a_finished_file_is_not_replayed(tmp_path: Path) -> None:
+    """The end of a file is a commit point: a resumed run takes its value from the log and replays none of its steps."""
     part = flow(goto("open", SHOP), action("one"), say("word", "done")) + "output: '{{ word }}'\n"
     text = flow(use("part", "part.yaml"), action("two")) + "output: '{{ part }}'\n"
     rig = Rig(tmp_path, text, texts={"part.yaml": part}, site=killing("css=two", before=True))
@@ -171,7 +171,7 @@ async def test_a_finished_file_is_not_walked_through_again(tmp_path: Path) -> No
 
 
 async def test_a_files_variables_stay_its_own_in_a_resumed_loop(tmp_path: Path) -> None:
-    """A finished turn gives its variables back, and not those of a file that it used."""
+    """A resumed loop restores the variables of finished items, and not those of a used file."""
     part = flow("{id: set, type: context, set: {v: part}}") + "output: '{{ vars.v }}'\n"
     loop = (
         f"{{id: each, type: iterate, over: [1, 2], as: n, nodes: ["
@@ -187,8 +187,8 @@ async def test_a_files_variables_stay_its_own_in_a_resumed_loop(tmp_path: Path) 
     assert (ended.status, ended.output) == ("passed", "mine 2"), ended
 
 
-async def test_on_redo_is_looked_for_from_the_step_outwards_through_the_files(tmp_path: Path) -> None:
-    """The file's own counts before the group that uses it, that group before the caller: an action without `confirm` is repeated or asked about."""
+async def test_on_redo_is_looked_up_from_the_step_outwards(tmp_path: Path) -> None:
+    """`on_redo` of the file precedes that of its group, and that precedes the caller's; it decides between repeating and asking."""
     click = "{id: pay, type: browser_action, action: click, target: {css: pay}}"
     for in_part, in_group, in_flow, asked in (
         ("redo", "ask", "ask", False),
@@ -211,7 +211,7 @@ async def test_on_redo_is_looked_for_from_the_step_outwards_through_the_files(tm
 
 
 async def test_a_file_loads_documents_only_where_both_files_allow_it(tmp_path: Path) -> None:
-    """The browser is confined at each step to the origins of its file and of all that use it, and let go at the next step of the caller."""
+    """Each step may load only origins that its file and all files that use it allow; the caller's next step is free again."""
     seen: dict[str, list[str] | None] = {}
 
     async def note(target: str, page: FakePage) -> None:
@@ -229,8 +229,8 @@ async def test_a_file_loads_documents_only_where_both_files_allow_it(tmp_path: P
     assert seen == {"css=a": None, "css=b": [BANK], "css=c": [BANK], "css=f": None, "css=d": None}
 
 
-async def test_an_origin_that_is_none_is_told_at_the_group(tmp_path: Path) -> None:
-    """`allowed_origins` of the file, with the inputs that it is given, is worked out when it is used: a mistake there is the author's."""
+async def test_an_invalid_origin_of_a_file_fails_its_group(tmp_path: Path) -> None:
+    """The file's `allowed_origins` are evaluated with its inputs when it is used; an invalid one is an author error at the group."""
     part = flow(say("a", "a"), more="inputs: {u: {type: string}}\nallowed_origins: ['{{ inputs.u }}']")
     rig = Rig(tmp_path, flow(use("part", "part.yaml", ", with: {u: nowhere}")), texts={"part.yaml": part})
     ended = await rig.start()
@@ -238,8 +238,8 @@ async def test_an_origin_that_is_none_is_told_at_the_group(tmp_path: Path) -> No
     assert (ended.exit, ended.path, ended.error["code"], ended.error["who"]) == (1, "part", "bad-origin", "author")
 
 
-async def test_an_action_is_judged_where_its_file_may_look(tmp_path: Path) -> None:
-    """After a crash a `confirm` of the file's action sees the file's inputs, and the browser is confined as for its steps."""
+async def test_confirm_of_a_file_has_its_inputs_and_origins(tmp_path: Path) -> None:
+    """After a crash a `confirm` in a file has the file's inputs and is confined as the file's steps are."""
     seen: list[list[str] | None] = []
 
     class Watched(FakePage):
@@ -263,8 +263,8 @@ async def test_an_action_is_judged_where_its_file_may_look(tmp_path: Path) -> No
     assert (rig.site.actions, seen) == (["css=pay"], [[BANK]])
 
 
-async def test_a_group_that_failed_and_is_passed_over_is_not_begun_again(tmp_path: Path) -> None:
-    """A resumed run keeps its error, and continues after it."""
+async def test_a_tolerated_group_is_not_repeated(tmp_path: Path) -> None:
+    """A resumed run keeps the error of a tolerated group and continues after it."""
     part = flow(action("one"), action("two"))
     tolerated = use("part", "part.yaml", ", on_error: continue")
     text = flow(tolerated, action("three")) + "output: '{{ run.errors.part.code | default(none) }}'\n"
@@ -287,7 +287,7 @@ async def test_a_group_that_failed_and_is_passed_over_is_not_begun_again(tmp_pat
 
 
 async def test_a_file_that_is_tried_again_does_no_action_twice(tmp_path: Path) -> None:
-    """A `handle` begins the file again with its inputs; an action that its first try did is asked for by its `confirm`, and found."""
+    """A `handle` repeats the file with its inputs; an action done in the first try is confirmed and not repeated."""
     part = flow(action("one"), action("two"), more="inputs: {n: {type: integer}}") + "output: '{{ inputs.n }}'\n"
     tried = use("part", "part.yaml", ", with: {n: 5}")
     text = flow(f"{{id: h, type: handle, attempts: 2, try: [{tried}]}}") + "output: '{{ h }}'\n"

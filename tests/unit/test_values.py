@@ -1,4 +1,4 @@
-"""Values: normal form and back."""
+"""Values: their JSON normal form, and back."""
 
 import datetime as dt
 import decimal
@@ -48,15 +48,15 @@ anything = st.recursive(
 
 @given(anything)
 def test_the_normal_form_is_normal(value: Any) -> None:
-    """Normalising what is normal changes nothing."""
+    """Normalising a normalised value changes nothing."""
     once = normalise(value)
     assert normalise(once) == once
     assert repr(normalise(once)) == repr(once)
 
 
 @given(anything)
-def test_written_and_read_again_it_is_the_same(value: Any) -> None:
-    """What the log gives back is what the step gave: same values, same kinds, through UTF-8."""
+def test_a_normalised_value_survives_json(value: Any) -> None:
+    """A normalised value written as UTF-8 JSON is read back equal, with the same types."""
     once = normalise(value)
     again = json.loads(json.dumps(once, allow_nan=False, ensure_ascii=False).encode())
     assert repr(again) == repr(once)
@@ -69,14 +69,14 @@ def test_a_set_becomes_the_same_list_whatever_its_order(values: set[Any]) -> Non
 
 
 @given(st.integers())
-def test_integers_stay_numbers_while_every_reader_keeps_them(value: int) -> None:
-    """Up to 64 bits a number, beyond that its digits as text."""
+def test_integers_beyond_64_bits_become_text(value: int) -> None:
+    """An integer of up to 64 bits stays a number; a larger one becomes text."""
     assert normalise(value) == (value if abs(value) <= LARGEST_INTEGER else str(value))
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20))
 def test_no_digit_of_a_decimal_is_lost(value: decimal.Decimal) -> None:
-    """A decimal is a number where that is exactly it, and text with every digit elsewhere."""
+    """A decimal becomes a number where that is exact, and else text with every digit."""
     given = decimal_to_json(value)
     assert decimal.Decimal(repr(given) if isinstance(given, float) else given) == value
 
@@ -102,14 +102,14 @@ def test_examples(value: Any, given: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1: 2}, object(), decimal.Decimal("nan")])
-def test_what_has_no_json_form_is_refused(value: Any) -> None:
-    """Nothing is turned into text by guessing."""
+def test_a_value_without_json_form_is_refused(value: Any) -> None:
+    """A value without a JSON form is refused, not converted to text."""
     with pytest.raises(NotJson):
         normalise([value])
 
 
-def test_what_nests_too_deeply_is_refused() -> None:
-    """A value that contains itself ends in an error, not in a crash."""
+def test_a_value_that_nests_too_deeply_is_refused() -> None:
+    """A value that contains itself raises an error."""
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(NotJson, match="nests deeper"):
@@ -118,5 +118,5 @@ def test_what_nests_too_deeply_is_refused() -> None:
 
 @pytest.mark.parametrize(("value", "text"), [(True, "true"), (1.5, "1.5"), (["ü"], '["ü"]'), ("a", "a")])
 def test_a_value_in_a_text_is_written_as_json(value: Any, text: str) -> None:
-    """Only text stands as it is."""
+    """A value in a text is written as JSON, and text as it is."""
     assert as_text(value) == text

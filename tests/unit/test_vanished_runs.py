@@ -1,4 +1,4 @@
-"""A run that is taken away while somebody looks: whoever reads copes with it."""
+"""A run that is deleted while a command reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ nodes: [{id: one, type: transform, expr: 1}]
 
 @pytest.fixture
 def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """Two runs, of which the first is taken away as soon as its name has been read."""
+    """Two runs; the first is deleted as soon as its name has been read."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.yaml").write_text(WORKFLOW)
@@ -49,31 +49,31 @@ def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str
 
 
 def test_the_list_has_the_others(vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """`runs` and `query` tell of the runs that are there."""
+    """`runs` lists the remaining runs."""
     _gone, left = vanishing
     assert app.run(["runs", "--json"]) == 0
     assert [each["id"] for each in json.loads(capsys.readouterr().out)["runs"]] == [left]
 
 
 def test_a_query_has_the_others(vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """`query` tells of the runs that are there."""
+    """`query` has the remaining runs."""
     _gone, left = vanishing
     assert app.run(["query", "SELECT run FROM runs", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["rows"], told["left_out"]) == ([{"run": left}], [])
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["left_out"]) == ([{"run": left}], [])
 
 
 @pytest.mark.parametrize("command", ["show", "resume"])
-def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Who asks for it by name is told that there is no such run, with exit code 2."""
+def test_a_command_on_it_fails(command: str, vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A command on a vanished run ends 2 with `unknown-run`."""
     gone, _left = vanishing
     assert app.run([command, gone]) == 2
     assert f"error[unknown-run]: there is no run {gone}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("way", ["read", "claim", "owned"])
-def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the file goes between the look and the opening of it, the run is unknown, and nothing was written wrongly."""
+def test_the_store_refuses_a_deleted_run(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose file is deleted between the check and the opening is unknown, and nothing is written."""
     store, run = file_store.Files(tmp_path), log_store.new_id()
     conversation = store.create(run)
     conversation.append(entries.Note(name="tail-truncated", data={"bytes": 0}))
@@ -92,8 +92,8 @@ def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypa
     assert store.ids() == []
 
 
-async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
+async def test_a_key_deleted_during_a_start_has_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If `prune` deletes an old key between the check and the start, the new run gets the key."""
     store = file_store.Files(tmp_path / ".runops")
     (tmp_path / "one.yaml").write_text(WORKFLOW)
     prepared = prepare.prepare(reader.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)

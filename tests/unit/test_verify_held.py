@@ -1,4 +1,4 @@
-"""A `verify` that held already before a side effect: it proves nothing, and the run says so."""
+"""A `verify` that passed already before a side effect proves nothing, and the run flags it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.unit.test_resume import CONFIRM, OPEN, VERIFY, die_and_resume, flow, 
 FILL = "{id: fill, type: browser_action, action: fill, target: {label: Name}, value: A, verify: [{text: paid, target: {css: p}}]}"
 
 
-async def test_a_verify_that_held_before_the_action_is_flagged(tmp_path: Path) -> None:
-    """The run passes, and says at once, in its result, in the log and in `show` which step's rules tell nothing."""
+async def test_a_verify_that_passed_before_the_action_is_flagged(tmp_path: Path) -> None:
+    """The run passes, and its output, result, log and `show` name the step and the rules that prove nothing."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
     rig.site.texts["=css=p"] = "paid"
     ended = await rig.start()
@@ -34,15 +34,15 @@ async def test_a_verify_that_held_before_the_action_is_flagged(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("node", [FILL, pay(VERIFY + ", effect: idempotent"), pay(VERIFY + ", effect: read"), pay()])
-async def test_what_may_be_done_twice_is_not_flagged(tmp_path: Path, node: str) -> None:
-    """A field that holds its text already, a click that only leafs: their rules say how the page is, not what was done."""
+async def test_an_action_that_may_be_repeated_is_not_flagged(tmp_path: Path, node: str) -> None:
+    """Rules of a field, or of a read or idempotent click, describe the page and are not flagged."""
     rig = Rig(tmp_path, flow(OPEN, node))
     rig.site.texts["=css=p"] = "paid"
     assert (await rig.start()).flags == []
 
 
-async def test_a_verify_that_came_to_hold_is_not_flagged(tmp_path: Path) -> None:
-    """It did not hold before, so it shows that the action worked."""
+async def test_a_verify_that_failed_before_the_action_is_not_flagged(tmp_path: Path) -> None:
+    """A rule that passes only after the action shows that it worked."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
     rig.site.on_click = pay_it
     ended = await rig.start()
@@ -50,15 +50,15 @@ async def test_a_verify_that_came_to_hold_is_not_flagged(tmp_path: Path) -> None
 
 
 async def test_a_step_that_was_found_done_is_not_flagged(tmp_path: Path) -> None:
-    """After a crash `confirm` shows that it happened: more than its rules could."""
+    """After a crash, a step that `confirm` finds done is not flagged."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY + CONFIRM)))
     rig.site.texts["=css=p"] = "paid"
     ended = await die_and_resume(rig)
     assert (ended.status, ended.flags, rig.site.actions) == ("passed", [], ['role=button name="Pay"'])
 
 
-async def test_a_step_that_is_passed_over_in_another_try_is_not_flagged_again(tmp_path: Path) -> None:
-    """Of an action that is not done again nothing is said."""
+async def test_a_step_that_a_retry_skips_is_not_flagged_again(tmp_path: Path) -> None:
+    """An action that a block retry skips as recovered is not flagged."""
     rules = ", verify: [{text: there, target: {css: q}}]"
     failing = "{id: fails, type: browser_query, query: text, target: {css: gone}}"
     rig = Rig(

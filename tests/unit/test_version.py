@@ -1,4 +1,4 @@
-"""With which Playwright RunOps is tested, and what is told of another one."""
+"""The supported Playwright versions, and the warnings about others."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ nodes:
 
 
 def required(name: str) -> Requirement:
-    """What pyproject.toml says of a package."""
+    """The requirement of a package in pyproject.toml."""
     found = map(Requirement, tomllib.loads(PROJECT.read_text())["project"]["dependencies"])
     return next(each for each in found if each.name == name)
 
 
-def test_what_is_tested_is_what_is_required() -> None:
-    """The range of versions in the code is the one that installers keep to."""
+def test_the_tested_range_is_the_required_range() -> None:
+    """The version range in the code is the one in pyproject.toml."""
     lowest, end = (".".join(map(str, each)) for each in version.TESTED)
     assert str(required("playwright").specifier) == f"<{end},>={lowest}"
 
 
 @pytest.mark.parametrize("name", ["playwright", "jinja2", "typer", "rich"])
-def test_what_private_names_are_used_of_has_an_upper_bound(name: str) -> None:
-    """No update comes by itself whose insides or whose output nobody here has seen."""
+def test_packages_with_private_names_in_use_have_an_upper_bound(name: str) -> None:
+    """Packages whose internals or output we depend on have an upper version bound."""
     assert any(each.operator == "<" for each in required(name).specifier)
 
 
@@ -43,10 +43,8 @@ def test_what_private_names_are_used_of_has_an_upper_bound(name: str) -> None:
     ("installed", "tested"),
     [("1.65.0", True), ("1.65.2", True), ("1.64.9", False), ("1.66.0", False), ("2.0", False), ("1.66.0b1", False)],
 )
-def test_a_version_outside_of_it_is_a_note_of_doctor(
-    installed: str, tested: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It works perhaps, and doctor says what to install."""
+def test_doctor_notes_an_untested_version(installed: str, tested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doctor notes an untested version and names the one to install."""
     monkeypatch.setattr(version, "playwright", lambda: installed)
     check = doctor.playwright()
     assert check.state == ("ok" if tested else "note")
@@ -58,15 +56,15 @@ def test_a_version_outside_of_it_is_a_note_of_doctor(
 async def test_the_first_browser_of_a_process_warns(
     installed: str, words: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line with the fix, before the browser starts; the next run in the process says nothing more."""
+    """The first browser of a process prints one line with the fix for an untested version; later runs print nothing."""
     monkeypatch.setattr(version, "playwright", lambda: installed)
     monkeypatch.setattr(version, "WARNED", set[str]())
-    told: list[str] = []
+    warnings: list[str] = []
     for name in ("first", "second"):
         rig = Rig(tmp_path / name, VISIT)
         assert (await rig.start()).status == "passed"
-        told += [each.text for each in rig.told if isinstance(each, events.Said)]
-    assert len(told) == words
+        warnings += [each.text for each in rig.told if isinstance(each, events.Said)]
+    assert len(warnings) == words
     assert all(
-        "1.66.1" in each and "pip install 'playwright>=1.65,<1.66'" in each and "\n" not in each for each in told
+        "1.66.1" in each and "pip install 'playwright>=1.65,<1.66'" in each and "\n" not in each for each in warnings
     )

@@ -1,4 +1,4 @@
-"""What a window holds of a thread: what gives way to what, and what the report says of it."""
+"""A window of a thread: the order in which content is dropped, and how the report lists it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = "a row of the table, number 1007\n" * 40
 
 
 def talk(*, outputs: int = 3) -> Talk:
-    """A person asks, and the model reads something large so many times before it answers; then the person asks again."""
+    """A question, several large tool outputs, an answer, and another question."""
     found = Talk()
     found.says("Why did it fail?")
     for number in range(outputs):
@@ -26,17 +26,17 @@ def talk(*, outputs: int = 3) -> Talk:
 
 
 def texts(built: window.Window) -> list[str]:
-    """What its messages and outputs say."""
+    """The texts of its messages and outputs."""
     return [each.text for each in built.items if not isinstance(each, ToolCall)]
 
 
 def outputs(built: window.Window) -> list[str]:
-    """What its outputs say."""
+    """The texts of its outputs."""
     return [each.text for each in built.items if isinstance(each, ToolOutput)]
 
 
-def test_all_is_told_oldest_first() -> None:
-    """Each word, each answer with its calls, each output."""
+def test_everything_is_sent_oldest_first() -> None:
+    """Each message, each answer with its calls, and each output is in the window, oldest first."""
     built = talk(outputs=1).window()
     assert built.items == (
         Message("user", "Why did it fail?"),
@@ -49,7 +49,7 @@ def test_all_is_told_oldest_first() -> None:
 
 
 def test_old_outputs_become_pointers_before_anything_is_left_out() -> None:
-    """The newest output stays whole, those before it say where they are kept and how they begin; the report says how much that saved."""
+    """The newest output stays whole; older ones become pointers with their beginning, and the report counts the tokens saved."""
     found = talk()
     built = found.window(hard_limit=1_000)
     assert texts(built)[0] == "Why did it fail?"
@@ -65,7 +65,7 @@ def test_old_outputs_become_pointers_before_anything_is_left_out() -> None:
 
 
 def test_exchanges_are_left_out_oldest_first() -> None:
-    """What had the longest time to be read goes first; it is told how many, from which line on, and how many tokens they had."""
+    """The oldest exchanges are dropped first; the report has their count, first line and tokens."""
     built = talk(outputs=30).window(hard_limit=1_500)
     dropped = built.report.rungs[1]
     assert dropped.outcome == "saved"
@@ -77,7 +77,7 @@ def test_exchanges_are_left_out_oldest_first() -> None:
 
 
 def test_a_small_output_has_no_pointer() -> None:
-    """A pointer stands only where it is shorter than what it points to."""
+    """An output becomes a pointer only where that is shorter."""
     found = Talk()
     found.says("How many?")
     found.answers("", [Asked("count", "{}", "12 orders are open")])
@@ -87,22 +87,22 @@ def test_a_small_output_has_no_pointer() -> None:
 
 
 def test_without_tool_results_the_report_says_why() -> None:
-    """That they are not wanted, and not that there is no room."""
+    """Outputs left out by option are reported as not wanted, not as lacking room."""
     built = talk().window(tool_results=False)
     assert {(each.what, each.why) for each in built.report.left} == {(window.OUTPUTS, window.NOT_WANTED)}
     assert len(built.report.left) == 3
 
 
-def test_what_happens_in_a_row_is_one_message() -> None:
-    """A line for each; what a word stands between is another message. Where it is not wanted none is told, and the rest is as ever."""
+def test_consecutive_events_are_one_message() -> None:
+    """Consecutive events are one message with a line for each; without `events` none is sent, and the report lists them."""
     found = Talk()
     found.says("Run it.")
     found.happens("/run")
     found.happens("the run failed")
     found.says("Why?")
     found.happens("/mode run")
-    told = texts(found.window())
-    assert told == [
+    shown = texts(found.window())
+    assert shown == [
         "Run it.",
         "(Not said, but what happened meanwhile.)\n/run\nthe run failed",
         "Why?",
@@ -113,8 +113,8 @@ def test_what_happens_in_a_row_is_one_message() -> None:
     assert [each.why for each in without.report.left] == [window.NOT_WANTED] * 2
 
 
-def test_who_says_continue_goes_on_from_what_broke_off() -> None:
-    """What had come of the answer stands in the thread, with the reason, and the word behind it."""
+def test_continue_resumes_from_a_broken_answer() -> None:
+    """The partial answer stays in the thread with the error, followed by the new message."""
     found = Talk()
     found.says("Tell me all.")
     found.fails("model-failed", "nothing yet", again=0.5)
@@ -129,7 +129,7 @@ def test_who_says_continue_goes_on_from_what_broke_off() -> None:
 
 
 def test_a_request_that_is_made_again_is_the_same() -> None:
-    """What broke off is nothing to continue from, where nobody said a word since."""
+    """Unless a new message or event is sent, a failed request is repeated unchanged, without the partial answer."""
     found = Talk()
     found.says("Tell me all.")
     before = found.window()
@@ -141,13 +141,13 @@ def test_a_request_that_is_made_again_is_the_same() -> None:
 
 
 def test_outputs_that_are_not_recent_are_pointers_though_there_is_room() -> None:
-    """Those of the newest tokens stay whole, and what came last however large it is; the report says that they are not recent."""
+    """Outputs within `recent_outputs` tokens and the newest one stay whole; older ones become pointers, reported as old."""
     found = talk(outputs=12)
     each = found.items.tokens_before(2) - found.items.tokens_before(1)
-    told = outputs(found.window(recent_outputs=3 * each))
-    whole = [text for text in told if text == PAGE]
+    shown = outputs(found.window(recent_outputs=3 * each))
+    whole = [text for text in shown if text == PAGE]
     assert 3 <= len(whole) <= 6
-    assert told[-len(whole) :] == whole
+    assert shown[-len(whole) :] == whole
     built = found.window(recent_outputs=1)
     assert PAGE not in outputs(built)
     assert {(left.what, left.why) for left in built.report.left} == {(window.OUTPUTS, window.OLD)}
@@ -155,8 +155,8 @@ def test_outputs_that_are_not_recent_are_pointers_though_there_is_room() -> None
     assert outputs(found.window(recent_outputs=1))[-1] == PAGE
 
 
-def test_what_is_recent_moves_in_steps() -> None:
-    """From one request to the next the older part stays as it was told, but for one request in several: what a server has kept of it is of use."""
+def test_the_recent_part_moves_in_steps() -> None:
+    """The older part stays unchanged in most requests, so that the server's cache stays valid."""
     found = Talk()
     found.says("Look at all of it.")
     before: list[Item] = []
@@ -169,8 +169,8 @@ def test_what_is_recent_moves_in_steps() -> None:
     assert 24 > kept > 12
 
 
-def test_a_summary_stands_for_what_it_was_made_of() -> None:
-    """It is told first, and nothing that came before its last line."""
+def test_a_summary_replaces_what_it_covers() -> None:
+    """The summary comes first, and nothing up to its last line is sent."""
     found = Talk()
     found.says("one")
     found.answers("1")
@@ -180,7 +180,7 @@ def test_a_summary_stands_for_what_it_was_made_of() -> None:
 
 
 def test_a_summary_that_is_too_large_leaves_room_for_the_thread() -> None:
-    """It may have half of the thread's room; one that is larger is left out, and the report says why."""
+    """A summary larger than half of the thread's room is left out, and the report says why."""
     found = Talk()
     found.says("one")
     found.answers("1")
@@ -194,8 +194,8 @@ def test_a_summary_that_is_too_large_leaves_room_for_the_thread() -> None:
     ]
 
 
-def test_the_margin_stays_free_behind_a_long_word() -> None:
-    """A word that takes more than the thread's share leaves less of what is told beside it, and nothing of the margin."""
+def test_the_margin_stays_free_with_a_long_message() -> None:
+    """A message larger than the thread's share takes room from knowledge, not from the margin."""
     found = Talk()
     found.says(PAGE)
     around = window.RequestFrame(AROUND.prefix, knowledge=lambda _asked: [window.Part("orders", PAGE)])
@@ -203,8 +203,8 @@ def test_the_margin_stays_free_behind_a_long_word() -> None:
         assert found.window(around, hard_limit=limit).report.tokens <= limit - limit * 7 // 100
 
 
-def test_the_newest_word_is_told_though_a_summary_has_taken_it_in() -> None:
-    """A model that works for long behind one word still knows what it was told."""
+def test_the_newest_message_is_sent_though_a_summary_covers_it() -> None:
+    """The newest user message comes before the summary that covers it."""
     found = Talk()
     found.says("Pay all orders.")
     for number in range(3):
@@ -217,8 +217,8 @@ def test_the_newest_word_is_told_though_a_summary_has_taken_it_in() -> None:
     ]
 
 
-def test_an_open_call_says_so() -> None:
-    """Who only reads is told that no outcome is recorded; the log never says it."""
+def test_an_open_call_is_shown_as_open() -> None:
+    """A call without a result is shown as open, and an empty output as nothing."""
     found = Talk()
     found.says("Look.")
     found.answers("", [Asked("look", "{}", None), Asked("read", "{}", "")])
@@ -226,8 +226,8 @@ def test_an_open_call_says_so() -> None:
 
 
 @pytest.mark.parametrize("limit", [{"hard_limit": 60}, {"compress_at": 60}])
-def test_what_stands_around_gives_way_before_anything_is_refused(limit: dict[str, int]) -> None:
-    """Tools, state and knowledge go; what is refused is only a word that does not fit by itself."""
+def test_the_request_frame_is_dropped_before_anything_is_refused(limit: dict[str, int]) -> None:
+    """Tools, state and knowledge are dropped first; only a message too large by itself is refused."""
     around = window.RequestFrame(
         AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(5)), (window.Part("plan", PAGE),)
     )
@@ -244,8 +244,8 @@ def test_what_stands_around_gives_way_before_anything_is_refused(limit: dict[str
     assert refused.value.evidence["needed"] > 60
 
 
-def test_tools_are_offered_as_far_as_their_share_goes() -> None:
-    """A tenth of a hard limit is for what stands before the thread and for them; the first ones are the heaviest."""
+def test_tools_are_offered_within_their_share() -> None:
+    """Tools are offered in order as far as their share of a hard limit goes; without one all are offered."""
     around = window.RequestFrame(AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(9)))
     found = Talk()
     found.says("Why?")
@@ -255,7 +255,7 @@ def test_tools_are_offered_as_far_as_their_share_goes() -> None:
 
 
 def test_knowledge_is_cut_by_lines() -> None:
-    """Where its share ends it ends with a whole line, and says that it was cut."""
+    """Knowledge that exceeds its share is cut after a whole line and marked as cut."""
     asked: list[str] = []
 
     def known(question: str) -> list[window.Part]:
@@ -274,8 +274,8 @@ def test_knowledge_is_cut_by_lines() -> None:
     assert [each.what for each in built.report.left] == ["orders"]
 
 
-def test_what_a_share_does_not_need_the_thread_has() -> None:
-    """Without tools and state the thread has nearly all of a hard limit; with both its own share."""
+def test_the_thread_gets_unused_shares() -> None:
+    """Without tools and state the thread has nearly all of a hard limit; with both it has its own share."""
     found = talk(outputs=40)
     thread = [each for each in found.window(hard_limit=4_000).report.sections if each.name == "thread"]
     assert thread[0].tokens > 3_000
@@ -292,7 +292,7 @@ def test_what_a_share_does_not_need_the_thread_has() -> None:
 
 
 def test_state_takes_no_more_than_half_of_a_loose_window() -> None:
-    """However much a session keeps, what was said has room."""
+    """State takes at most half of a window without a hard limit, so the thread keeps its room."""
     around = window.RequestFrame(AROUND.prefix, state=(window.Part("outline", PAGE * 100),))
     built = talk().window(around, compress_at=4_000)
     sections = {each.name: each.tokens for each in built.report.sections}
@@ -300,8 +300,8 @@ def test_state_takes_no_more_than_half_of_a_loose_window() -> None:
     assert texts(built)[0] == "Why did it fail?"
 
 
-def test_a_mask_counts_as_what_is_sent() -> None:
-    """Sizes are those of the text with secrets masked: arguments of calls too."""
+def test_token_counts_are_those_of_the_masked_text() -> None:
+    """Token counts are those of the masked text, arguments of calls included."""
     found = Talk(masker=masking.Masker({"password": "abcdef"}))
     found.says("Sign in with abcdef.")
     found.answers("", [Asked("sign_in", '{"password": "abcdef"}', "abcdef was refused")])
@@ -311,7 +311,7 @@ def test_a_mask_counts_as_what_is_sent() -> None:
 
 
 def test_a_person_is_warned_before_it_is_full() -> None:
-    """From `warn_at` on, counted as if nothing were left out; what is wanted is told beside what is sent."""
+    """The warning counts tokens before anything is dropped, and the report has both counts."""
     found = talk(outputs=4)
     everything = found.window().report
     assert not everything.warns

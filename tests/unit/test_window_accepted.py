@@ -1,4 +1,4 @@
-"""What the client of the API itself says of the requests that windows become: its own types take them."""
+"""The openai client's own types accept the requests that windows become."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ KINDS: dict[str, pydantic.TypeAdapter[Any]] = {
     "function_call": pydantic.TypeAdapter(responses.ResponseFunctionToolCallParam),
     "function_call_output": pydantic.TypeAdapter(response_input_param.FunctionCallOutput),
 }
-"""The client's own type of each kind of item. All kinds together would take nearly anything: some have no field that they must have."""
+"""The client's type of each kind of item; their union would accept nearly anything, because some have no required field."""
 
 TOOL = pydantic.TypeAdapter(responses.FunctionToolParam)
 
 
 def read(item: dict[str, Any]) -> dict[str, Any]:
-    """The item as the client's types have it: without fields that they do not know. Raises ValidationError."""
+    """The item as validated by the client's types, without unknown fields."""
     return dict(KINDS[item.get("type", "message")].validate_python(item, strict=True))
 
 
@@ -39,8 +39,8 @@ def read(item: dict[str, Any]) -> dict[str, Any]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(draws.cases())
-def test_the_types_of_the_client_take_every_request(case: draws.Case) -> None:
-    """Each item of the input, the state behind them, and each tool: as the body holds them, and nothing is changed in the reading."""
+def test_the_types_of_the_client_accept_every_request(case: draws.Case) -> None:
+    """Each input item, the state after them, and each tool pass the client's types unchanged."""
     talk, around, limits = case
     try:
         built = window.build(talk.items, around, limits)
@@ -62,7 +62,7 @@ def test_the_types_of_the_client_take_every_request(case: draws.Case) -> None:
         {"role": "robot", "content": "x"},
     ],
 )
-def test_the_types_of_the_client_refuse_what_is_no_item(wrong: dict[str, Any]) -> None:
-    """An output that is no text, a call without arguments, a role that there is not."""
+def test_the_types_of_the_client_refuse_invalid_items(wrong: dict[str, Any]) -> None:
+    """An output that is no text, a call without arguments, and an unknown role are refused."""
     with pytest.raises(pydantic.ValidationError):
         read(wrong)

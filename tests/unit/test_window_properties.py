@@ -1,4 +1,4 @@
-"""What holds of every window, whatever was said, whatever stands around it, and however narrow it is."""
+"""Properties of every window, for any thread, request frame and limits."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from tests.windows import MODEL, Talk, request
 
 
 def budget(limits: window.Limits) -> int:
-    """Tokens that a request may have."""
+    """The tokens that a request may have."""
     return limits.hard_limit or limits.compress_at
 
 
-def newest_word(talk: Talk) -> entries.User:
-    """What the model was told last."""
+def newest_message(talk: Talk) -> entries.User:
+    """The newest user message."""
     return next(
         each for each in reversed(talk.writer.history.thread(talk.thread).said) if isinstance(each, entries.User)
     )
 
 
 def alone(talk: Talk, around: window.RequestFrame) -> int:
-    """Tokens of what stands before the thread and of the newest word, and of nothing else."""
-    word = Message("user", talk.writer.text_of(newest_word(talk)) or "(nothing)")
+    """The tokens of the prefix and the newest message alone."""
+    message = Message("user", talk.writer.text_of(newest_message(talk)) or "(nothing)")
     built = window.Window(
-        "\n\n".join(each.text for each in around.prefix if each.text), (word,), (), "", EMPTY
+        "\n\n".join(each.text for each in around.prefix if each.text), (message,), (), "", EMPTY
     )  # fmt: skip
     return estimates.tokens(request(built))
 
@@ -57,20 +57,20 @@ def built(talk: Talk, around: window.RequestFrame, limits: window.Limits) -> win
 
 
 def lines(items: Sequence[Item], talk: Talk) -> list[int]:
-    """Where in the log each call of a window stands, in the order of the window."""
+    """The log line of each call in a window, in the window's order."""
     of = {each.id: entry.answer.seq for entry in exchanges(talk) for each in entry.answer.calls or ()}
     return [of[each.id] for each in items if isinstance(each, ToolCall)]
 
 
 def exchanges(talk: Talk) -> list[threads.Exchange]:
-    """Every answer of the thread, with what became of its calls."""
+    """Every answer of the thread, with the results of its calls."""
     return [each for each in talk.writer.history.thread(talk.thread).said if isinstance(each, threads.Exchange)]
 
 
 @draws.often
 @given(draws.cases())
-def test_a_window_is_refused_only_where_what_must_be_told_is_too_large(case: draws.Case) -> None:
-    """What stands before the thread and the newest word are too much by themselves, and nothing else ever is."""
+def test_a_window_is_refused_only_where_prefix_and_message_are_too_large(case: draws.Case) -> None:
+    """A window is refused exactly where the prefix and the newest message alone exceed the budget."""
     talk, around, limits = case
     assert (built(talk, around, limits) is None) == (alone(talk, around) > budget(limits))
 
@@ -78,7 +78,7 @@ def test_a_window_is_refused_only_where_what_must_be_told_is_too_large(case: dra
 @draws.often
 @given(draws.cases())
 def test_a_request_has_no_more_tokens_than_it_may(case: draws.Case) -> None:
-    """All of it counts: instructions, tools, the thread, the state. Where what must be told leaves it, the margin stays free."""
+    """Instructions, tools, thread and state together keep to the budget. With a hard limit the margin stays free where possible."""
     talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
@@ -93,21 +93,21 @@ def test_a_request_has_no_more_tokens_than_it_may(case: draws.Case) -> None:
 @draws.often
 @given(draws.cases())
 def test_a_request_has_no_more_messages_and_characters_than_it_may(case: draws.Case) -> None:
-    """Calls and outputs count as messages do; the newest word alone may have more."""
+    """Calls and outputs count as messages; only the newest message alone may exceed the limits."""
     talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
     chars = sum(map(chars_of, found.items))
-    word = chars_of(Message("user", talk.writer.text_of(newest_word(talk)) or "(nothing)"))
+    message = chars_of(Message("user", talk.writer.text_of(newest_message(talk)) or "(nothing)"))
     assert limits.max_messages is None or len(found.items) <= max(1, limits.max_messages)
-    assert limits.max_chars is None or chars <= max(word, limits.max_chars)
+    assert limits.max_chars is None or chars <= max(message, limits.max_chars)
 
 
 @draws.often
 @given(draws.cases())
 def test_the_sections_of_the_report_are_the_request(case: draws.Case) -> None:
-    """Together they have exactly the tokens of the request, and those of what was left out are told beside them."""
+    """The report has exactly the request's tokens, and lists the tools and exchanges that were left out."""
     talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
@@ -127,7 +127,7 @@ def test_the_sections_of_the_report_are_the_request(case: draws.Case) -> None:
 @draws.often
 @given(draws.cases())
 def test_a_server_takes_the_request(case: draws.Case) -> None:
-    """By the rules of the API: every call has its one output, every output its call, no message is empty."""
+    """Every call has one output, every output its call, and no item is empty, as the API demands."""
     talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
@@ -142,26 +142,26 @@ def test_a_server_takes_the_request(case: draws.Case) -> None:
 
 @draws.often
 @given(draws.cases())
-def test_the_newest_word_is_told_whole(case: draws.Case) -> None:
-    """To its last character, and it is no other message; also where a summary has taken it in."""
+def test_the_newest_message_is_sent_whole(case: draws.Case) -> None:
+    """The newest message is in the window unchanged, also where a summary covers it."""
     talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
-    word = talk.writer.text_of(newest_word(talk)) or "(nothing)"
-    assert Message("user", word) in found.items
+    message = talk.writer.text_of(newest_message(talk)) or "(nothing)"
+    assert Message("user", message) in found.items
     assert found.report.sections[-1].messages == 1
 
 
 @draws.often
 @given(draws.cases())
 def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
-    """An answer is told with its text, all its calls and all their outputs, or not at all; oldest first; and behind the oldest one kept none is missing."""
+    """An answer is sent with its text, calls and outputs or not at all, oldest first, without gaps after the oldest."""
     talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
-    told = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
+    sent = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
     kept = lines(found.items, talk)
     assert kept == sorted(kept)
     first = kept[0] if kept else None
@@ -178,14 +178,14 @@ def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
         for call in present:
             entry = exchange.done[call.id].output
             whole = talk.writer.text_of(entry) if entry is not None else "(open: no outcome is recorded)"
-            pointed = entry is not None and told[call.id].startswith("(left out: ") and len(told[call.id]) < len(whole)
-            assert told[call.id] == (whole or "(nothing)") or pointed
+            pointed = entry is not None and sent[call.id].startswith("(left out: ") and len(sent[call.id]) < len(whole)
+            assert sent[call.id] == (whole or "(nothing)") or pointed
 
 
 @draws.often
 @given(draws.cases())
-def test_what_is_not_wanted_is_not_told(case: draws.Case) -> None:
-    """Without events none is told, else those that follow each other are one message; without outputs none that a pointer is shorter than is told."""
+def test_unwanted_events_and_outputs_are_left_out(case: draws.Case) -> None:
+    """Without `events` none is sent; with it consecutive ones are one message. Without `tool_results` no long output is sent."""
     talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
@@ -199,12 +199,12 @@ def test_what_is_not_wanted_is_not_told(case: draws.Case) -> None:
 
 @draws.often
 @given(draws.cases(), st.integers(1, 5_000))
-def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(case: draws.Case, recent: int) -> None:
-    """Where there is room for all: no output is a pointer that has fewer than ``recent`` tokens behind its beginning, and none is whole that has twice as many, but the last."""
+def test_recent_outputs_are_whole_and_old_ones_are_pointers(case: draws.Case, recent: int) -> None:
+    """With room for all, outputs within ``recent`` tokens and the last are whole; those beyond twice as many are pointers."""
     talk, around, limits = case
     found = built(talk, around, wide(limits).model_copy(update={"recent_outputs": recent}))
     assert found is not None
-    told = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
+    shown = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
     all_of_them = talk.items
     everything = all_of_them.tokens_before(len(all_of_them))
     for number in range(len(all_of_them)):
@@ -213,15 +213,15 @@ def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(case: draws.Case, r
         for whole, short in zip(item.items(pointers=False), item.items(pointers=True), strict=True):
             if isinstance(whole, ToolOutput) and isinstance(short, ToolOutput):
                 if since <= recent or number == len(all_of_them) - 1:
-                    assert told[whole.id] == whole.text
+                    assert shown[whole.id] == whole.text
                 elif since > 2 * recent:
-                    assert told[whole.id] == short.text
+                    assert shown[whole.id] == short.text
 
 
 @draws.often
 @given(draws.talks(), st.integers(20, 3_000), st.floats(0, 1))
-def test_what_is_recent_moves_in_steps(talk: Talk, recent: int, begins: float) -> None:
-    """While fewer than ``recent`` tokens come to the thread, no output becomes a pointer but the one that was the newest; none is whole again later."""
+def test_the_recent_part_moves_in_steps(talk: Talk, recent: int, begins: float) -> None:
+    """While fewer than ``recent`` tokens come, only the formerly newest output becomes a pointer; none becomes whole again."""
     around, limits = window.RequestFrame(()), wide(window.Limits()).model_copy(update={"recent_outputs": recent})
     thread = talk.items
     first = int(begins * len(thread))
@@ -239,8 +239,8 @@ def test_what_is_recent_moves_in_steps(talk: Talk, recent: int, begins: float) -
 
 @draws.often
 @given(draws.cases())
-def test_the_same_gives_the_same_and_nothing_is_changed(case: draws.Case) -> None:
-    """A window is made of the log, and leaves no mark on it; also where it is read again from the disk."""
+def test_a_window_is_deterministic_and_changes_nothing(case: draws.Case) -> None:
+    """Building a window twice, or from the log read again, gives the same window and leaves the log unchanged."""
     talk, around, limits = case
     before = repr(talk.writer.history.thread(talk.thread)), talk.store.reader.read(talk.writer.conversation.id).entries
     first = built(talk, around, limits)
@@ -255,8 +255,8 @@ def test_the_same_gives_the_same_and_nothing_is_changed(case: draws.Case) -> Non
 
 @draws.often
 @given(draws.cases())
-def test_without_a_limit_all_is_told(case: draws.Case) -> None:
-    """Nothing gives way where there is room for all of it, and no rung is needed."""
+def test_without_a_limit_everything_is_sent(case: draws.Case) -> None:
+    """Nothing is dropped where there is room for all of it, and no rung is needed."""
     talk, around, limits = case
     found = built(talk, around, wide(limits))
     assert found is not None
@@ -266,7 +266,7 @@ def test_without_a_limit_all_is_told(case: draws.Case) -> None:
 
 
 def wide(limits: window.Limits) -> window.Limits:
-    """The same, with room for everything."""
+    """The same limits with room for everything."""
     none = {
         "max_messages": None,
         "max_chars": None,
@@ -279,16 +279,16 @@ def wide(limits: window.Limits) -> window.Limits:
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
-    """Of 3,000 exchanges only those are looked at that may be told, and the one at which there is no room any more."""
+    """Building a window reads only the items that it contains and at most two more."""
     talk = Talk()
     for number in range(3_000):
         talk.says(f"question {number}")
         talk.answers(f"answer {number}")
-    looked: list[int] = []
+    read: list[int] = []
 
     class Counted(window_items.Thread):
         def __getitem__(self, number: int, /) -> window.WindowItem:
-            looked.append(number)
+            read.append(number)
             return super().__getitem__(number)
 
     found = window.build(
@@ -297,5 +297,5 @@ def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
         window.Limits(hard_limit=1_500 if strict else None, max_messages=60),
     )
     assert 30 < len(found.items) <= 60
-    assert len(set(looked)) <= len(found.items) + 2
+    assert len(set(read)) <= len(found.items) + 2
     assert dataclasses.asdict(found.report)["left"][0]["tokens"] > 10_000

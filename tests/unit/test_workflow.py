@@ -1,4 +1,4 @@
-"""Workflow files: what is accepted, what is reported and where, and what a loaded file knows."""
+"""Workflow files: valid ones, mistakes with their position, and the properties of a loaded file."""
 
 import copy
 import json
@@ -64,8 +64,8 @@ def problems(text: str) -> list[Diagnostic]:
     return []
 
 
-def told(text: str) -> list[tuple[str, int]]:
-    """Code and line of each mistake."""
+def codes_and_lines(text: str) -> list[tuple[str, int]]:
+    """The code and line of each mistake."""
     return [(each.code, each.mark.line if each.mark else 0) for each in problems(text)]
 
 
@@ -77,7 +77,7 @@ def one(node: str) -> Diagnostic:
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_examples_are_valid(file: Path) -> None:
-    """Every example workflow is one."""
+    """Every example workflow is valid."""
     assert reader.load(file).workflow.nodes
 
 
@@ -97,7 +97,7 @@ output: "{{ pay }}"
 """
 
     def test_all_are_reported_with_line_and_column(self) -> None:
-        """Mistakes of every kind, several of them in one line, are reported at once, in the order of the file, each once."""
+        """Mistakes of every kind, several in one line, are reported together, in file order, each once."""
         found = [(each.code, each.mark.line, each.mark.column) for each in problems(self.TEXT) if each.mark]
         assert found == [
             ("unknown-field", 2, 1),
@@ -114,7 +114,7 @@ output: "{{ pay }}"
         ]
 
     def test_each_has_a_fix(self) -> None:
-        """Where there is a near miss, it is named."""
+        """Each mistake with a near miss names it."""
         repairs = [" ".join(each.help) for each in problems(self.TEXT)]
         for wanted, fix in zip(
             ["`name`", "`string`", "`url`", "`fill`", "quotes", "`table`", "`orders`", "`upper`", "", "line 9", ""],
@@ -158,7 +158,7 @@ output: "{{ pay }}"
     ],
 )  # fmt: skip
 def test_each_mistake_has_its_words(node: str, code: str | None, message: str, help: str) -> None:
-    """One mistake gives one report that says what is wrong, in the words of the file, and what to do; none gives none."""
+    """One mistake gives one report that names the problem and the fix; a valid node gives none."""
     found = problems(f"version: 1\nnodes:\n  - {node}\n")
     if not message:
         assert found == []
@@ -186,38 +186,38 @@ def test_each_mistake_has_its_words(node: str, code: str | None, message: str, h
     ],
 )  # fmt: skip
 def test_mistakes_of_the_file_itself(text: str, code: str) -> None:
-    """The fields of the file are checked like those of nodes."""
+    """The top-level fields are checked like those of nodes."""
     assert [each.code for each in problems(text)] == [code]
 
 
 def test_a_misspelt_field_hides_nothing_and_makes_nothing_up() -> None:
-    """What a misspelt field declares is known all the same, and what is wrong inside it is reported."""
+    """The content of a misspelt field is declared and checked all the same, without follow-up mistakes."""
     text = FILE.replace("as: order", "ass: order").replace("inputs:", "input:").replace("name: Pay,", "nam: 5,")
     assert [each.code for each in problems(text)] == ["unknown-field", "unknown-field", "unknown-field", "wrong-type"]
 
 
 class TestLoaded:
-    def test_it_knows_where_a_node_and_its_fields_stand(self) -> None:
-        """Errors of a run can name the line."""
+    def test_it_knows_the_line_of_a_node_and_its_fields(self) -> None:
+        """A loaded file knows the line of each node and field, so that run errors can name it."""
         loaded = reader.parse(FILE, "flow.yaml")
         marks = [loaded.mark("pay"), loaded.mark("pay", "target", "within", "has_text"), loaded.mark("pay", "timeout")]
         assert [each.line for each in marks if each] == [22, 25, 22]
         assert loaded.mark("nobody") is None
 
-    def test_the_index_has_every_node_with_what_is_around_it(self) -> None:
-        """Nodes in blocks and in `confirm` are found by their ids."""
+    def test_the_index_has_every_node_with_its_parents(self) -> None:
+        """Nodes in blocks and in `confirm` are found by their ids, with their parents."""
         index = reader.parse(FILE, "flow.yaml").index
         assert list(index) == ["open", "pass", "orders", "each", "pay", "status"]
         assert [each.id for each in index["status"][1]] == ["each", "pay"]
         assert isinstance(index["open"][0], Goto)
 
     def test_every_template_of_the_models_is_compiled(self) -> None:
-        """What the engine finds in the nodes as a reference, it finds compiled."""
+        """Every reference in the file is compiled."""
         loaded = reader.parse(FILE, "flow.yaml")
         assert set(loaded.templates) == set(re.findall(r'"([^"]*\{\{[^"]*)"', FILE))
 
-    def test_references_stand_in_lists_too(self) -> None:
-        """A list of options, or one to walk, is rendered item by item; no braces are left as text."""
+    def test_references_in_lists_are_compiled(self) -> None:
+        """References in a list of options or of `over` are compiled item by item."""
         nodes = [
             {"id": "a", "type": "browser_action", "action": "select", "target": {"css": "x"}, "value": ["{{ run.id }}", "b"]},
             {"id": "b", "type": "iterate", "over": [1, {"x": ["{{ run.id }}"]}], "as": "item", "nodes": [{"id": "c", "type": "transform", "expr": 1}]},
@@ -229,12 +229,12 @@ class TestLoaded:
         assert "{{ run.id }}" in loaded.templates
 
     def test_a_file_without_a_name_is_called_by_its_own(self) -> None:
-        """A workflow always has a name."""
+        """A workflow without a name gets the name of its file."""
         text = "version: 1\nnodes: [{id: a, type: browser_query, query: url}]"
         assert reader.parse(text, "some/pay_orders.yaml").workflow.name == "pay_orders"
 
-    def test_layout_and_words_for_people_do_not_count_in_a_fingerprint(self) -> None:
-        """Comments, order of fields, quotes, defaults and descriptions leave fingerprints as they were; anything else changes one."""
+    def test_layout_and_descriptions_do_not_change_a_fingerprint(self) -> None:
+        """Comments, field order, quotes, defaults and descriptions leave fingerprints unchanged; anything else changes exactly those affected."""
         plain = reader.parse(FILE, "flow.yaml").fingerprints
         moved = FILE.replace("type: browser_action, action: goto", "action: 'goto', timeout: , type: browser_action")
         moved = moved.replace(
@@ -253,15 +253,15 @@ class TestLoaded:
                 {changed} if isinstance(changed, str) else changed
             )
 
-    def test_a_file_that_is_not_there_has_a_near_miss(self, tmp_path: Path) -> None:
-        """A misspelt name of a file is answered with the right one."""
+    def test_a_missing_file_gets_a_suggestion(self, tmp_path: Path) -> None:
+        """A misspelt file name is refused with the right one."""
         (tmp_path / "pay_orders.yaml").write_text(FILE)
         with pytest.raises(UsageError, match="there is no file") as caught:
             reader.load(tmp_path / "pay_order.yaml")
         assert "pay_orders.yaml" in (caught.value.fix or "")
 
-    def test_a_file_whose_name_is_no_text_is_refused(self, tmp_path: Path) -> None:
-        """No log could name it; also where it is the folder's name."""
+    def test_a_file_name_that_is_not_utf8_is_refused(self, tmp_path: Path) -> None:
+        """A file or folder name that is not UTF-8 is refused, because no log can contain it."""
         for name in (b"p\xff.yaml", b"\xff/p.yaml"):
             file = tmp_path / os.fsdecode(name)
             file.parent.mkdir(exist_ok=True)
@@ -281,8 +281,8 @@ class TestInputs:
             ({"who": "a", "count": 5, "tags": [None]}, {"count": 5, "tags": [None]}),
         ],
     )
-    def test_text_is_read_as_the_type_says(self, given: dict[str, Any], value: dict[str, Any]) -> None:
-        """Inputs from a command line are text; each becomes its declared type, and what is not given its default."""
+    def test_text_becomes_the_declared_type(self, given: dict[str, Any], value: dict[str, Any]) -> None:
+        """A text input becomes its declared type, and a missing one gets its default."""
         checked = reader.parse(FILE, "flow.yaml").check_inputs(given)
         assert {**checked, **value} == checked
 
@@ -301,8 +301,8 @@ class TestInputs:
             ({"who": "a", "tags": [float("nan")]}, "input-type", ""),
         ],
     )
-    def test_what_does_not_fit_says_what_would(self, given: dict[str, Any], code: str, fix: str) -> None:
-        """A missing, unknown or wrong input is a mistake of the command line, with what to write instead."""
+    def test_a_wrong_input_gets_a_fix(self, given: dict[str, Any], code: str, fix: str) -> None:
+        """A missing, unknown or wrong input is a usage error with what to write instead."""
         with pytest.raises(UsageError) as caught:
             reader.parse(FILE, "flow.yaml").check_inputs(given)
         assert caught.value.code == code
@@ -312,7 +312,7 @@ class TestInputs:
 
 class TestOrigins:
     def test_without_a_list_they_are_those_of_gotos_and_inputs(self) -> None:
-        """Addresses that are spelt out count, with or without references after the origin, and inputs that are addresses."""
+        """Without a list the origins are those of literal goto URLs, references after the origin included, and of inputs that are URLs."""
         text = FILE.replace(
             "  - {id: pass",
             '  - {id: far, type: browser_action, action: goto, url: "https://Far.test:443/{{ orders2 }}"}\n  - {id: pass',
@@ -325,14 +325,14 @@ class TestOrigins:
         ]
 
     def test_a_list_is_taken_as_it_is(self) -> None:
-        """References to inputs are filled in; an entry that is no origin then is a mistake of the command line."""
+        """A list of origins is used alone with input references filled in; an entry that is then no origin is a usage error."""
         loaded = reader.parse('allowed_origins: ["https://a.test", "{{ inputs.base_url }}"]\n' + FILE, "flow.yaml")
         assert loaded.origins({"base_url": "http://b.test/app"}) == ["https://a.test", "http://b.test"]
         with pytest.raises(UsageError, match="no origin"):
             loaded.origins({"base_url": "b"})
 
 
-# Whatever stands in a file
+# Arbitrary content
 
 words = st.sampled_from(
     ["id", "type", "action", "query", "nodes", "when", "target", "over", "as", "key", "branches", "otherwise", "fields", "set", "verify", "confirm", "done",
@@ -350,7 +350,7 @@ near_the_language = st.recursive(
 class TestNeverAnInternalError:
     @given(near_the_language)
     def test_on_any_structure(self, data: Any) -> None:
-        """Whatever a YAML file holds, it is a workflow or has mistakes."""
+        """Any YAML structure is a workflow or has mistakes."""
         text = yaml.safe_dump(data, allow_unicode=True)
         for each in problems(text):
             assert each.render()
@@ -361,14 +361,14 @@ class TestNeverAnInternalError:
         near_the_language,
     )
     def test_on_structures_that_begin_like_workflows(self, nodes: Any, inputs: Any, output: Any) -> None:
-        """Nor where the beginning is right."""
+        """A structure that begins like a workflow has mistakes with positions, or none."""
         data = {"version": 1, "inputs": inputs, "nodes": nodes, "output": output}
         for each in problems(yaml.safe_dump(data)):
             assert each.mark is not None
 
     @given(st.data())
     def test_on_mixtures_of_an_example(self, data: st.DataObject) -> None:
-        """Nor where any values of a valid file are replaced by any others."""
+        """A valid file whose values are replaced at random has mistakes with positions, or none."""
         mixed = yaml.safe_load(FILE)
         for _ in range(data.draw(st.integers(1, 4))):
             owner, key = data.draw(st.sampled_from(list(places(mixed))))
@@ -378,7 +378,7 @@ class TestNeverAnInternalError:
 
 
 def places(data: Any) -> list[tuple[Any, Any]]:
-    """Every place in a structure, as what holds it and its key."""
+    """Every place in a structure, as its container and key."""
     found: list[tuple[Any, Any]] = []
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
@@ -387,14 +387,14 @@ def places(data: Any) -> list[tuple[Any, Any]]:
 
 
 AUTHORS_OWN = ("inputs", "fields", "output")
-"""Maps whose keys are the author's."""
+"""Maps whose keys the author chooses."""
 
 FREE = ("name", "default", "label", "has_text", "css", "test_id", "number", "url")
-"""Texts that may as well be maps, or stand in quotes."""
+"""Texts that may also be maps, or are quoted."""
 
 
 def changes() -> list[tuple[str, int, str]]:
-    """Single mistakes: the file with it, its line, and what it is."""
+    """Single mistakes: the changed file, the line, and a description."""
     document = yaml_text.read("flow.yaml", FILE)
     found: list[tuple[str, int, str]] = []
     for path, mark in document.keys.items():
@@ -420,19 +420,19 @@ def changes() -> list[tuple[str, int, str]]:
 @settings(max_examples=breadth.of(150, 300))
 @given(st.sampled_from(changes()))
 def test_a_change_is_reported_on_its_line(change: tuple[str, int, str]) -> None:
-    """A single mistake, anywhere in a valid file, is reported on the line where it was made (or, for a field that is then missing, at its node)."""
+    """A single mistake in a valid file is reported on its line, or at the node of a field that is then missing."""
     text, line, what = change
-    lines = [each[1] for each in told(text)]
-    assert line in lines, f"{what}: {told(text)}"
+    lines = [each[1] for each in codes_and_lines(text)]
+    assert line in lines, f"{what}: {codes_and_lines(text)}"
 
 
-# The schema, by a small validator of our own: nothing here should need a package more
+# The schema, checked by a small validator, which saves a dependency
 
 SCHEMA = schema.workflow_schema()
 
 
 def fits(value: Any, rule: Any) -> bool:
-    """Whether a value fits a schema, as far as ours goes."""
+    """True if the value fits the schema, as far as this validator goes."""
     if rule is True or rule == {}:
         return True
     if "$ref" in rule and not fits(value, SCHEMA["$defs"][rule["$ref"].rpartition("/")[2]]):
@@ -477,19 +477,19 @@ def fits(value: Any, rule: Any) -> bool:
 
 class TestSchema:
     @pytest.mark.parametrize("text", [FILE, *(each.read_text(encoding="utf-8") for each in EXAMPLES)])
-    def test_it_takes_what_is_valid(self, text: str) -> None:
-        """The examples fit the schema, own fields included."""
+    def test_it_accepts_valid_files(self, text: str) -> None:
+        """The examples fit the schema, custom fields included."""
         data = yaml_text.read("flow.yaml", text).data
         data["nodes"][0]["x-note"] = "mine"
         assert fits(data, SCHEMA)
 
     @given(st.sampled_from([each for each in changes() if each[2].startswith("key")]))
     def test_it_refuses_unknown_and_missing_fields(self, change: tuple[str, int, str]) -> None:
-        """A misspelt field anywhere in a file does not fit."""
+        """A misspelt field anywhere in a file does not fit the schema."""
         assert not fits(yaml_text.read("flow.yaml", change[0]).data, SCHEMA)
 
     def test_every_node_and_field_is_in_it(self) -> None:
-        """Each model has a definition, and each of its fields its description."""
+        """Each model has a definition, and each of its fields a description."""
         written = json.dumps(SCHEMA)
         for kind in registry.node_types().values():
             assert f'"{kind.name}"' in written
@@ -498,7 +498,7 @@ class TestSchema:
                 for name, field in model.model_fields.items():
                     assert "description" in definition["properties"][field.alias or name] or name == "type"
 
-    def test_every_reference_in_it_leads_somewhere(self) -> None:
-        """No `$ref` is left dangling."""
+    def test_every_reference_in_it_resolves(self) -> None:
+        """No `$ref` is dangling."""
         for name in re.findall(r'"#/\$defs/([^"]+)"', json.dumps(SCHEMA)):
             assert name in SCHEMA["$defs"]

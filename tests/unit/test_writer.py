@@ -1,4 +1,4 @@
-"""Workflow files that we write: they are read back as the data that they were made of."""
+"""Written workflow files read back as the data they were made of."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VALUES = st.recursive(
 
 
 class Clock:
-    """Nobody asks for it."""
+    """A clock that must not be used."""
 
     def now(self) -> str:
         """Never called."""
@@ -54,16 +54,16 @@ class Clock:
 
 @settings(max_examples=breadth.of(100, 200))
 @given(st.dictionaries(st.sampled_from(["nodes", "name", "confirm", "x y", "on"]), VALUES, min_size=1))
-def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
-    """Whatever the data."""
+def test_written_data_is_read_back(data: dict[str, Any]) -> None:
+    """Any data written as a workflow file is read back unchanged."""
     read = yaml_text.read("written.yaml", writer.text(data))
     assert read.problems == []
     assert read.data == data
 
 
 @given(st.text(alphabet="{}%#a '\"-\\\n", max_size=12))
-def test_what_looks_like_a_reference_is_only_text(text: str) -> None:
-    """Rendered, it is what it was."""
+def test_text_that_looks_like_a_reference_is_written_literally(text: str) -> None:
+    """A literal renders to the original text."""
     written = writer.literal(text)
     if references.holds_reference(written):
         assert references.compile(written).render({}, Clock()) == text
@@ -71,8 +71,8 @@ def test_what_looks_like_a_reference_is_only_text(text: str) -> None:
         assert written == text
 
 
-def test_a_comment_is_a_line_of_its_own() -> None:
-    """And nothing of the data."""
+def test_a_comment_is_a_separate_line() -> None:
+    """A comment is written as separate lines, and is not part of the data."""
     written = writer.text({"nodes": [{"id": "a"}, writer.Comment("left out:\n- {id: b}")]})
     assert "  # left out:\n  # - {id: b}\n" in written
     assert yaml_text.read("written.yaml", written).data == {"nodes": [{"id": "a"}]}
@@ -80,6 +80,6 @@ def test_a_comment_is_a_line_of_its_own() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "workflows").glob("**/*.yaml")), ids=lambda file: file.name)
 def test_the_examples_are_read_back(file: Any) -> None:
-    """Every file of ours."""
+    """Every example workflow is written and read back unchanged."""
     data: Any = yaml_text.read(file.name, file.read_text(encoding="utf-8")).data
     assert yaml_text.read(file.name, writer.text(data)).data == data

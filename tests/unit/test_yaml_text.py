@@ -1,4 +1,4 @@
-"""YAML text to plain data: scalars, places, and what is refused."""
+"""YAML text as plain data: scalars, positions, and refusals."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from runtime.language.yaml_text import Document
 
 
 def read(content: str | bytes) -> Document:
-    """A text, read."""
+    """The document of a text."""
     return yaml_text.read("file.yaml", content)
 
 
@@ -58,7 +58,7 @@ def problem(content: str | bytes) -> Diagnostic:
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(written: str, value: Any) -> None:
-    """What is no truth value, null or decimal number stays text, as it was written."""
+    """A scalar that is no boolean, null or decimal number stays text as written."""
     data = read(f"a: {written}\n").data
     assert data == {"a": value}
     assert type(data["a"]) is type(value)
@@ -88,7 +88,7 @@ def test_scalars_are_those_of_yaml_1_2(written: str, value: Any) -> None:
         ("a: " + "x" * (300 << 10), "text-too-long", 1, 4),
     ],
 )
-def test_what_could_surprise_is_refused_at_its_place(content: str | bytes, code: str, line: int, column: int) -> None:
+def test_ambiguous_yaml_is_refused_at_its_position(content: str | bytes, code: str, line: int, column: int) -> None:
     """Each mistake has its code, its line and its column."""
     found = problem(content)
     assert found.mark is not None
@@ -96,30 +96,30 @@ def test_what_could_surprise_is_refused_at_its_place(content: str | bytes, code:
 
 
 @pytest.mark.parametrize("content", [b"\x00\x01\x02", b"a" * (2 << 20)])
-def test_what_is_no_text_file_is_refused_as_a_whole(content: bytes) -> None:
-    """A binary file, and one that is too large, are named without a place."""
+def test_a_file_that_is_no_text_is_refused_as_a_whole(content: bytes) -> None:
+    """A binary file, and one that is too large, are refused without a position."""
     assert problem(content).mark is None
 
 
 def test_a_duplicate_key_names_both_places() -> None:
-    """Whoever reads of the second finds the first."""
+    """The mistake at the second key names the position of the first."""
     assert "line 1, column 1" in problem("a: 1\nb: 2\na: 3\n").help[0]
 
 
 def test_a_value_with_braces_outside_quotes_says_how_to_write_it() -> None:
-    """The commonest slip has its own fix."""
+    """A reference outside quotes gets a fix that names quotes."""
     assert "quotes" in problem("a: {{ x }}\n").help[0]
 
 
-def test_reading_goes_on_after_mistakes_that_leave_the_rest_clear() -> None:
+def test_reading_continues_after_mistakes_that_leave_the_rest_clear() -> None:
     """Duplicate keys, keys that are no text, and tags are all reported, and the rest is read."""
     document = read("a: 1\na: 2\n3: x\nb: !t y\nc: {d: 1, d: 2}\n")
     assert [each.code for each in document.problems] == ["duplicate-key", "key-not-text", "tag", "duplicate-key"]
     assert document.data == {"a": 1, "b": "y", "c": {"d": 1}}
 
 
-def test_aliases_stand_for_their_anchor() -> None:
-    """An alias gives the same value; what is wrong in it is found where it is written."""
+def test_aliases_have_the_value_of_their_anchor() -> None:
+    """An alias has its own position, and its content has the positions at the anchor."""
     document = read("a: &x {k: [1, 2]}\nb: *x\n")
     assert document.data == {"a": {"k": [1, 2]}, "b": {"k": [1, 2]}}
     alias, inside = document.mark(("b",)), document.mark(("b", "k", 1))
@@ -130,14 +130,14 @@ def test_aliases_stand_for_their_anchor() -> None:
 
 
 def test_aliases_cannot_grow_without_bounds() -> None:
-    """Ten lines that stand for a thousand million values are refused."""
+    """Aliases that expand to a billion values are refused."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert problem("\n".join(lines)).code == "too-many-values"
 
 
 def test_places_count_characters_as_an_editor_does() -> None:
-    """Letters beyond ASCII are one column each, a byte-order mark none, and only line feeds and carriage returns break lines."""
+    """Each letter beyond ASCII is one column, a byte-order mark none; only line feeds and carriage returns break lines."""
     document = read("\ufeffä: 'ü\u2028'\r\nb: x\rc: y\n".encode())
     places = [document.mark((key,)) for key in ("ä", "b", "c")]
     assert [(each.line, each.column) for each in places if each] == [(1, 4), (2, 4), (3, 4)]
@@ -157,7 +157,7 @@ def test_places_count_characters_as_an_editor_does() -> None:
     ],
 )
 def test_a_word_in_a_text_is_found_in_the_file(content: str) -> None:
-    """However a text is quoted, escaped or folded, a word of it is found where it is written."""
+    """A word in a text is found at its position, however the text is quoted, escaped or folded."""
     document = read(content)
     value = document.data["over"]
     start = value.rindex("serach")
@@ -177,7 +177,7 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_json_is_read_as_json(value: Any) -> None:
-    """Any JSON value that was written as YAML with quoted texts is read as it was."""
+    """Any JSON value written as JSON is read back unchanged."""
     text = json.dumps({"a": value})  # escapes everything that YAML has no way to write
     text = text.replace("\\/", "/")
     document = read(text)
@@ -189,7 +189,7 @@ def test_json_is_read_as_json(value: Any) -> None:
 
 @given(st.text(st.sampled_from("ab:-[]{}&*!|>'\"%@`#,? \n\t\r\0\ufeff\x85é😀1."), max_size=60) | st.binary(max_size=60))
 def test_no_text_ends_in_an_error_of_python(content: str | bytes) -> None:
-    """Every text is read, or has a mistake with a place inside it."""
+    """Any text is readable, or has mistakes with positions inside it."""
     document = read(content)
     assert document.readable or document.problems
     for each in document.problems:
@@ -200,8 +200,8 @@ def test_no_text_ends_in_an_error_of_python(content: str | bytes) -> None:
 
 
 @given(st.text(st.sampled_from("ab:-[]{}&*!|>'\"#,? \n1"), max_size=40))
-def test_what_is_read_is_what_pyyaml_reads(content: str) -> None:
-    """Where both read a text, the outcome is that of PyYAML's own loader."""
+def test_texts_are_read_as_pyyaml_reads_them(content: str) -> None:
+    """A text that both can read has the same content as with PyYAML's base loader."""
     document = read(content)
     try:
         theirs = yaml.load(content, Loader=yaml.BaseLoader)
@@ -224,7 +224,7 @@ def test_what_is_read_is_what_pyyaml_reads(content: str) -> None:
 
 class TestDiagnostics:
     def test_the_rendering_shows_the_line_and_underlines_the_mistake(self) -> None:
-        """The whole form, as a person sees it."""
+        """The plain form has code, message, position, line, carets and help."""
         source = Source("shop.yaml", 'nodes:\n  - over: "{{ serach }}"\n')
         mark = source.mark(21, 27)
         given = source.diagnostic(
@@ -257,7 +257,7 @@ class TestDiagnostics:
         st.integers(1, 50),
     )
     def test_any_line_is_shown_safely(self, line: str, start: int, length: int) -> None:
-        """Whatever stands in a line, nothing reaches the terminal that it would obey, and the line stays short."""
+        """An excerpt of any line contains no control or direction characters, and stays short."""
         start = min(start, len(line) - 1)
         source = Source("f", line)
         shown, before, width = excerpt(line, source.mark(start, min(start + length, len(line))))
@@ -266,7 +266,7 @@ class TestDiagnostics:
         assert width >= 1
         assert before >= 0
 
-    def test_carets_stand_below_wide_letters(self) -> None:
+    def test_carets_align_with_wide_letters(self) -> None:
         """A letter that takes two columns moves the carets by two."""
         line = "a: 日本 x"
         _shown, before, width = excerpt(line, Source("f", line).mark(3, 5))

@@ -1,4 +1,4 @@
-"""The site with the traps: a page for each, and a ledger of what was sent."""
+"""The site with the traps: a page for each, and a ledger of the submitted forms."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PAGES = Path(__file__).parent / "pages"
 DEBTS = 14
 PAGE_SIZE = 5
 OWED = [100 + number for number in range(DEBTS)]
-"""What is owed when the first page of the debts is opened."""
+"""The debts when their first page is opened."""
 
 PIECES = [place * 7 % 11 for place in range(60)]
-"""How many pieces of each part are in stock, as its page computes it."""
+"""The stock of each part, as its page computes it."""
 
 
 class Fair:
-    """One trap on a site of its own; every delay in it is ``delay`` milliseconds."""
+    """One trap on a separate site; every delay in it is ``delay`` milliseconds."""
 
     def __init__(self, served: site.Site, trap: str, delay: int) -> None:
         self._served = served
@@ -45,7 +45,7 @@ class Fair:
         rows = "".join(f"<tr><td class=number>D-{each}</td><td class=owed>{100 + each}</td></tr>" for each in shown)
         last = number == math.ceil(len(self._debts) / PAGE_SIZE)
         pager = "The last page" if last else f"<a href='/?page={number + 1}'>Next</a>"
-        # While somebody reads, somebody else runs up a debt: the newest stands first and pushes the others on.
+        # Each page view adds a debt at the beginning, which shifts the others.
         self._debts.insert(0, len(self._debts))
         time.sleep(self._delay / 4000)
         return site.Answer(self._page.replace("PAGER", pager).replace("ROWS", rows))

@@ -1,4 +1,4 @@
-"""Runs the naive scripts, each in a browser context of its own: with one Playwright and one Chromium for all of them, which cost more than they do.
+"""Runs the naive scripts, each in a separate browser context of one shared Chromium, because starting one takes longer than a script.
 
 python -m tests.integration.traps.scripts EXECUTABLE     for each line on stdin, JSON with `script` and `url`, a line on stdout: `code`, `said`
 """
@@ -42,7 +42,7 @@ class Scripts:
         self._process.communicate(timeout=60)
 
     def run(self, script: Path, url: str) -> tuple[int, str]:
-        """Run one to its end: the exit code that it would have as a program, and the traceback that it would print."""
+        """Runs one script to its end, and returns its exit code and its traceback."""
         asking, answering = self._process.stdin, self._process.stdout
         assert asking is not None
         assert answering is not None
@@ -53,7 +53,7 @@ class Scripts:
 
 
 def serve(executable: str) -> None:
-    """Run what is asked for, until standard input ends."""
+    """Runs the requested scripts until standard input ends."""
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable)
 

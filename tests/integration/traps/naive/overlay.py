@@ -1,4 +1,4 @@
-"""Send the money; `force` because the button was said to be covered."""
+"""Send the money; `force` because the error called the button covered."""
 
 import sys
 
