@@ -389,19 +389,19 @@ def test_the_same_failing_call_ends_the_work() -> None:
 
 def test_a_successful_call_resets_the_failure_count() -> None:
     """A success between failures of the same call resets the count."""
-    writer_fails = {"left": [True, True, False, True, True]}
+    fails = [True, True, False, True, True]
 
     class Moody(Tools):
         async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-            if asked.name == "look" and writer_fails["left"].pop(0):
+            if asked.name == "look" and fails.pop(0):
                 return turn.Outcome("no", error={"code": "no", "message": "no"})
             return await super().take(asked, arguments, place)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(globals(), "Kit", Moody)
+        patch.setitem(globals(), "Tools", Moody)
         life = lived(*[calling("look")] * 5)
     assert life.error == ""
-    assert len(life.requests) == 6
+    assert (len(life.requests), fails) == (6, [])
 
 
 def test_a_tool_output_is_masked_before_it_is_shown() -> None:
