@@ -36,7 +36,7 @@ class Draft:
 
     @classmethod
     def begun(cls, head: str, nodes: str, files: callees.Files | None = None) -> Draft:
-        """Return a draft with its first nodes. ``head`` is everything in the file but ``nodes``: ``version: 1``, the ``name`` …
+        """Return a draft with its first nodes. ``head`` is everything in the file but ``nodes``, such as ``version`` and ``name``.
 
         Keys given next to ``nodes`` change the head, as ``with_head`` does.
         """
