@@ -39,7 +39,7 @@ def begun(goal: Goal) -> str:
     """
     values = given(goal)
     inputs: dict[str, Json] = {name: {"type": _TYPES.get(type(value), "string")} for name, value in values.items()}
-    # A default is read as text with references: a value that looks like one must be given with each run.
+    # References in a default are not resolved: a value that looks like one must be given with each run.
     if BASE in values and OPENING not in str(values[BASE]):
         inputs[BASE]["default"] = values[BASE]
     addresses = [name for name, value in values.items() if origin(str(value))]
