@@ -78,7 +78,7 @@ class Case:
 
     @property
     def column(self) -> tuple[str, bool, list[candidates.Score]] | None:
-        """The column whose header is missing: its name, True if it is typed (not text), and the free headers, likeliest first."""
+        """The column whose header is missing: its name, True if it is numeric, and the free headers, likeliest first."""
         read: Mapping[str, rows.ColumnOf] = getattr(self.leaf, "columns", None) or {}
         known, header = self.failure.evidence.get("headers"), str(self.failure.evidence.get("header"))
         name = next((name for name, each in read.items() if str(each.header) == header), None)
