@@ -106,7 +106,7 @@ class Models:
 
     @classmethod
     def of(cls, here: host.Host) -> Models:
-        """Return the models. Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` if models may not be asked."""
+        """Return the models. Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` if none may be asked."""
         settings = here.settings
         if settings.model_calls != "live":
             raise UsageError(

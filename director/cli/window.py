@@ -17,7 +17,7 @@ from runtime.workspace import host, session_index
 
 
 def report(here: host.Host, conversation: str) -> context_report.Report:
-    """Return the contents of a session's next request; for a run, of a chat about it. The session may be active: nothing is claimed or sent.
+    """Return the contents of a session's next request; for a run, of a chat about it. Nothing is claimed, written or sent; it may be active.
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """

@@ -127,8 +127,8 @@ class Talk:
     async def say(self, text: str) -> str:
         """Send ``text``, and return the model's answer once it calls no tool, or one that ends the work. Open calls are closed first.
 
-        After ModelError the conversation continues with another message; after BudgetReached and SetupError ``go_on`` resumes this one. Also
-        raises LogError and Replaced. When cancelled, open calls are closed as interrupted, unless the options leave them open.
+        After ModelError the conversation continues with another message; after BudgetReached and SetupError ``go_on`` resumes this one. It
+        also raises LogError and Replaced. When cancelled, open calls are closed as interrupted, unless the options leave them open.
         """
         turns = self._ready()
         turns.break_off()

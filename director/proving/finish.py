@@ -302,8 +302,8 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
 def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
     """Write the unfinished draft, with the step at which it fails, and its notes; return the report.
 
-    ``file`` is None if there is no draft. An unfinished draft overwrites no existing file, even if the person allowed it: it is written next
-    to that, and ``stays`` names the file that is kept. Raises UsageError ``file-not-written``.
+    ``file`` is None if there is no draft. An unfinished draft overwrites no existing file, even if the person allowed it: it is written
+    next to that, and ``stays`` names the file that is kept. Raises UsageError ``file-not-written``.
     """
     draft, session = build.state.draft, build.writer.conversation.id
     left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}

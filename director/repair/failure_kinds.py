@@ -1,7 +1,7 @@
 """Classifies a failure by the log, the page at that time, and one fresh inspection. Pure: it asks no model and opens nothing.
 
-Only a drifted target, a slow page and an overlay are fixed in the file. For any other failure, a target changed until it finds something would
-hide the cause.
+Only a drifted target, a slow page and an overlay are fixed in the file. After any other failure, a target changed until it finds
+something would hide the cause.
 """
 
 from __future__ import annotations

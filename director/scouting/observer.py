@@ -129,7 +129,7 @@ class PageObserver(Observer):
         return self.masking()(text)
 
     async def look_at(self, page: Tab) -> Observation:
-        """Return the page as it is now, secrets masked. The caller has locked it, and reports to ``shown`` what a model sees. Raises SiteError."""
+        """Return the page as it is now, secrets masked. The caller has locked it, and calls ``shown`` with what a model sees. Raises SiteError."""
         view = await self._view(page)
         seen = self._seen.get(page)
         if seen is None:

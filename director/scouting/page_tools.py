@@ -63,7 +63,7 @@ class Looking:
             yield page
 
     async def inspect(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
-        """Return the lines that match an instruction, else the part at a ref, else what changed since the model saw the page, or all of it."""
+        """Return the lines that match an instruction, the part at a ref, the changes since the model saw the page, or all of it."""
         ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
         async with self._page(arguments["tab"], despite_dialog=True) as page:
             if page.dialog is not None:

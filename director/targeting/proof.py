@@ -1,7 +1,7 @@
 """Proves on the live page which targets find the element now, after a reload, and with more rows.
 
-The page itself is only read. Its address is loaded by GET in a separate tab; if that is impossible, that tab gets a copy of the page without
-scripts. Rows are added to that tab alone, and no form is sent.
+The page itself is only read. Its address is loaded by GET in a separate tab; if that is impossible, the tab gets a copy of the page
+without scripts. Rows are added to that tab alone, and no form is sent.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 def parse(line: str) -> str | tuple[str, Words]:
-    """Return the message for the model, or a command with its arguments. ``//…`` is a message with one slash. Invalid characters become ``�``.
+    """Return a message for the model, or a command and its arguments. ``//…`` is a message with one slash. Invalid characters become ``�``.
 
     Raises UsageError ``unknown-word`` with the closest command, ``usage`` for an unclosed quotation mark.
     """
