@@ -1,7 +1,7 @@
 """Renders the page of notes next to a workflow: goal, decisions, proof, cost, in Markdown (``notes.md``).
 
-Text of the site or a model is inserted in code blocks or on one line, where it cannot be a heading, a link or the end of a block. The
-template does so with every value, unless a filter says otherwise.
+Text of the site or a model cannot become a heading, a link or the end of a block: it is put in a code block or on one line. The template
+does so with every value, unless a filter says otherwise.
 """
 
 from __future__ import annotations
