@@ -84,7 +84,7 @@ class Screen(Listener):
 
     @override
     def waiting(self, what: str) -> None:
-        # Only retries are shown: a streamed answer shows progress by itself.
+        # Only retries and pauses are shown: a streamed answer shows progress by itself.
         if "try" in what or " s before " in what:
             self.broken()
             self.say(f"..  {one_line(what)}")

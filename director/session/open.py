@@ -183,7 +183,7 @@ def _first_open(entries: Sequence[log_entries.AnyEntry]) -> int:
 
 def _is_taken(entry: log_entries.AnyEntry) -> bool:
     if isinstance(entry, log_entries.ModelError) and (entry.again is not None or entry.pending is not None):
-        # A failed answer that was retried, or whose retry is still expected, is not part of the conversation.
+        # A broken answer that was requested again, or that is still pending, is not part of the conversation.
         return False
     said = isinstance(entry, log_entries.Said | log_entries.Reasoning | log_entries.Call | log_entries.Result)
     return isinstance(entry, log_entries.Version) or (said and entry.thread == log_entries.SESSION_THREAD)
