@@ -1,8 +1,8 @@
 """Refuses a lock (requirements.lock, tests/miniwob.lock) that is not a plain list of pinned, hashed requirements.
 
-A lock that names an index, a host or a path works on one machine only, and says something about that machine. So the
-check is a grammar and not a list of what is bad: a line that is not `name==version --hash=sha256:...` is refused,
-whatever it holds. It also refuses a lock that does not fit the project file.
+A lock that names an index, a host or a path works on one machine only, and reveals something about it. So every line
+that is not `name==version --hash=sha256:...` is refused, whatever it contains. A lock that does not fit the project
+file is refused, too.
 """
 
 import pathlib
@@ -26,7 +26,7 @@ REQUIREMENT = re.compile(
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Give each line, joined with those that continue it, and the number of its first line."""
+    """Yield each line, joined with its continuation lines, and the number of the first one."""
     parts: list[str] = []
     first = 1
     for number, line in enumerate(text.splitlines(), start=1):
@@ -41,7 +41,7 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def check(lock: str, project: str | None = None) -> list[str]:
-    """Give what is wrong with the text of a lock, seen beside the text of its pyproject.toml where it has one."""
+    """Return the problems of the text of a lock, compared with the text of its pyproject.toml if it has one."""
     problems: list[str] = []
     pinned: dict[str, list[str]] = {}
     for number, line in logical_lines(lock):

@@ -1,7 +1,7 @@
-"""Refuses switches of Chromium that are not those of the installed Playwright, but for the differences that are written down here.
+"""Refuses switches of Chromium that differ from those of the installed Playwright, except for the differences listed here.
 
-RunOps starts Chromium itself, and pages are to behave as in Playwright's own: so its switches are copied (runtime/browser/chromium/launch.py), and an
-update of Playwright may change them.
+RunOps starts Chromium itself, and pages must behave as under Playwright. So runtime/browser/chromium/launch.py copies its switches, which
+an update of Playwright may change.
 """
 
 import pathlib
@@ -24,7 +24,7 @@ OURS = {
     "--disable-features=WebUIOmniboxAimPopup": "pages behind the address bar cost two thirds of a start",
     "--disable-features=WebUIOmniboxFullPopup": "pages behind the address bar cost two thirds of a start",
 }
-"""What RunOps has and Playwright has not, and why."""
+"""The switches that only RunOps has, each with the reason."""
 
 THEIRS = {
     "--disable-edgeupdater": "of Edge",
@@ -35,20 +35,20 @@ THEIRS = {
     "--disable-features=msForceBrowserSignIn": "of Edge",
     "--disable-features=msEdgeUpdateLaunchServicesPreferredVersion": "of Edge",
 }
-"""What Playwright has and RunOps leaves out, and why."""
+"""The switches of Playwright that RunOps leaves out, each with the reason."""
 
 OF_THE_RUN = frozenset({"--user-data-dir", "--no-sandbox"})
-"""What each start decides."""
+"""The switches that depend on the start."""
 
 DRIVER = pathlib.Path(playwright.__file__).parent / "driver/package/lib/coreBundle.js"
 
 
 class Unreadable(Exception):
-    """The driver does not say its switches where it used to."""
+    """The driver no longer lists its switches in the known place."""
 
 
 def of_driver(text: str) -> frozenset[str]:
-    """The switches with which this driver starts Chromium headless, each feature by itself."""
+    """Return the switches with which this driver starts Chromium headless, one entry per feature."""
     plain = re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)
     switches = _listed(plain, r"chromiumSwitches = \(options\) => \[(.*?)\]\.filter")
     headless = _listed(plain, r"chromiumSwitches\(\)\];\s*if \(options\.headless\) \{(.*?)\n        \}")
@@ -69,7 +69,7 @@ def _listed(text: str, place: str) -> list[str]:
 
 
 def apart(switches: Iterable[str]) -> Iterator[str]:
-    """Each switch without what a run decides, each feature by itself."""
+    """Yield the switches that do not depend on the start, one entry per feature."""
     for each in switches:
         name, _equals, value = each.partition("=")
         if name in ("--disable-features", "--enable-features"):
@@ -81,7 +81,7 @@ def apart(switches: Iterable[str]) -> Iterator[str]:
 
 
 def differences(driver: str) -> list[str]:
-    """Give what differs from the switches of this driver and is not written down, or is written down and differs no more."""
+    """Return the differences from this driver's switches that are not listed, and listed ones that no longer exist."""
     try:
         theirs = of_driver(driver)
     except Unreadable as error:

@@ -1,7 +1,7 @@
-"""Refuses tracked files that name a place on one machine, and packages that nobody planned.
+"""Refuses tracked files that name a place on one machine, and top-level packages that are not planned.
 
-A path of somebody's machine or the address of a private registry in a file works nowhere else. And since our import
-names are generic, a new one at the top may hide a module of somebody else: the names are few and listed here.
+A path of one machine or the address of a private registry works nowhere else. The import names are generic, and a new
+one may hide another's module: so they are few, and listed here.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ PACKAGES = {"director", "nodes", "runtime", "tests", "workflows"}
 
 # Each pattern is written so that it does not match its own text.
 FORBIDDEN = {
-    # What stands before the slash keeps out relative paths, addresses and patterns of addresses.
+    # The lookbehind excludes relative paths, addresses and patterns of addresses.
     "a path of one machine": re.compile(r"(?<![\w.~*}-])/(?:(?:work|root)|(?:home|Users)/[\w.-]+)/"),
     "a mark of a merge": re.compile(r"^[ \t]*(?:<{7}|>{7}) \w", re.MULTILINE),
     "the address of a package registry": re.compile(
@@ -31,13 +31,13 @@ FORBIDDEN = {
 
 
 def tracked(root: pathlib.Path) -> list[str]:
-    """Give the files that git tracks, as paths from the root with forward slashes."""
+    """Return the files that git tracks, as paths from the root with forward slashes."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
 
 
 def check_text(name: str, text: str) -> list[str]:
-    """Give what a file holds that it must not, with its line."""
+    """Return the forbidden texts of a file, each with its line."""
     problems: list[str] = []
     for what, pattern in FORBIDDEN.items():
         for found in pattern.finditer(text):
@@ -47,7 +47,7 @@ def check_text(name: str, text: str) -> list[str]:
 
 
 def check_packages(names: list[str], project: str) -> list[str]:
-    """Give the top-level packages that are not planned, and those whose imports nothing watches."""
+    """Return the top-level packages that are not planned, and those whose imports are not checked."""
     watched = set(tomllib.loads(project)["tool"]["importlinter"]["root_packages"])
     found = {name.partition("/")[0] for name in names if name.endswith(".py") and "/" in name} - {"scripts", "docs"}
     return [

@@ -1,6 +1,6 @@
-"""Refuses words of our own for which the field has one: in names, and in what we write.
+"""Refuses invented words for which the field has one, in names and in texts.
 
-The list is that of docs/glossary.md, turned round: the word that was replaced, and the one to use.
+The list is that of docs/glossary.md the other way round: the replaced word, and the one to use.
 """
 
 import io
@@ -23,7 +23,7 @@ EVERYWHERE = {
     "purse": "allowance",
     "workshop": "build context",
 }
-"""Words that are neither in names nor in texts, by what to use."""
+"""Words allowed neither in names nor in texts, each with the word to use."""
 
 NAMES = {
     "circumstances": "page state",
@@ -45,7 +45,7 @@ NAMES = {
     "ward": "guarded target",
     "wish": "goal",
 }
-"""Words that are fine in a sentence and explain nothing as a name, by what to use."""
+"""Words allowed in texts, but not in names, each with the word to use."""
 
 EXCEPTIONS = {
     ("scripts/check_words.py", ""): "the list itself",
@@ -55,27 +55,27 @@ EXCEPTIONS = {
     ("docs/builds/radicale-calendar/workflow.build.md", "journal"): "the words of the site",
     ("tests/unit/test_shop.py", "desk"): "the desk of the demo shop",
 }
-"""Files and words that are allowed all the same, each with its reason; no word stands for all of them."""
+"""Allowed files and words, each with the reason; an empty word means all words."""
 
 DESK_SITE = re.compile(r"^tests/(?:traps|integration/traps|drift|builds)/|_desk\b|\bdesk_")
-"""The support desk is a site of our tests, and called so."""
+"""Places of the word *desk* for the support desk, a site of the tests."""
 
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def allowed(name: str, word: str) -> bool:
-    """Tell whether the word may stand in the file."""
+    """Return whether the word is allowed in the file."""
     return (name, "") in EXCEPTIONS or (name, word) in EXCEPTIONS
 
 
 def names_of(text: str) -> list[tuple[int, str]]:
-    """Give the names of a Python file, each with its line."""
+    """Return the names of a Python file, each with its line."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return [(token.start[0], token.string) for token in tokens if token.type == tokenize.NAME]
 
 
 def check(name: str, text: str) -> list[str]:
-    """Give the replaced words that a file has, with their lines."""
+    """Return the replaced words in a file, with their lines."""
     found = [
         f"{name}:{number}: `{word}`: say {EVERYWHERE[word]}"
         for number, line in enumerate(text.splitlines(), start=1)
@@ -95,7 +95,7 @@ def check(name: str, text: str) -> list[str]:
 
 
 def main() -> int:
-    """Look through every file that git tracks and that holds words of ours."""
+    """Check every tracked file with names or texts."""
     root = pathlib.Path(__file__).parents[1]
     listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout
     files = [

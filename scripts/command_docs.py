@@ -1,6 +1,6 @@
-"""Keeps docs/command.md in step with the command: puts the real help texts into it, or with --check refuses a page that differs.
+"""Writes the help texts of the command into docs/command.md, or with --check refuses a page that differs.
 
-In the page, the help of a command stands between `<!-- help: NAME -->` and `<!-- end -->` (`runops` for the general help).
+In the page, the help of a command is between `<!-- help: NAME -->` and `<!-- end -->` (`runops` for the general help).
 """
 
 import contextlib
@@ -16,7 +16,7 @@ BLOCK = re.compile(r"<!-- help: (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTAL
 
 
 def help_of(name: str) -> str:
-    """What `runops NAME --help` prints on a terminal of 80 columns."""
+    """Return the output of `runops NAME --help` on a terminal of 80 columns."""
     from runtime.cli import app
 
     os.environ["COLUMNS"] = "80"
@@ -29,14 +29,14 @@ def help_of(name: str) -> str:
 
 
 def written(page: str) -> str:
-    """The page with the help texts as they are now."""
+    """Return the page with the current help texts."""
     return BLOCK.sub(
         lambda found: f"<!-- help: {found['name']} -->\n```text\n{help_of(found['name'])}\n```\n<!-- end -->", page
     )
 
 
 def problems(page: str) -> list[str]:
-    """What is wrong with the page."""
+    """Return the problems of the page."""
     from runtime.cli import command_table
 
     shown = {found["name"] for found in BLOCK.finditer(page)}

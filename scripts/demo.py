@@ -1,6 +1,6 @@
-"""The demo: a shop on a free port, a workflow that pays its open orders, and the way back when it was killed half-way.
+"""The demo: a shop on a free port, and a workflow that pays its open orders and can be killed half-way.
 
-`make demo` runs it, `make demo-resume` continues with the run that it left.
+`make demo` runs it, `make demo-resume` resumes its run.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / ".runops" / "demo"
 PASSWORD = "correct-horse"  # noqa: S105 — the made-up shop's made-up password
 PAY_MILLISECONDS = 800
-"""How long the shop takes over each payment, so that there is a middle to be killed in."""
+"""Duration of each payment in the shop: long enough to kill the run within one."""
 RESUME = "make demo-resume"
 
 
 def _wait_for_the_run(_number: int, _frame: object) -> None:
-    """Take Ctrl-C and continue: the run below is asked to stop by the same one, and needs a moment to write down where it is."""
+    """Ignore Ctrl-C: the run receives it, too, and needs a moment to log its state."""
 
 
 def main() -> int:
-    """Run the demo, or with ``--resume`` continue with the last one; the exit code is that of ``runops``."""
+    """Run the demo, or with ``--resume`` the last one again; return the exit code of ``runops``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resume", action="store_true", help="continue with the run that the last demo left")
     resuming = parser.parse_args().resume
@@ -50,13 +50,13 @@ def main() -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shop:
-    """The demo's shop, as it serves."""
+    """The running shop of the demo."""
 
     url: str
     port: int
 
     def payments(self) -> list[str]:
-        """The numbers of the orders that were paid, by the shop's own ledger; one for each payment."""
+        """Return the order number of each payment in the shop's ledger."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         with contextlib.closing(connection):
             connection.request("GET", "/_ledger?kind=payment")
@@ -65,7 +65,7 @@ class Shop:
 
 @contextlib.contextmanager
 def shop(*, fresh: bool) -> Generator[Shop]:
-    """Serve the shop: a new one on a free port, or the last one with its data on its old port. It ends with this process, however that ends."""
+    """Serve a new shop on a free port, or the last one with its data on its old port. It ends with this process, however that ends."""
     STATE.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = STATE / "shop.json"
     port = 0 if fresh else int(json.loads(known.read_text())["port"])
@@ -99,7 +99,7 @@ def shop(*, fresh: bool) -> Generator[Shop]:
 
 
 def resume(site: Shop) -> int:
-    """Continue with the run that worked on this shop last."""
+    """Resume the last run on this shop."""
     listed = subprocess.run(command("runs", "--json"), cwd=ROOT, capture_output=True, text=True, check=True)
     runs = [run for run in json.loads(listed.stdout)["runs"] if run["workflow"] == "Pay the open orders"]
     if not runs:
@@ -111,19 +111,19 @@ def resume(site: Shop) -> int:
 
 
 def runops(*arguments: str) -> int:
-    """Run the command in this terminal; its exit code."""
+    """Run the command in this terminal; return its exit code."""
     return subprocess.run(
         command(*arguments), cwd=ROOT, env={**os.environ, "SHOP_PASSWORD": PASSWORD}, check=False
     ).returncode
 
 
 def command(*arguments: str) -> list[str]:
-    """The installed command with arguments."""
+    """Return the installed command with arguments."""
     return [str(Path(sys.executable).parent / "runops"), *arguments]
 
 
 def report(site: Shop, code: int) -> None:
-    """Say what was done, where the log is, and what to type next."""
+    """Print what was done, where the log is, and the next command."""
     payments = site.payments()
     twice = sorted({number for number in payments if payments.count(number) > 1})
     say("")
@@ -140,7 +140,7 @@ def report(site: Shop, code: int) -> None:
 
 
 def say(text: str) -> None:
-    """One line for the person."""
+    """Print one line for the person."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

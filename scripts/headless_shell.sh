@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs Chromium's headless shell, where that is one command: tests start it
-# instead of the whole browser, and a short run costs half. Without it they
-# drive the browser that a run finds.
+# Installs Chromium's headless shell if that is one command: tests start it
+# instead of the whole browser, and a short run costs half. Without it tests
+# use the browser that a run finds.
 set -eu
 
 command -v chromium-headless-shell >/dev/null && exit 0

@@ -1,7 +1,7 @@
-"""Keeps the references in docs/ in step with the code: writes them from the models and ports, or with --check refuses a page that differs.
+"""Writes the references in docs/ from the models and ports, or with --check refuses a page that differs.
 
-In a page the reference of a node type or part stands between `<!-- reference: NAME -->` and `<!-- end -->`, and what a node may call between
-`<!-- port: CLASS EXPRESSION -->` and `<!-- end -->`. Every node type has a page of its own, docs/nodes/TYPE.md.
+In a page the reference of a node type or part is between `<!-- reference: NAME -->` and `<!-- end -->`, the members of a port between
+`<!-- port: CLASS EXPRESSION -->` and `<!-- end -->`. Every node type has its own page, docs/nodes/TYPE.md.
 """
 
 import ast
@@ -31,12 +31,12 @@ HOMES = {
     "input": "workflow-language.md#inputs",
     "browser": "browser.md#options",
 }
-"""Where a part that stands in a field is told of."""
+"""The page that describes each part that a field may contain."""
 FIX = "fix:  .venv/bin/python scripts/node_docs.py"
 
 
 def reference(name: str, page: pathlib.Path) -> str:
-    """The fields of a node type or part as Markdown; of a type with several kinds an overview first."""
+    """Return the fields of a node type or part as Markdown; a type with several kinds begins with an overview."""
     entry = language_reference.entry(name)
     if not entry.kinds:
         return _one(entry, page)
@@ -107,7 +107,7 @@ def _cell(text: str) -> str:
 
 
 def port(name: str, expression: str) -> str:
-    """What a protocol or dataclass of nodes/ports.py or nodes/pages.py offers, as a list: how each is written, and what it promises."""
+    """Return the members of a protocol or dataclass of nodes/ports.py or nodes/pages.py as a list, with signature and promises."""
     module = pages if hasattr(pages, name) else ports
     chosen = getattr(module, name)
     if dataclasses.is_dataclass(chosen):
@@ -130,7 +130,7 @@ def port(name: str, expression: str) -> str:
 
 
 def _told(module: ModuleType, name: str) -> Iterator[tuple[str, str]]:
-    """The fields of a dataclass, each with the text under it."""
+    """Yield the fields of a dataclass, each with the docstring under it."""
     tree = ast.parse(inspect.getsource(module))
     body = next(each.body for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name)
     for each, after in itertools.pairwise([*body, ast.Pass()]):
@@ -156,7 +156,7 @@ def _call(name: str, member: object, expression: str) -> str:
 
 
 def written(page: pathlib.Path, text: str) -> str:
-    """The page with its references as the code makes them now."""
+    """Return the page with the current references."""
 
     def made(found: re.Match[str]) -> str:
         names = found["names"].split()
@@ -167,7 +167,7 @@ def written(page: pathlib.Path, text: str) -> str:
 
 
 def problems() -> list[str]:
-    """What is wrong with the pages."""
+    """Return the problems of the pages."""
     found: list[str] = []
     for kind in registry.BUILT_IN:
         page = DOCS / "nodes" / f"{kind.name}.md"

@@ -1,6 +1,6 @@
-"""Records the cassettes of the example workflows: each runs against the demo shop and asks a made-up model, behind a server that speaks the Responses API.
+"""Records the cassettes of the example workflows: each runs against the demo shop and a scripted model, served by the Responses API.
 
-``make cassettes`` writes them. With ``--check`` they are recorded beside, and it ends with 1 where one would have other bytes than the one that is there.
+``make cassettes`` writes them. With ``--check`` nothing is written, and the exit code is 1 if the bytes of one differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECONDS = 180
 
 
 def goal(category: str, reason: str, *, urgent: bool = False) -> scripted_model.Scripted:
-    """What the model says a customer wants."""
+    """Return an answer of the model: the wish of a customer."""
     return scripted_model.text({"category": category, "urgent": urgent, "reason": reason})
 
 
@@ -55,7 +55,7 @@ SORT_MESSAGES = {
         )
     },
 }
-"""By the words of the instruction, then by words of the input: what the model says."""
+"""The model's answers, by words of the instruction, then by words of the input."""
 
 
 def _button(article: str) -> tuple[str, dict[str, Any]]:
@@ -75,11 +75,11 @@ SHOPPING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("click", {"ref": re.compile('button "Pay"')}),
     ("look", {"ref": None}),
 )
-"""What an agent asks for, one after the other; a pattern stands for the ref of the line that is like it."""
+"""The agent's calls, in order; a pattern stands for the ref of the line that it matches."""
 
 
 def buy_breakfast(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-    """The model that reads the price list, and then goes shopping: it takes each ref from what it was shown last."""
+    """Answer as a model that reads the price list and then shops; it takes each ref from the last shown page."""
     if "tools" not in asked.body:
         spreads = [("HONEY-3", "Heather honey, 350 g", 8.4), ("JAM-1", "Plum jam, 450 g", 5.1)]
         return scripted_model.text(
@@ -96,7 +96,7 @@ def buy_breakfast(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
 
 
 def _found(value: Json, shown: Sequence[str]) -> Json:
-    """In the place of a pattern the ref of the line that was last shown and is like it."""
+    """Replace a pattern by the ref of the last shown line that it matches."""
     if not isinstance(value, re.Pattern):
         return value
     wanted = cast("re.Pattern[str]", value)
@@ -107,7 +107,7 @@ def _found(value: Json, shown: Sequence[str]) -> Json:
 
 
 def script(answers: Mapping[str, Mapping[str, scripted_model.Scripted]]) -> scripted_model.Script:
-    """The model: it knows these instructions and inputs, and fails with any other."""
+    """Return a model that knows these instructions and inputs, and fails with any other."""
 
     def said(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         ((_, known),) = [each for each in answers.items() if each[0] in asked.instructions]
@@ -118,12 +118,12 @@ def script(answers: Mapping[str, Mapping[str, scripted_model.Scripted]]) -> scri
 
 
 SCRIPTS = {"buy_breakfast": buy_breakfast, "sort_messages": script(SORT_MESSAGES)}
-"""The model of each workflow that has a cassette."""
+"""The model of each workflow with a cassette."""
 
 
 @contextlib.contextmanager
 def shop(folder: Path) -> Generator[str]:
-    """A new shop on a free port, by its address. It ends with this process, however that ends."""
+    """Serve a new shop on a free port; yield its address. It ends with this process, however that ends."""
     arguments = ["--port", "0", "--db", str(folder / "shop.db"), "--password", PASSWORD, "--quiet", "--until-eof"]
     with subprocess.Popen(
         [sys.executable, "-m", "workflows.shop", *arguments],
@@ -140,7 +140,7 @@ def shop(folder: Path) -> Generator[str]:
 
 
 def record(name: str, folder: Path) -> bytes:
-    """The cassette of a workflow, recorded in this empty folder. Ends this process where the run fails."""
+    """Record a workflow in this empty folder; return the cassette. Ends this process if the run fails."""
     shutil.copytree(
         WORKFLOWS, folder / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__", "cassettes", "shop")
     )

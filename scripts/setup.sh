@@ -1,17 +1,17 @@
 #!/bin/sh
-# Makes .venv: the packages that requirements.lock names, pages that tests look
-# at (tests/miniwob.lock), and RunOps itself in editable form. Ends at once when
-# .venv already stands for the present locks, project file and place of the
+# Makes .venv: the packages of requirements.lock, pages for tests
+# (tests/miniwob.lock), and RunOps itself as an editable install. Ends at once
+# if .venv was made for the current locks, project file and path of the
 # checkout.
 #
-# PYTHON names the interpreter; without it the first fit one on PATH is taken.
+# PYTHON names the interpreter; by default the first suitable one on PATH.
 set -eu
 cd "$(dirname "$0")/.."
 
-# Written last, so an interrupted setup leaves none and starts over.
+# Written last, so that an interrupted setup starts over.
 stamp=.venv/.runops-setup
 
-# A virtual environment holds its own absolute path: moved or copied, its
+# A virtual environment contains its absolute path: if moved or copied, its
 # commands would run the old one.
 place() {
     pwd -P
@@ -30,8 +30,8 @@ can_make_venv() {
     "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
 }
 
-# A name on PATH proves little: version managers leave names there that only
-# print an error. So each candidate is run.
+# Version managers leave names on PATH that only print an error, so each
+# candidate is run.
 find_python() {
     if [ -n "${PYTHON:-}" ]; then
         set -- "$PYTHON"
@@ -75,7 +75,7 @@ rm -f "$stamp"
 
 echo "setup: installing the packages of requirements.lock" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-# Only the pages in it are used: what it would drive them with is not needed.
+# Only its pages are used, so its dependencies are not needed.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r tests/miniwob.lock
 # Without isolation and dependencies nothing outside the lock is fetched.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .

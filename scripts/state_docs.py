@@ -1,4 +1,4 @@
-"""Keeps the table of docs/crash-recovery.md in step with `runtime.log.step_states.TABLE`: writes it, or with --check refuses a page that differs."""
+"""Writes the table of docs/crash-recovery.md from `runtime.log.step_states.TABLE`, or with --check refuses a page that differs."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ BLOCK = re.compile(r"<!-- states -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def table() -> str:
-    """The table as Markdown: a row for each state, effect class and word of the author."""
+    """Return the table as Markdown: a row for each state, effect class and policy of the author."""
     from runtime.log import step_states
 
     lines = [
@@ -34,14 +34,14 @@ def table() -> str:
 
 
 def described(module: object, name: str) -> list[tuple[str, str]]:
-    """The members of an enum with the docstrings behind them."""
+    """Return the members of an enum with the docstrings under them."""
     source = pathlib.Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]
     body = source.partition(f"class {name}(")[2].partition("\n\n\n")[0]
     return re.findall(r'^    [A-Z_]+ = "([^"]+)"\n    """(.+?)"""$', body, re.MULTILINE)
 
 
 def written(page: str) -> str:
-    """The page with the table as it is now."""
+    """Return the page with the current table."""
     return BLOCK.sub(lambda _found: f"<!-- states -->\n{table()}\n<!-- end -->", page)
 
 

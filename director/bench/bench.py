@@ -1,4 +1,4 @@
-"""Runs nodes of the draft, alone or in sequence, each with the page and values of a run of the whole draft."""
+"""Runs nodes of the draft, alone or in sequence, each with the page and values that a whole run would give it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BenchRequest:
     nodes: str
     mode: Literal["flow", "isolated"]
     begin: plans.From
-    item: str | None  # a key, or a number from 1; for nested loops one for each, outermost first, with slashes between
+    item: str | None  # a key or a number from 1; for nested loops one per loop, outermost first, separated by slashes
     reason: str
 
 
@@ -207,7 +207,7 @@ class Bench(build_context.Bench):
 
     @staticmethod
     def _stopped(watch: watcher.Watcher, part: excerpt.Excerpt, ended: events.RunEnded) -> watcher.Seen | None:
-        """Return the node at which a run stopped. From there on the page belongs to no node, unless nothing was done to it."""
+        """Return the node at which a run stopped. Unless it left the page untouched, the page then belongs to no node."""
         if ended.status == "passed":
             return None
         error = ended.error or {}

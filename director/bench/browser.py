@@ -58,7 +58,7 @@ class Browser:
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
         self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A context in an existing browser costs a tenth of a new browser; options that it does not support need a new one.
+        # A context in an existing browser costs a tenth of a new browser; unsupported options need a new one.
         mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
         own = options.model_copy(update={"mode": mode}) if options is not None else None
         only = {"browser_mode": mode, "keep_browser": False, "linger": 0.0}
@@ -76,7 +76,7 @@ class Browser:
         return self.page_errors.status(tab[1].page) if self.page_errors is not None and tab is not None else None
 
     async def look(self, browser: port.Browser) -> Observation:
-        """Observe the page for the build's observer: the model may point at what it is shown. Raises SiteError."""
+        """Observe the page through the build's observer, so that the model can use the refs. Raises SiteError."""
         if (tab := self._tab()) is not None:
             return await tab[0].look_at(tab[1])
         return (await cast("Tab", browser.page).look()).masked(self._build.writer.masker.text)
@@ -97,7 +97,7 @@ class Browser:
         return self._shown[1].around if self._shown is not None else ()
 
     def note_shown(self, view: Observation, text: str, *, whole: bool) -> None:
-        """Note what the build's model was shown of the page after the last nodes; the ``whole`` of it is not shown again."""
+        """Record that the build's model was shown ``text`` of the page; a ``whole`` page is not shown again."""
         self._shown = (self.now.page if self.now is not None else None, view)
         if (tab := self._tab()) is not None:
             seeing, page = tab

@@ -1,4 +1,4 @@
-"""A draft from the bench's view: the place of each node, its inputs, its action, and the nodes before it. Pure."""
+"""Maps a draft for the bench: the place of each node, what it reads, its action, and the nodes before it. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from runtime.runs import single_node
 
 FACTS = ("errors", "taken", "failures")
 Items = Mapping[str, str]
-"""The selected items of the loops around a node, by loop id: the segment of the item in a step path, ``[#1007]``."""
+"""The selected item of each loop around a node, by loop id, as in a step path: ``[#1007]``."""
 
 NO_ITEMS: Items = {}
 
@@ -35,7 +35,7 @@ NO_ITEMS: Items = {}
 @dataclasses.dataclass(frozen=True, slots=True)
 class Read:
     chain: Chain
-    """The part of the reference that names its source: an id, ``inputs`` or ``vars`` and a name, ``run``, a fact and an id."""
+    """The part of a reference that names its source: an id, ``inputs`` or ``vars`` with a name, ``run`` with a fact and an id."""
     guarded: bool  # True if its absence is no error
 
 
@@ -44,7 +44,7 @@ class NodePlace:
     node: Node
     position: int
     around: tuple[Node, ...]  # the containers around it, outermost first
-    confirms: bool  # True if it belongs to a ``confirm``, which alone runs it
+    confirms: bool  # True if it belongs to a ``confirm``; nothing else runs it
 
     @property
     def id(self) -> str:
@@ -56,7 +56,7 @@ class NodePlace:
         return [each for each in self.around if isinstance(each, Iterate)]
 
     def key(self, items: Items) -> str:
-        """Return its id with its items, which does not change if the node is moved into a group."""
+        """Return its id with its items. Moving the node into a group does not change the key."""
         return self.id + "".join(items.get(each.id, "") for each in self.loops)
 
 
@@ -110,9 +110,9 @@ class NodeMap:
     # The nodes before.
 
     def before(self, node_id: str, items: Items) -> list[tuple[NodePlace, str]]:
-        """Return the nodes before a node that change the page, in order, each with its key; containers as a whole.
+        """Return the page-changing nodes before a node, in order, each with its key. A container other than a group is one node.
 
-        Of the loops around the node only the given item counts, of a ``route`` and a ``handle`` only the node's own block.
+        For loops around the node only the given item counts; for a ``route`` or ``handle``, only the node's own block.
         """
         place = self.all[node_id]
         found: list[tuple[NodePlace, str]] = []
@@ -127,7 +127,7 @@ class NodeMap:
         return [*self.before(node_id, items), *self._units_of(self.all[node_id], items)]
 
     def is_unit(self, place: NodePlace, within: Sequence[Node] = ()) -> bool:
-        """Return whether the node itself changes the page, and is not just a name for nodes that do; containers ``within`` run as a whole."""
+        """Return whether the node changes the page, does more than group, and is in no such container but those in ``within``."""
         inner = [each for each in place.around if each not in within]
         return self.changes_page(place) and not transparent(place.node) and all(map(transparent, inner))
 
@@ -152,7 +152,7 @@ class NodeMap:
         return any(leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify) for leaf in self.leaves(place))
 
     def print(self, node_id: str) -> str:
-        """Return a digest of what the node, and all in it, does, without its checks and descriptions."""
+        """Return a digest of the node and the nodes in it, without their checks and descriptions."""
         if node_id not in self._prints:
             said: list[str] = []
             for each in self.below(node_id):
@@ -163,7 +163,7 @@ class NodeMap:
         return self._prints[node_id]
 
     def reads(self, node_id: str) -> list[Read]:
-        """Return what the node, with all in it, reads from outside, in file order, with items and ``loop`` of loops around it."""
+        """Return what the node and the nodes in it read from outside, in file order; items and ``loop`` of outer loops included."""
         if node_id not in self._reads:
             self._reads[node_id] = list(self._read(self.all[node_id]))
         return self._reads[node_id]
@@ -178,7 +178,7 @@ class NodeMap:
             for use in self.loaded.templates[slot.text].names:
                 if (chain := _source(use.chain, bound, given, ids)) is not None:
                     found[chain] = found.get(chain, True) and use.sure_of(use.chain[: len(chain)], known)
-        # A name in SQL may be a table or a column: it is taken for a table where a node before it has that name.
+        # A name in SQL may be a table or a column: it counts as a table if an earlier node has that name.
         earlier = {each.id for each in self.in_order if each.position < place.position} - {"inputs", "vars"}
         for statement in (str(getattr(each.node, "sql", None) or "") for each in self.below(place.id)):
             for name in effects.names_in_sql(statement):
@@ -298,7 +298,7 @@ def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
     if not within:
         turned = " the other way round" if begin > end else ""
         raise _unknown(f"there is no node at {part[:80]}{turned}", f"the positions are 1 to {len(places.all)}")
-    # Of a container that extends beyond the last one only the nodes before that.
+    # A container that extends beyond the range is left out; its nodes within the range are kept.
     return [each for each in within if _end(each, places) <= end]
 
 

@@ -27,7 +27,7 @@ MOST_NAMES = 5
 @dataclasses.dataclass(slots=True)
 class Start:
     redo: list[NodePlace] = dataclasses.field(default_factory=list[NodePlace])
-    """Nodes to repeat first; all may be done twice."""
+    """Nodes to repeat first; each is safe to repeat."""
     fresh: bool = False
     state: Path | None = None
     lineage: Lineage = ()  # the nodes that changed the page with which the run begins
@@ -41,7 +41,7 @@ class Planner:
         self._results, self._requested = results, requested
 
     def plan(self, ids: Sequence[str], begin: From, live: Lineage | str) -> tuple[Start, excerpt.Excerpt]:
-        """Return the start of the run of these nodes, in sequence, and its parts. ``live`` is the lineage of the current page, or why there is none.
+        """Return the start and the excerpt for one run of these nodes. ``live``: lineage of the current page, or why there is none.
 
         Raises ModelError ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``; UsageError ``item-unknown``.
         """
@@ -67,12 +67,12 @@ class Planner:
     # The page.
 
     def _start(self, first: NodePlace, ahead: Sequence[str], begin: From, live: Lineage | str) -> Start:
-        """Return the start for the first node that works on a page; those ``ahead`` of it in the run work on none."""
+        """Return the start for the first node that works on a page; the nodes ``ahead`` of it work on none."""
         made = {each.id for node_id in ahead for each in self._places.below(node_id)}
         items = {} if self._lists(first) & made else self._items(first)
         way = self._freshness.way(first, items)
         on_page = (each for each in self._places.leaves(first) if each.touches_page)
-        # A node that opens an address first works from any page.
+        # A node that begins by opening an address works from any page.
         opens = getattr(next(on_page, None), "action", None) in effects.OPENS
         if begin == "fresh":
             return Start(fresh=True, how="a new browser", other_page=bool(way) and not opens)
@@ -104,7 +104,7 @@ class Planner:
     # Values.
 
     def _items(self, place: NodePlace) -> dict[str, str]:
-        """Return the selected items of the loops around a node, by the current values. Raises ModelError if a list has no valid value."""
+        """Return the selected items of the loops around a node. Raises ModelError if a list has no valid value."""
         items: dict[str, str] = {}
         names: dict[str, Json] = {}
         for loop in place.loops:
@@ -132,12 +132,12 @@ class Planner:
         return excerpt.turn(loop, excerpt.turns(self._places.loaded, loop, names), wanted)
 
     def _refuse_missing(self, row: Sequence[str]) -> None:
-        """Raise ModelError if a node reads a name without a valid value, and no node before it in the run provides it."""
+        """Raise ModelError if a node reads a name that has no valid value and that no earlier node of the run makes."""
         made: set[str] = set()
         missing: list[MissingRecord] = []
         for node_id in row:
             place = self._places[node_id]
-            # The items of a list made in this run are known only then.
+            # If this run makes the list, its items are not known yet.
             items = {} if self._lists(place) & made else self._items(place)
             missing += self._freshness.missing(node_id, items, made)
             made |= {each.id for each in self._places.below(node_id)}
@@ -154,7 +154,7 @@ class Planner:
         return maker is not None and bool(maker.loops)
 
     def _placed(self, place: NodePlace, names: Mapping[str, Json]) -> excerpt.Segment:
-        """Return a node of a loop in its item, by the values at its start."""
+        """Return a loop's node with its item, selected by the values known when it starts."""
         items: dict[str, str] = {}
         bound: dict[str, Json] = {}
         for loop in place.loops:
@@ -162,7 +162,7 @@ class Planner:
             items[loop.id] = item.segment
             bound |= item.bound
         for read in filter(self._in_loop, self._freshness.sources(place.id)):
-            # The values of earlier nodes for the same item: from this run, or from one before.
+            # The values of earlier nodes for the same item, from this run or a previous one.
             root = str(read.chain[0])
             made = self._freshness.record(root, items)
             if root in self._freshness.pins:
@@ -189,7 +189,7 @@ class Planner:
 
 
 def requested_items(selection: Selection, item: str | None, places: NodeMap) -> dict[str, str]:
-    """Return the requested items, by loop id: from step paths, else from ``item``, which lists nested loops with slashes between."""
+    """Return the requested items, by loop id: from step paths, else from ``item``. Raises ModelError ``item-unknown``."""
     found = dict(selection.items)
     if item is None or not item.strip():
         return found
@@ -203,7 +203,7 @@ def requested_items(selection: Selection, item: str | None, places: NodeMap) -> 
 
 
 def gaps(places: NodeMap, row: Sequence[str]) -> list[str]:
-    """Return the nodes omitted between those of a run although they change the page."""
+    """Return a note on each node before which a run omits nodes that change the page."""
     notes: list[str] = []
     on_page = [each for each in row if places.on_page(places[each])]
     for one, other in itertools.pairwise(on_page):
@@ -225,5 +225,5 @@ def _put(names: dict[str, Json], read: Read, value: Json) -> None:
 
 
 def _not_again(places: NodeMap, place: NodePlace) -> bool:
-    """Return whether a node must not be repeated unasked, or asks a model."""
+    """Return whether a node must not be repeated unasked: it has a side effect, or asks a model."""
     return any(effects.changes(leaf) or leaf.asks is not None for leaf in places.leaves(place))

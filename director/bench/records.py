@@ -1,8 +1,8 @@
 """Results of executed nodes, and whether they are still valid. Pure.
 
-A result is valid while the node, the values that it read, and the way to its page are in the draft as they were when it ran. Otherwise it
-is *stale*: it is not used until the node has run again. Values are compared by content, so a node that yields the same again makes
-nothing stale. The way to a page is compared as a chain, as layers of an image are: each node before it that changes the page, in order.
+A result is valid while its node, the values that the node read, and the way to its page are as they were when it ran. Otherwise it is
+*stale*: unused until the node has run again. Values are compared by content, so a node that yields the same value again makes nothing
+stale. The way to a page is compared as a chain, like the layers of an image: all page-changing nodes before it, in order.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from nodes.values import Json
 from runtime.language.expressions.names_read import Chain
 
 Lineage = tuple[str, ...]
-"""The nodes that changed a page since its browser was fresh, in order: the key of each, and a digest of its action and of what it read."""
+"""The nodes that changed a page since its browser was fresh, in order: key, and digest of action and values read."""
 
-BROKEN = "!"  # in a lineage, a node that was interrupted: such a page belongs to no node
+BROKEN = "!"  # in a lineage, an interrupted node: the page then belongs to no node
 
 CIRCULAR = "it depends on itself"
 
@@ -35,9 +35,9 @@ class Record:
     print: str  # digest of its action (``NodeMap.print``)
     reads: Mapping[str, str]  # the names that it read, as in the file, each with a digest of its value
     way: Lineage
-    """The way that the draft had to its page, whatever page it was run on; empty for a node that observes none."""
+    """The lineage of its page by the draft, even if it ran on another page; empty for a node without a page."""
     run: str
-    ran: bool  # False if its ``when`` skipped it, or its error was tolerated: it has no value then
+    ran: bool  # False if its ``when`` skipped it or its error was tolerated: then it has no value
     value: Json = None
     sets: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     facts: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
@@ -121,7 +121,7 @@ class FreshnessCheck:
         return {name: digest(value) for name, (known, value) in values.items() if known}
 
     def chains(self, place: NodePlace) -> list[Chain]:
-        """Return the names that a node reads, without those that its loops bind: these values are part of its key, unless pinned."""
+        """Return the names that a node reads, except unpinned names that its loops bind: their values are part of its key."""
         bound = bound_by(place) | {"loop", "error"}
         return [
             each.chain
@@ -195,7 +195,7 @@ class FreshnessCheck:
         return [each for read, each in found if each is not None and not (read.guarded and each.why is None)]
 
     def missing_name(self, chain: Chain, reader: str, items: Mapping[str, str]) -> MissingRecord | None:
-        """Return the name, if it needs a valid value and has none."""
+        """Return the name as missing, or None if it has a valid value or needs none."""
         if chain[:1] == ("inputs",) or self.value(chain, items, reader)[0]:
             return None
         makers = self._makers(chain, reader)
@@ -203,7 +203,7 @@ class FreshnessCheck:
         why = next((f"is stale ({cause})" for each in records if (cause := self.why(each)) is not None), None)
         if any(each.masked for each in records):
             why = "held a secret, and was not kept"
-        # A node that ran without a value has none: its reader handles that, or fails as it would in the run.
+        # The node ran and made no value: its reader handles that, or fails as in a whole run.
         if records and why is None:
             return None
         return MissingRecord(reader, chain, makers[-1] if makers else None, why)
@@ -224,7 +224,7 @@ class FreshnessCheck:
         return next((each.id for each in self.places[node_id].loops if each.id not in around), node_id)
 
     def refresh(self, missing: Sequence[MissingRecord]) -> str | None:
-        """Return the selection of nodes that provides all missing values, dependencies included, and runs the readers. None if no node does."""
+        """Return a selection that makes all missing values, dependencies included, and runs their readers. None if no node makes one."""
         selected = {each.reader for each in missing}
         made, pending = set[str](), [each.maker for each in missing]
         while pending:

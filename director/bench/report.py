@@ -94,7 +94,7 @@ def _head(report: Report) -> str:
 
 
 def _doubts(report: Report) -> list[str]:
-    """Return the first warning: pages on which the site answered with an error. Rules may hold there by accident, and values there prove nothing."""
+    """Return warnings of pages that the site answered with an error: rules may hold there by accident, and values prove nothing."""
     shown = [seen for seen in report.seen if seen.status is not None and not seen.inner]
     warnings: list[str] = []
     for seen in filter(_receives, shown):
@@ -107,7 +107,7 @@ def _doubts(report: Report) -> list[str]:
 
 
 def _receives(seen: Seen) -> bool:
-    """Return whether this node received the error page, and not one before it."""
+    """Return whether this node, and not an earlier one, received the error page."""
     return seen.place.node.container or (isinstance(seen.place.node, Leaf) and seen.place.node.moves_page)
 
 
@@ -218,9 +218,9 @@ def _end(report: Report) -> Iterator[str]:
 
 
 def _fitted(lines: list[str]) -> str:
-    """Return the lines in at most ``LONGEST`` characters: nodes in the middle are reduced to their status, then omitted, the first ones first.
+    """Return the lines in at most ``LONGEST`` characters: the details of earlier nodes are omitted first, then whole lines, top down.
 
-    Fenced text is one line here, and is kept or omitted as a whole.
+    The first line stays. Fenced text counts as one line, and is kept or omitted as a whole.
     """
     fenced = [number for number, each in enumerate(lines) if each.startswith(page_text.BEGIN)]
     kept = dict(enumerate(lines))
@@ -232,7 +232,7 @@ def _fitted(lines: list[str]) -> str:
 
 
 def interrupted(runs: Mapping[str, history.History | None]) -> str:
-    """Return the text for a call that the session's end interrupted: the state of each step by the logs of its runs."""
+    """Return the text for a call that the session's end interrupted: the state of each step, from the logs of its runs."""
     lines = ["interrupted: the session ended while these nodes ran; nothing was done again"]
     if not runs:
         return "interrupted before any node ran: nothing was done"
@@ -259,7 +259,7 @@ def _outcome(attempt: log_attempts.Attempt) -> str:
 
 
 def _page_of(seen: Seen, *, last: bool) -> Iterator[str]:
-    """Yield the address after a node, its page errors and page changes. For a new document only the address: the last one is shown at the end."""
+    """Yield the address after a node, its page errors and changes. A new document yields no changes: the report ends with the page."""
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
     if moved and not proving_report.by_address(seen.error or {}):
         yield f"url: {seen.url_before} -> {seen.url_after}"
@@ -276,18 +276,18 @@ def _changed(seen: Seen, *, last: bool) -> str:
         return ""
     changed = seen.after.since(seen.before, 2 * A_CHANGE if last else A_CHANGE)
     if seen.after.title == seen.before.title:
-        # Its address is above already.
+        # The address was yielded already.
         changed = "\n".join(each for each in changed.split("\n") if not each.startswith("now: page "))
     return changed if changed != page_text.UNCHANGED else ""
 
 
 def same(one: Observation, other: Observation) -> bool:
-    """Return whether two observations are of one document, or of one reloaded at its address."""
+    """Return whether two observations are of the same document, or of the same address reloaded."""
     return one.url.partition("#")[0] == other.url.partition("#")[0] or other.continues(one)
 
 
 def page_after(report: Report) -> Iterator[str]:
-    """Yield the page after the last node: whole if its document was never shown, else the changes that no node's report has."""
+    """Yield the page after the last node: whole if its document was never shown, else the changes not reported with a node."""
     view, known = report.view, report.known
     if view is None:
         return
@@ -306,7 +306,7 @@ def page_after(report: Report) -> Iterator[str]:
 
 
 def whole(report: Report, budget: int) -> str:
-    """Return the page, with the site's frame only if it was not shown yet; if only the address was wrong, its beginning."""
+    """Return the page, or its beginning if only the address was wrong. The site's frame is left out if already shown."""
     assert report.view is not None, "there is a page"
     stopped = report.trips[-1].stopped
     glance = stopped is not None and proving_report.by_address(stopped.error or {})

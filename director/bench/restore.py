@@ -39,7 +39,7 @@ class Restore(watcher.Watcher):
         super().__init__(results, WHY, lambda: run, pins={})
         self._state, self._line = state, line
         self.before_line: Lineage = ()  # the nodes that had changed the page by then
-        self.within = False  # True if after that a part of a container, other than a loop, changed the page
+        self.within = False  # True if a part of a container other than a loop has changed the page since
 
     @override
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
@@ -50,12 +50,12 @@ class Restore(watcher.Watcher):
             self.before_line, self.within = self.lineage, False
         elif isinstance(node, Leaf) and node.moves_page and ran:
             place = self._place(node, path)
-            # A loop continues from wherever its last item has left the page.
+            # A loop continues from wherever its last item left the page.
             self.within = self.within or place is None or not place.loops
 
 
 async def take(build: BuildContext, results: Results, run: str) -> None:
-    """Restore the results of the run if the file still is the same for it; otherwise nothing."""
+    """Restore the results of the run, if the file is unchanged for it and can be read; else do nothing."""
     with contextlib.suppress(RunOpsError):
         past, _reading = await asyncio.to_thread(run_index.load_history, build.here.reader, run)
         loaded = draft_runs.as_saved(build)
@@ -78,7 +78,7 @@ async def take(build: BuildContext, results: Results, run: str) -> None:
         last = past.checkpoint
         watch = state.watch = Restore(results, run, state, last.after if last is not None else 0)
         with contextlib.suppress(RunOpsError):
-            # An error during the replay is the error of that run.
+            # The replay fails with the error of the run itself.
             await walker.find_open_step()
         if last is not None and watch.before_line and not watch.within:
             with contextlib.suppress(checkpoints.Unusable):

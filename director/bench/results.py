@@ -36,7 +36,7 @@ class Results:
         draft = self._build.state.draft
         text = draft.text if draft is not None else ""
         if draft is None or self._places is None or self._places[0] != text:
-            # Its files are those of its future place.
+            # The files that it uses are those of the place where it will be saved.
             loaded = draft_runs.as_saved(self._build)
             positions = {each.id: each.position for each in layout.Layout(loaded.document).nodes}
             self._places = (text, NodeMap(loaded, positions))
@@ -66,13 +66,13 @@ class Results:
     def freshness(
         self, places: NodeMap, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
     ) -> FreshnessCheck:
-        """Return the check of results for these inputs and pins, by default the person's. Raises UsageError for inputs that do not fit."""
+        """Return the check of results for these inputs and pins, by default the session's. Raises UsageError for invalid inputs."""
         if inputs is None:
             inputs = places.loaded.check_inputs(draft_runs.declared(self._build, places.loaded))
         return FreshnessCheck(places, self.records, inputs, self.pins(places) if pins is None else pins)
 
     def pins(self, places: NodeMap) -> dict[str, Json]:
-        """Return the session's variables named like something that a node reads."""
+        """Return the session's variables that replace values: those named like a node, an item, ``error`` or ``vars.NAME``."""
         items = {loop.as_ for place in places.in_order for loop in place.loops if loop.as_}
         return {
             name: value

@@ -1,4 +1,4 @@
-"""The tool of the bench, as a model calls it."""
+"""The tool ``execute_nodes``."""
 
 from __future__ import annotations
 

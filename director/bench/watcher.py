@@ -30,7 +30,7 @@ LOOK_SECONDS = 5.0  # limit of an observation of the page; a longer one is repor
 class Seen:
     place: NodePlace
     path: str
-    redone: bool  # True if it was not requested, but leads to the page on which the others begin
+    redone: bool  # True if it was not requested, but leads to the first page of the requested nodes
     reads: Mapping[str, str]
     begun: float = dataclasses.field(default_factory=time.monotonic)
     seconds: float = 0.0
@@ -48,7 +48,7 @@ class Seen:
     status: int | None = None
     error: dict[str, Json] | None = None
     at: str | None = None  # the failed step in it, if it is not the node itself
-    inner: bool = False  # True if it is in a taken branch, and was not requested itself: its page is that of the whole
+    inner: bool = False  # True for an unrequested node in a branch that was taken; its container reports the page
 
 
 class Watcher(run_state.Watch):
@@ -64,10 +64,9 @@ class Watcher(run_state.Watch):
         lineage: Lineage = (),
         redone: Sequence[str] = (),
     ) -> None:
-        """``run`` returns the id of the run; ``inputs`` and ``pins`` are those of the run, by default the session's.
+        """``run`` returns the run's id; ``inputs`` and ``pins`` default to the session's; ``lineage`` is that of the page before the run.
 
-        Without the bench's ``own`` browser only values are recorded. ``lineage`` is that of its page before the run; the nodes ``redone``
-        were not requested.
+        Without the bench's ``own`` browser only values are recorded. Nodes in ``redone`` were not requested.
         """
         self.lineage = lineage
         self.seen: list[Seen] = []
@@ -131,7 +130,7 @@ class Watcher(run_state.Watch):
                 seen.inner = True
                 self.seen.append(seen)
             return
-        # Of the containers around it that are not being run, only the one block or item counts.
+        # A container around the node that is not being run counts only with the node's block or item.
         running = self._running(place)
         unit = self._places.is_unit(place, [each for each in place.around if each not in running])
         if unit:
@@ -141,7 +140,7 @@ class Watcher(run_state.Watch):
         if not unit or now is None or now.facts().pending_input:
             return
         if self.lineage == self._freshness().way(place, record.items, after=True):
-            # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to continue from.
+            # The state of some pages cannot be captured: a dialog is open, or a popup is tied to another tab.
             with contextlib.suppress(SiteError):
                 await self._results.keep_state(self.lineage, await now.capture())
 
@@ -157,7 +156,7 @@ class Watcher(run_state.Watch):
     def break_off(self) -> None:
         """Mark the page as belonging to no node: the node in progress may have left it in any state."""
         seen = self._in_progress()
-        # Without one the run ended before its first node: a state was being restored, or a node placed.
+        # With no node in progress, the run ended while a state was restored or a node placed.
         if seen is None or self._places.changes_page(seen.place):
             self.lineage = (*self.lineage, BROKEN)
 
@@ -165,7 +164,7 @@ class Watcher(run_state.Watch):
         return next((each for each in reversed(self._open) if not self._inside(each.place)), None)
 
     async def look(self, stopped: Seen | None) -> Observation | None:
-        """Return the page after the run, at the ``stopped`` or the last node; None if no node worked on one, or it cannot be observed."""
+        """Return the page after the ``stopped`` or the last node; None if no node worked on one, or it cannot be observed."""
         if stopped is not None:
             await self._look_after(stopped)
         own = self._own
@@ -191,11 +190,11 @@ class Watcher(run_state.Watch):
         return [each for each in place.around if each.id in running]
 
     def _inside(self, place: NodePlace) -> bool:
-        """Return whether any of them does more than group its nodes."""
+        """Return whether a container that runs as a whole around the node does more than group."""
         return not all(map(transparent, self._running(place)))
 
     def _alone(self, place: NodePlace) -> bool:
-        """Return whether none of them is a loop: then its value is kept separately."""
+        """Return whether no loop runs as a whole around the node: then its value is kept separately."""
         return not any(isinstance(each, Iterate) for each in self._running(place))
 
     def _reads(self, place: NodePlace, frame: scopes.Scope) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""The loop of a build: the model's turns, from the goal to an accepted `finish`, or to where it stops.
+"""The loop of a build: the model's turns, from the goal to an accepted `finish` or an early stop.
 
-The model decides what to do: observe, write a few nodes, test them, continue. This module ensures that the build ends. One turn is a
-request and every call of its answer, in order (``runtime.models.turns.turn``). Each is logged before the next begins. So a build
-resumes where it stopped: after a crash, Ctrl-C, a budget limit or a question.
+The model decides what to do; this module ensures that the build ends. One turn is a request and every call of its answer, in order
+(``runtime.models.turns.turn``). Each is logged before the next begins, so a build resumes where it stopped: after a crash, Ctrl-C,
+a budget limit or a question.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ REMINDER = (
 """Message for a model that answers without a tool call."""
 
 NO_PROGRESS = frozenset({"agent-stuck", "build-stopped", "talk-turns"})
-"""Codes of errors that mean that the build made no progress; the draft is left as far as it is."""
+"""Codes of errors that mean that the build made no progress; the unfinished draft is saved."""
 
 CONTINUE = "Continue with the build."
-"""The message for `--resume` without one, if the model had the last word or gave none."""
+"""The message sent by `--resume` without a message, if the model has nothing left to answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Ended:
 
 
 async def to_its_end(build: BuildContext, talk: reply.Talk, word: str | None = None) -> Ended:
-    """Begin or resume the build; ``word`` is a message of the person.
+    """Begin or resume the build, and run it to its end; ``word`` is a message of the person.
 
     Raises ModelError if the model makes no progress, BudgetReached, Paused, SetupError, LogError and Replaced. Completed work
     stays, and the build can be resumed.
@@ -56,7 +56,7 @@ async def to_its_end(build: BuildContext, talk: reply.Talk, word: str | None = N
     except ModelError as error:
         if error.code not in NO_PROGRESS:
             raise
-        # The draft is saved even so, for a person who continues by hand. That must not hide why the build ended.
+        # The draft is saved for a person who continues by hand. A failure to save must not hide why the build ended.
         try:
             left = finish.leave_partial(build, error.message)["file"]
         except UsageError as unsaved:
@@ -78,7 +78,7 @@ async def _first_answer(build: BuildContext, talk: reply.Talk, word: str | None)
 
 
 async def _answer_again(build: BuildContext, talk: reply.Talk, answer: str) -> str:
-    """Remind a model that answers without a call to continue; a second time in a row is too much."""
+    """Remind a model that answered without a call. Raises ModelError ``build-stopped`` for the second time in a row."""
     writer = build.writer
     said = writer.history.thread(entries.SESSION_THREAD).said
     before = [each for each in said if isinstance(each, entries.User | threads.Exchange)][-2:-1]

@@ -1,4 +1,4 @@
-"""Opens the build context of a build, over a log that it writes or only reads."""
+"""Opens the build context of a build, over a log that is written or only read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of_session(
 ) -> build_context.BuildContext:
     """Return the build context of a build whose goal is in the log. Nothing is opened or written yet.
 
-    ``here`` has the settings of its runs, ``who`` answers questions.
+    ``here`` has the settings of the build's runs; ``who`` answers questions.
     """
     header = writer.history.header
     assert header is not None

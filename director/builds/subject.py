@@ -57,7 +57,7 @@ class BuildSubject(DraftSubject):
         if draft is None:
             return f"Goal: {self._goal.goal}\nThe draft has no nodes yet: `create_nodes` begins it."
         lines = super().summary().splitlines()
-        # A draft begins with the goal as its description: once is enough.
+        # A new draft has the goal as its description: do not show it twice.
         said = [each for each in lines if each.removeprefix("For: ") != one_line(self._goal.goal)]
         return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
 
@@ -86,7 +86,7 @@ class BuildSubject(DraftSubject):
 
     @override
     def variables(self) -> dict[str, object]:
-        # The values for the first nodes are known before there are any nodes.
+        # Inputs have values before the draft has nodes.
         given = self._goal.inputs if self._state.draft is not None else header.given(self._goal)
         inputs = {f"inputs.{name}": value for name, value in given.items()}
         return {**super().variables(), **inputs, **self._build.bench.values()}

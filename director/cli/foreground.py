@@ -37,11 +37,11 @@ STATES: dict[int, Literal["paused", "out-of-budget", "replaced", "interrupted"]]
     130: "interrupted",
     143: "interrupted",
 }
-"""State of a session by the exit code of its command; after any other error it is ``failed``."""
+"""State of a session by the exit code of its command; any other error means ``failed``."""
 
 
 class Conversation:
-    """Resources of a session in progress. Call ``close`` on it."""
+    """Resources of a session in progress, until ``close``."""
 
     command = "chat"
     options = reply.CHAT
@@ -50,7 +50,7 @@ class Conversation:
     def __init__(
         self, writer: SessionWriter, here: host.Host, models: session_options.Models | None, screen: cli_screen.Screen
     ) -> None:
-        """``writer`` is closed with it. Without ``models`` it can only be looked at."""
+        """``close`` closes ``writer``. Without ``models`` the session can only be shown."""
         self.here, self.models, self.screen = here, models, screen
         self.words: list[endings.WordReport] = []
         self._use(writer)
@@ -109,7 +109,7 @@ class Conversation:
         return limits.of_session(self.session, self.writer, self.here.settings)
 
     async def happened(self, text: str, run: str | None = None, spent: entries.Ran | None = None) -> None:
-        """Log what a person did besides messages; with ``run`` the session is about that run from now on, and has paid what it ``spent``."""
+        """Log an action of the person. With ``run`` the session is about that run from now on, and is charged what it ``spent``."""
         self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run, spent=spent), text, "")
         await self.writer.barrier()
         if run is not None:
@@ -123,7 +123,7 @@ class Conversation:
         self._use(writer)
 
     async def close(self) -> None:
-        """Release the session: everything is synced."""
+        """Sync and release the session."""
         if self._supply is not None:
             await self._supply.close()
             self._supply = None
@@ -141,7 +141,7 @@ Held = TypeVar("Held", bound=Conversation)
 def followed(
     opening: Coroutine[Any, Any, SessionWriter], make: Callable[[SessionWriter], Held]
 ) -> Generator[tuple[foreground.Foreground, Held]]:
-    """Open a session, and close it at the end. A process that ends at once names the command that resumes it."""
+    """Open a session, and close it at the end. If the process is ended at once, it prints the command that resumes."""
     conversation: Held | None = None
     with foreground.Foreground(
         lambda: f"again  {conversation.again}" if conversation is not None else "",
@@ -159,7 +159,7 @@ def followed(
 
 
 def end_browsers(store: log_store.StoreReader, names: Iterable[str]) -> None:
-    """End the browsers of runs and sessions; a build has several, each in its folder."""
+    """End the browsers of runs and sessions; a build has several, each in its own folder."""
     for name in names:
         folder = store.private(name)
         for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
@@ -169,7 +169,7 @@ def end_browsers(store: log_store.StoreReader, names: Iterable[str]) -> None:
 def result(text: str | None, again: str) -> None:
     """Print the result of a command that may have paid for it.
 
-    Where it cannot be printed, exit with ``again`` as the next command: the same one would begin, and pay, anew.
+    If it cannot be printed, exit with ``again`` as the next command: the same command would begin, and pay, anew.
     """
     try:
         if text is not None:

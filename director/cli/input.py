@@ -26,7 +26,7 @@ def can_ask() -> bool:
 def messages(read: Callable[[], str]) -> Callable[[], str]:
     r"""Return a reader of messages: a line that ends with ``\`` continues in the next one.
 
-    ``read`` returns a line, and raises EOFError after the last. Any other error discards an incomplete message.
+    ``read`` returns a line, and raises EOFError after the last one. Any other error discards an incomplete message.
     """
 
     def message() -> str:
@@ -48,9 +48,9 @@ def messages(read: Callable[[], str]) -> Callable[[], str]:
 def lines(said: Iterable[str], completed: Callable[[str], list[str]], *, person: bool) -> Callable[[], str]:
     """Return a reader of lines, which raises EOFError after the last or at Ctrl-D.
 
-    A ``person`` types them, with ``said`` for the arrow keys and ``completed`` for Tab. Others come from a pipe or a file.
+    A ``person`` types them, with ``said`` as the history and ``completed`` for Tab; else they come from a pipe or a file.
     """
-    # Other keyboards and encodings must not end the session.
+    # Undecodable input must not end the session.
     if (reconfigure := getattr(sys.stdin, "reconfigure", None)) is not None:
         reconfigure(errors="replace")
     if not person:

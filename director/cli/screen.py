@@ -1,4 +1,4 @@
-"""Screens of a working session: answers, each tool in a line, costs; of a build also its plan, and the steps of its runs."""
+"""Screens of a session: answers, a line for each tool, costs; for a build also its plan and the steps of its runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TELLING = ("reason", "question", "goal", "summary", "url", "id", "nodes", "text"
 class Screen(Listener):
     """Shows a session on two streams: answers on one, everything else on the other.
 
-    A terminal shows answers as they are streamed; for a program each is written once it is complete.
+    A terminal shows answers as they are streamed; elsewhere each is written once it is complete.
     """
 
     more_room = "more room: `--compress-at N`, or `/window compress_at N`; a later warning: `warn_at`"
@@ -53,7 +53,7 @@ class Screen(Listener):
         self._begun = ""  # the shown part of an incomplete answer
         self._asked: dict[str, str] = {}  # the request of each call, by its path
         self.report: window.Report | None = None  # window of the last request
-        self.warnings: list[str] = []  # warnings for the person, also if nothing is shown
+        self.warnings: list[str] = []  # warnings for the person, kept even if not shown
 
     @override
     def asked(self, model: str, report: window.Report) -> None:
@@ -63,10 +63,10 @@ class Screen(Listener):
     @override
     def fills(self, report: window.Report, overflow: window.Overflow) -> None:
         if self.report is not None and self.report.warns:
-            # The first request about another run continues from one that was already reported.
+            # The window was nearly full at the last request, which was reported.
             return
         self.broken()
-        # Parts already omitted count, too: the whole conversation has outgrown the window.
+        # Parts already left out count: the warning is about the whole conversation.
         then = "is summed up" if overflow == "summarize" else "is left out"
         warning = (
             f"the window is nearly full: {_share(report.wanted, report.limit)}; where there are more, the oldest {then}"
@@ -84,7 +84,7 @@ class Screen(Listener):
 
     @override
     def waiting(self, what: str) -> None:
-        # The streamed answer itself shows that it is awaited.
+        # Only retries and pauses are shown: a streamed answer shows progress by itself.
         if "try" in what or " s before " in what:
             self.broken()
             self.say(f"..  {one_line(what)}")
@@ -96,7 +96,7 @@ class Screen(Listener):
 
     @override
     def done(self, path: str, text: str, *, failed: bool) -> None:
-        # Before a delegate's calls comes the call of the delegate.
+        # A subagent's calls are indented below the call that sent it.
         asked = f"{_depth(path)}{one_line(self._asked.pop(path, path))}"
         if failed:
             self.say(f"error  {cut(f'{asked}  {one_line(text)}', WIDE)}", RED)
@@ -150,8 +150,8 @@ class Screen(Listener):
 class BuildScreen(Screen):
     """Shows a build on stderr; stdout is for its result.
 
-    While something takes long, it shows what and for how long: on a terminal in a line that disappears before other output, elsewhere
-    in a line every ten seconds.
+    During a wait it shows what is awaited and for how long: on a terminal in a line that is erased before other output, elsewhere in a
+    line every ten seconds.
     """
 
     more_room = "more room: RUNOPS_WINDOW_COMPRESS_AT=N; a later warning: RUNOPS_WINDOW_WARN_AT=N"
@@ -191,7 +191,7 @@ class BuildScreen(Screen):
         if not self.quiet and self._timer is None:
             try:
                 self._schedule(asyncio.get_running_loop())
-            except RuntimeError:  # without a loop there is no pause to show
+            except RuntimeError:  # no event loop is running, so nothing can tick
                 return
 
     @override
@@ -242,7 +242,7 @@ class BuildScreen(Screen):
             self.say(text)
 
     def asks(self, text: str) -> None:
-        """Show that a person is asked, even if nothing else is shown."""
+        """Show a question to the person, even with ``quiet``."""
         self._pending = None
         self._erase()
         self.talk.line(harmless(text))

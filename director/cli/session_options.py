@@ -1,4 +1,4 @@
-"""Converts a command line to an open session: its subject, its model, its file."""
+"""Opens a session from a command line: its subject, its models, its log."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class About:
             if self.file is not None:
                 return files.FileSubject(self.file, here)
         except (UsageError, LogError) as error:
-            # The conversation about it still exists, and can continue.
+            # The conversation can continue without its subject.
             return files.GoneSubject(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
         return files.DraftSubject(own)
 
     def secrets(self, here: host.Host) -> Mapping[str, str]:
-        """Return the workflow's secrets that have a value: they are masked in messages, too. None if it cannot be read."""
+        """Return the workflow's secrets that have a value, to mask them in messages; none if the workflow cannot be read."""
         with contextlib.suppress(RunOpsError):
             if self.run is not None:
                 header = run_index.load_history(here.reader, self.run)[0].header
@@ -86,7 +86,7 @@ class About:
 
 
 def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, str]:
-    """Return the secrets with a value of every subject that the session ever had; of a build those that it may use."""
+    """Return the secrets with a value of every subject that the session ever had; for a build, those that it may use."""
     header = session.header
     if header is not None and header.build is not None:
         build = header.build
@@ -106,7 +106,7 @@ class Models:
 
     @classmethod
     def of(cls, here: host.Host) -> Models:
-        """Return the model. Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` if models may not be asked."""
+        """Return the models. Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` if none may be asked."""
         settings = here.settings
         if settings.model_calls != "live":
             raise UsageError(
@@ -121,7 +121,7 @@ class Models:
         return {selection.KEY: self.server.key} if len(self.server.key) >= selection.MASKED_KEY else {}
 
     def check(self, budget: budgets.Budget | None) -> None:
-        """Raise UsageError ``price-unknown`` if money is limited, and the model's price is unknown."""
+        """Raise UsageError ``price-unknown`` if the budget limits money and the model's price is unknown."""
         if budget is not None and budget.money is not None:
             model = selection.model_for("director", self.settings)
             prices.require([model], self.settings.prices, self.server.profile.name)
@@ -180,9 +180,9 @@ async def open_session(
     fork: bool = False,
     take_over: bool = False,
 ) -> session_open.SessionWriter:
-    """Own a new session, an existing one, or a ``fork`` of it; ``keep`` writes the options of the command line.
+    """Open a new session, an existing one, or a ``fork`` of it, for writing; ``keep`` logs the options of the command line.
 
-    Raises UsageError ``price-unknown`` before anything is begun.
+    Raises UsageError ``price-unknown`` before anything is written.
     """
     models.check(here.settings.budget)
     budget = str(here.settings.budget) if here.settings.budget is not None else None
@@ -200,7 +200,7 @@ async def open_session(
 
 
 def set_limit(own: SessionState, settings: Settings, name: str, value: Json, reason: str) -> None:
-    """Keep a changed setting of the window. Raises UsageError ``bad-setting``."""
+    """Log a changed setting of the window. Raises UsageError ``bad-setting``."""
     known = limits.checked(name, value)
     if getattr(limits.of_session(own.history, own.writer, settings), name) != known:
         own.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

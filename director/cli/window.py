@@ -1,4 +1,4 @@
-"""Shows the next request of a conversation: an entry point for ``runops show --window``."""
+"""Reports the next request of a conversation: an entry point for ``runops show --window``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.workspace import host, session_index
 
 
 def report(here: host.Host, conversation: str) -> context_report.Report:
-    """Return the next request's contents of a session; for a run, of a chat about it. Nothing is claimed, written or sent; it may be active.
+    """Return the contents of a session's next request; for a run, of a chat about it. Nothing is claimed, written or sent; it may be active.
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """

@@ -1,7 +1,7 @@
 """``delegate``: a model gives a subagent a task in a separate thread; only the answer is returned, with its cost.
 
-A delegate only reads. It begins with only its task (*clean*), or after its parent's thread (*inherit*). It may itself send delegates, down
-to ``DEPTH``. ``director.conversation.subagents`` runs and ends them.
+A delegate only reads. It begins with its task alone (*clean*), or with its parent's thread (*inherit*). It may send delegates itself,
+down to ``DEPTH``. ``director.conversation.subagents`` runs and ends them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEPTH = 2  # limit of nested delegates
 TURNS = 20  # limit of the requests of one delegate
 
 BUDGET = Budget(calls=50, tokens=500_000, time=Decimal(1200))
-"""Budget of one delegate, with those that it sends; never more than its parent has left."""
+"""Budget of one delegate and those that it sends; never more than its parent has left."""
 
 Context = Literal["clean", "inherit"]
 
@@ -42,19 +42,19 @@ class Delegation(subagents.SubagentCall):
     def __init__(
         self, state: SessionState, listener: Listener, tools: Callable[[], ModelTools], *, clean: bool
     ) -> None:
-        """``tools`` are those of the session, ``clean`` is the default of a call."""
+        """``tools`` returns the session's tools; ``clean`` is the default context of a call."""
         super().__init__(state, listener, _tool(clean=clean), frozenset({"agent", "run"}))
         self._tools, self._clean = tools, clean
 
     @override
     def before(self, arguments: dict[str, Json], asked: str) -> tuple[Item, ...]:
-        """Return nothing, or the parent's thread before the answer with the call."""
+        """Return the parent's thread before the answer with this call; nothing for a clean context."""
         context: Context | None = arguments.get("context")
         if self._clean if context is None else context == "clean":
             return ()
         items = self.sender.items()
         asks = (number for number, each in enumerate(items) if isinstance(each, ToolCall) and each.id == asked)
-        # If the answer itself had no room, all items precede it.
+        # If the window has no room for that answer, all items precede it.
         ends = next(asks, len(items))
         while ends and is_models(items[ends - 1]):
             ends -= 1
@@ -62,7 +62,7 @@ class Delegation(subagents.SubagentCall):
 
     @override
     def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentTools:
-        """Return the reading tools of the session, and, above the depth limit, sending another one."""
+        """Return the reading tools of the session, and below the depth limit a tool that sends another delegate."""
         every: list[toolbox.Toolset] = [
             each for name, each in self._tools().toolsets.items() if name.startswith("get_") or name == state_paths.NAME
         ]

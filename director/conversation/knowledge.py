@@ -1,4 +1,4 @@
-"""Knowledge of a session: Markdown files in sections; a request contains the sections relevant for its question."""
+"""Knowledge of a session: sections of Markdown files, selected for a request by its question."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from nodes.errors import UsageError
 from runtime.context import window
 from runtime.system import regular_files
 
-TITLE, TEXT = 3, 1  # scores of a question's word in the title of a section, and in its text
+TITLE, TEXT = 3, 1  # scores of a word of the question in a section's title and in its text
 
 MOST_FILES = 200
 LARGEST_FILE = 1 << 20  # limit in bytes
 LONGEST = 8_000  # limit of a section, in characters; the rest is omitted
-SHORTEST = 3  # least length of a word that counts; shorter ones are everywhere
+SHORTEST = 3  # least length of a word that counts; shorter words are in every text
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
-"""A word; in scripts without blanks between words, each character is one."""
+"""A word, or one character of a script without blanks between words."""
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -44,7 +44,7 @@ class Knowledge:
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> Knowledge:
-        """Read these files, and the Markdown files of these folders. Raises UsageError if one cannot be read, or is too large."""
+        """Read these files and the Markdown files of these folders. Raises UsageError if one cannot be read or is too large."""
         files = [file for path in paths for file in _files(path)]
         if len(files) > MOST_FILES:
             raise UsageError(
@@ -55,7 +55,7 @@ class Knowledge:
         return cls(section for file in files for section in split(_name(file), _content(file)))
 
     def best(self, question: str, top_k: int) -> list[Section]:
-        """Return the most relevant sections, at most ``top_k``, best first; equal ones in order. Irrelevant ones are omitted."""
+        """Return at most ``top_k`` sections that share a word with the question, best first; equal ones in file order."""
         words = words_of(question)
         scored = [(section.score(words), section) for section in self.sections]
         scored = [each for each in scored if each[0] > 0]
@@ -75,7 +75,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def split(file: str, text: str) -> Iterator[Section]:
-    """Yield the sections of a Markdown text. A line that begins with `#` in a block of code is no heading."""
+    """Yield the sections of a Markdown text. A line with `#` in a code block is no heading."""
     title, lines, fence = Path(file).stem, list[str](), ""
     for line in text.splitlines():
         marked = _FENCE.match(line)
@@ -106,7 +106,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _name(file: Path) -> str:
-    """Return the name of a file as it is shown: parts that are not UTF-8 cannot be in a request."""
+    """Return the name of a file for a request, with bytes that are not UTF-8 replaced."""
     return os.fsencode(file.name).decode(errors="replace")
 
 
@@ -114,7 +114,7 @@ def _content(file: Path) -> str:
     if not file.exists():
         raise UsageError("file-not-found", f"there is no file {file}", fix="name a Markdown file, or a folder")
     if not {file.suffix, file.resolve().suffix} == {".md"} or file.is_dir():
-        # Knowledge is sent to a model: no other file may get there by mistake, or by a link.
+        # Knowledge is sent to a model: no other file may be sent by mistake or through a link.
         raise UsageError(
             "file-not-read", f"{file} is no Markdown file", fix="knowledge is in files whose names end with .md"
         )

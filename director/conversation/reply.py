@@ -35,10 +35,10 @@ from runtime.settings.settings import Settings
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReplyOptions:
     turns: int = 40  # requests
-    an_answer: float = 1200.0  # seconds for one answer, with all its retries
+    an_answer: float = 1200.0  # limit of one answer with its retries, in seconds
     max_output: int = 4_000  # limit of one answer, in tokens, reasoning included
     left_open: bool = False
-    """True if an interruption also ends the session's process: then open calls are left to the resumed session, as after a crash."""
+    """True if an interruption leaves open calls to the resumed session, as after a crash."""
 
 
 CHAT = ReplyOptions()
@@ -58,16 +58,15 @@ class Talk:
         more: Sequence[Toolset] = (),
         options: ReplyOptions | None = None,
     ) -> None:
-        """``limits`` are requested for each request; ``more`` are additional tools; ``options`` default to those of a chat.
+        """``limits`` is called for each request; ``more`` are additional tools; ``options`` default to those of a chat.
 
-        Without ``models`` nothing can be said. Nothing is written or sent yet. Raises UsageError if the knowledge in the settings cannot be
-        read.
+        Nothing is written or sent yet; without ``models`` nothing can be. Raises UsageError if the configured knowledge cannot be read.
         """
         writer = state.writer
         self._writer, self._subject, self._state, self._listener = writer, subject, state, listener
         self._limits, self._options = limits, options or CHAT
         self.ended: turn.Done | None = None
-        """The call of the last answer that ended the work; None if it called no tool."""
+        """The call with which the last answer ended the work, if there was one."""
         known = [settings.chat_knowledge] if settings.chat_knowledge is not None else []
         self._known = knowledge.Knowledge.read(known)
         self._until = math.inf
@@ -122,14 +121,14 @@ class Talk:
             )
 
     def window(self) -> window.Report:
-        """Return the contents of a request now; nothing is sent or written. Raises ModelError ``window-too-large``."""
+        """Return the contents of the next request; nothing is sent or written. Raises ModelError ``window-too-large``."""
         return self._built().report
 
     async def say(self, text: str) -> str:
-        """Return the model's answer to ``text``, once it calls no tool or one that ends the work. Open calls are closed first.
+        """Send ``text``, and return the model's answer once it calls no tool, or one that ends the work. Open calls are closed first.
 
-        Raises ModelError, after which the conversation continues with another message; BudgetReached and SetupError, after which ``go_on``
-        resumes this one; LogError and Replaced. When cancelled, open calls are closed as interrupted, unless the options leave them open.
+        After ModelError the conversation continues with another message; after BudgetReached and SetupError ``go_on`` resumes this one. It
+        also raises LogError and Replaced. When cancelled, open calls are closed as interrupted, unless the options leave them open.
         """
         turns = self._ready()
         turns.break_off()
@@ -137,7 +136,7 @@ class Talk:
         return await self._until_answered(turns)
 
     async def remind(self, text: str) -> str:
-        """Answer a message that is not the person's: it gets no further requests, and earlier failures still count. Raises like ``say``."""
+        """Send a message that is not the person's: the limit of requests and earlier failures continue to count. Raises like ``say``."""
         turns = self._ready()
         turns.say(text)
         return await self._until_answered(turns)
@@ -149,7 +148,7 @@ class Talk:
     async def go_on(self) -> str | None:
         """Answer a message left unanswered by a crash or a budget limit; None if it is the person's turn.
 
-        Calls that a crash left open are closed, and the model is shown that. Raises like ``say``.
+        Closes calls that a crash left open, and shows that to the model. Raises like ``say``.
         """
         turns = self._ready()
         return await self._until_answered(turns) if turns.waiting else None
@@ -181,7 +180,7 @@ class Talk:
             raise
 
     async def _broken_off(self, error: RunOpsError) -> None:
-        """Log that the message has no answer, unless the log says so: then it is the person's turn, also after a crash."""
+        """Log that the message has no answer, unless that is logged already. A resumed session then waits for the person."""
         said = self._writer.history.thread(entries.SESSION_THREAD).said
         if self._exchanges is not None and said and not isinstance(said[-1], entries.ModelError):
             self._exchanges.broken_off(error)

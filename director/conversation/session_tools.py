@@ -1,4 +1,4 @@
-"""The tools of every session: they show its subject, and keep agreements."""
+"""The tools of every session: they show its subject, and store its plan, description and variables."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Toolbox(ModelTools):
         if key is None:
             return page_text.fenced("\n".join(session_variables.render(values))) if values else "(none has a value)"
         if key in values:
-            # Each of them may contain what a step has read on a page.
+            # A value may contain page text that a step has read.
             return page_text.fenced(state_paths.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
@@ -91,7 +91,7 @@ class Toolbox(ModelTools):
 
     def _variable(self, arguments: dict[str, Json]) -> str:
         if arguments["key"] not in self._state.variables.names():
-            # Values of nodes are requested with this tool as often as with the other one.
+            # Models ask for values of nodes with this tool, too.
             return self._variables(arguments)
         return page_text.fenced(state_paths.as_text(self._state.variables.get(str(arguments["key"]))))
 

@@ -1,7 +1,7 @@
 """Subagents (delegates, scouts): models that work for one call of a session, in a separate thread. Only the answer is returned.
 
-The answer comes with its cost. Its spending counts against its parent's budget, even if it fails or is interrupted. A crash ends it. If its
-answer is in the log, it is not asked again. Any other is closed as interrupted, with its own subagents.
+The answer states its cost, which counts against the parent's budget even if the subagent fails or is interrupted. A crash ends a
+subagent: if its answer is in the log, that is used; otherwise it is closed as interrupted, with its own subagents.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from runtime.models.turns import call_checks, turn
 MAX_OUTPUT = 4_000  # limit of one answer, in tokens
 
 ENDS = barrier.ENDS - {"budget", "paused"}
-"""Categories of errors that end all work, and so are not returned as an answer."""
+"""Categories of errors that end the parent, too, and so are not returned to it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
     depth: int  # 0 for the session itself
     budgets: budgets.Requester
-    items: Callable[[], tuple[Item, ...]]  # returns the thread in its requests, with the answer that calls the subagent
+    items: Callable[[], tuple[Item, ...]]  # returns its thread as in a request, with the answer that calls the subagent
 
 
 class SubagentTools(toolbox.ModelTools):
@@ -63,11 +63,11 @@ class SubagentTools(toolbox.ModelTools):
         return next(filter(None, (each.find_out(call) for each in self.toolsets.values())), None)
 
     async def close(self) -> None:
-        """Called when the subagent has ended in any way."""
+        """Release what the tools hold; called once the subagent has ended in any way."""
 
 
 class SubagentCall(Toolset):
-    """A tool that starts a subagent, once ``employ`` has set its parent."""
+    """A tool that starts a subagent; ``employ`` must have set its parent."""
 
     who: str
     turns: int
@@ -92,7 +92,7 @@ class SubagentCall(Toolset):
         return str(arguments["task"]).strip() and str(arguments["task"])
 
     def left(self, _call: entries.Call) -> str:
-        """Return possible effects that must not be repeated, and must be checked first, for the case that it gave no answer."""
+        """Return a note on effects that may have happened, for a subagent without an answer: they must be checked before a repeat."""
         return ""
 
     def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
@@ -144,7 +144,7 @@ class SubagentCall(Toolset):
         return outcome
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome of one that a crash or a person has interrupted, and close its open calls. None for a call of another tool."""
+        """Return the outcome of a subagent that was interrupted, and close its open calls. None for a call of another tool."""
         if call.action != self.tool.name:
             return None
         said = self.writer.history.thread(entries.delegate_thread(call.call)).said
@@ -242,7 +242,7 @@ class Subagent:
         return (*self._before, *window.build(thread, self.config.around(), self._room()).items)
 
     def _room(self) -> window.Limits:
-        """Return the limits of its own part of a request: the preceding part has a fixed size."""
+        """Return the limits that remain for the thread after the inherited items, whose size is fixed."""
         limits = self._limits()
         size = sum(map(estimates.of_item, self._before))
         chars = sum(map(chars_of, self._before))

@@ -1,4 +1,4 @@
-"""The workflow that a session builds: YAML text in the language of workflow files, read and checked by the parser of workflow files."""
+"""The workflow that a session builds: YAML text, read and checked by the parser of workflow files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NAME = "draft.yaml"  # name of the draft in diagnostics
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """One version of the draft. It is immutable: each edit returns a new one.
+    """One immutable version of the draft; each edit returns a new one.
 
-    Edits raise WorkflowInvalid with every mistake, each with its node and field, and ModelError if they are not possible.
+    Edits raise WorkflowInvalid with every mistake, its node and its field, and ModelError if they are not possible.
     """
 
     text: str
@@ -31,12 +31,12 @@ class Draft:
 
     @classmethod
     def of(cls, text: str, files: callees.Files | None = None) -> Draft:
-        """Return the draft with this text; ``files`` are those that it may use. Raises WorkflowInvalid with every mistake in it."""
+        """Return the draft with this text, which may use ``files``. Raises WorkflowInvalid with every mistake."""
         return cls(text, reader.parse(text, NAME, files), files)
 
     @classmethod
     def begun(cls, head: str, nodes: str, files: callees.Files | None = None) -> Draft:
-        """Return a draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``.
+        """Return a draft with its first nodes. ``head`` is everything in the file but ``nodes``, such as ``version`` and ``name``.
 
         Keys given next to ``nodes`` change the head, as ``with_head`` does.
         """
@@ -65,15 +65,15 @@ class Draft:
     def with_nodes(self, nodes: str, after: str | None = None) -> Draft:
         """Return the draft with further nodes, given as YAML text: a list of them, or one.
 
-        ``after`` is a node: the new ones follow it in the same block. ``ID/`` or ``ID/BLOCK`` puts them first in that block, ``/``
-        first in the file, None last in the file.
+        ``after`` is the node that they follow, in its block. ``ID/`` or ``ID/BLOCK`` puts them first in that block, ``/`` first in the
+        file, None last in the file.
         Raises ModelError ``node-unknown``, ``block-unknown``, ``edit-not-possible``.
         """
         new, place = edits.given(nodes), self._spot(after)
         return self._edited(edits.spliced(self._in_lines([place]), {place: new}, ()))
 
     def with_updates(self, nodes: str, node: str | None = None) -> Draft:
-        """Return the draft with a new text for ``node``; without ``node``, for each given node by its id. Raises ModelError ``update-unclear``."""
+        """Return the draft with new text for ``node``, or without it for each given node, by id. Raises ModelError ``update-unclear``."""
         new = edits.given(nodes)
         if node is not None and len(new) != 1:
             raise _unclear(
@@ -118,7 +118,7 @@ class Draft:
         return self._edited(edits.spliced(self._in_lines(outer), {}, outer))
 
     def with_head(self, head: str) -> Draft:
-        """Return the draft with a changed head. ``head`` maps keys to new values; null removes a key, and inputs are merged by name."""
+        """Return the draft with a changed head. ``head`` maps keys to values: null removes a key, inputs are merged by name."""
         return self._edited(header.changed(self._document, head))
 
     @property
@@ -203,7 +203,7 @@ def _unclear(what: str, fix: str) -> ModelError:
 
 
 def _made(edit: edits.Edit, mark: str, files: callees.Files | None) -> Draft:
-    """Return the draft as an edit makes it, with its byte order mark kept. The text is parsed again: it must yield the intended data."""
+    """Return the edited draft, with its byte order mark. The text is parsed again, and must yield the intended data."""
     document = yaml_text.read(NAME, edit.text)
     if document.problems or document.data != edit.data:
         raise unsuited("the text would say something else than was meant")

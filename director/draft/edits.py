@@ -1,4 +1,4 @@
-"""Adds, changes, moves and deletes nodes of a draft. Each edit is the new text and the data that this text must yield."""
+"""Adds, changes, moves and deletes nodes of a draft. An edit is the new text, and the data that it must yield."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Edit(NamedTuple):
 
 
 def given(text: str, *, whole: bool = False) -> list[Item]:
-    """Return the nodes of a text: a list, a single node, a map with only ``nodes``, or (``whole``) the nodes of a file.
+    """Return the nodes of a text: a list, a single node, a map with only ``nodes``, or with ``whole`` a file.
 
     Raises WorkflowInvalid if it is not YAML or holds no nodes.
     """
@@ -58,12 +58,12 @@ def _as_list(document: Document) -> Document:
 
 
 def is_whole(data: Mapping[str, Json]) -> bool:
-    """Return whether this is a file, rather than a node with nodes in it."""
+    """Return whether this is a file, and not a node with nodes in it."""
     return "nodes" in data and "type" not in data
 
 
 def read(text: str) -> Document:
-    """Read the given text, without a Markdown fence around it. Raises WorkflowInvalid if it is not YAML, or empty."""
+    """Read the text, without a Markdown fence around it. Raises WorkflowInvalid if it is empty or no YAML."""
     document = yaml_text.read(GIVEN, ended(_FENCE.sub("", text)))
     if any(each.code == "empty-file" for each in document.problems):
         raise _no_nodes(document, (), "nothing was given", "write `- id: …` for each node")
@@ -73,7 +73,7 @@ def read(text: str) -> Document:
 
 
 _FENCE = re.compile(r"\A\s*?```\w*(?=[\r\n])|^```\s*\Z", re.MULTILINE)
-"""The fence lines around a text in Markdown. The lines between them keep their numbers."""
+"""The Markdown fence around a text. Removing it keeps the line numbers of the text."""
 
 HEAD = "give only the part under `nodes:`; change what is above it by `update_node` with the id `workflow`"
 

@@ -18,7 +18,7 @@ Policy = Literal["ask", "allow", "hold"]
 class Goal:
     goal: str
     url: str | None
-    """Address of the site. Its origin is the first that the draft may open."""
+    """Address of the site; its origin becomes the input ``base_url``."""
     save: Path  # file to which the workflow is written
     runs: int = 2  # number of runs that the draft must pass
     policy: Policy = "ask"

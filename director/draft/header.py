@@ -1,4 +1,4 @@
-"""The head of a draft: everything but its nodes. It begins with what the person gave, and changes key by key."""
+"""The head of a draft: everything but its nodes. It is made from the goal, and changed key by key."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
 
 def begun(goal: Goal) -> str:
-    """Return the head of a new draft as text. All of it comes from the person.
+    """Return the head of a new draft as text, made only from what the person gave.
 
-    Name and purpose come from the goal. The site's origin is the default of the input ``base_url``. The other inputs have no default: a
+    The goal gives the name and the description, the site's origin the default of the input ``base_url``. Other inputs have no default: a
     run that omits one must not act on the build's values.
-    Secrets are listed by name. The origins that the inputs name may be opened.
+    Secrets are listed by name. Origins of inputs that are addresses may be opened.
     """
     values = given(goal)
     inputs: dict[str, Json] = {name: {"type": _TYPES.get(type(value), "string")} for name, value in values.items()}
-    # Defaults do not resolve references: a value that looks like one must be given with each run.
+    # References in a default are not resolved: a value that looks like one must be given with each run.
     if BASE in values and OPENING not in str(values[BASE]):
         inputs[BASE]["default"] = values[BASE]
     addresses = [name for name, value in values.items() if origin(str(value))]
@@ -54,7 +54,7 @@ def begun(goal: Goal) -> str:
 
 
 def given(goal: Goal) -> dict[str, Json]:
-    """Return the first inputs of a draft with the person's values. The site's address comes first, if it is known."""
+    """Return the inputs of a new draft with the person's values; the origin of the site, if known, comes first."""
     at = origin(goal.url) if goal.url is not None else None
     return {**({BASE: at} if at else {}), **goal.inputs}
 
@@ -67,7 +67,7 @@ def name_of(goal: str) -> str:
 
 
 def beside_nodes(text: str) -> str:
-    """Return the head given next to ``nodes``, as text, or an empty text. Raises WorkflowInvalid if it is not YAML."""
+    """Return the keys given next to ``nodes``, as text; empty if there are none. Raises WorkflowInvalid if it is not YAML."""
     document = read(text)
     data: Any = document.data
     if not isinstance(data, dict) or not is_whole(data) or len(data) < 2:
@@ -76,7 +76,7 @@ def beside_nodes(text: str) -> str:
 
 
 def changed(document: Document, text: str) -> Edit:
-    """Change the head of ``document`` by ``text``, a map of keys. Null removes a key, inputs are merged by name, other keys are replaced.
+    """Change the head by ``text``, a map of keys: null removes a key, inputs are merged by name, other keys are replaced.
 
     Raises WorkflowInvalid if the text is not YAML, and ModelError ``update-unclear``, ``edit-not-possible``.
     """
@@ -98,7 +98,7 @@ def changed(document: Document, text: str) -> Edit:
         merged = {name: value for name, value in {**data["inputs"], **inputs}.items() if value is not None}
         document, new = in_lines(document, ("inputs",)), in_lines(new, ("inputs",))
         if merged:
-            # They come first: the next key may be written right below them.
+            # Inputs are edited first: the next key may be inserted right below them.
             paths = {("inputs", name): value for name, value in inputs.items()}
         given["inputs"] = merged or None
     paths |= {(name,): value for name, value in given.items() if name != "inputs" or not paths}
@@ -124,7 +124,7 @@ def _edited(document: Document, entries: Mapping[Path, Item | None]) -> str:
             before = _before(keys, str(path[-1])) if len(path) == 1 else keys[-1]
             span = lines.span((*path[:-1], before or keys[0]))
             start = span.stop if before else span.own
-            # What follows the nodes stays separate.
+            # A blank line separates the nodes from the key after them.
             put.setdefault(start, []).extend([""] if before == "nodes" else [])
         if item is not None:
             put.setdefault(start, []).extend(shifted(item.lines, span.column))
@@ -132,7 +132,7 @@ def _edited(document: Document, entries: Mapping[Path, Item | None]) -> str:
 
 
 def _before(keys: Sequence[str], key: str) -> str | None:
-    """Return the key of a file after which a new one is written, in the order of its model; other keys come right above the nodes."""
+    """Return the key after which a new one is written, in the model's order; unknown keys come right above the nodes."""
     ranks = {each: ORDER.index(each) if each in ORDER else ORDER.index("nodes") - 0.5 for each in (*keys, key)}
     return next((each for each in reversed(keys) if ranks[each] < ranks[key]), None)
 

@@ -1,4 +1,4 @@
-"""The nodes of a workflow text by position, with their source text. Texts with mistakes are read as far as possible."""
+"""The nodes of a workflow text by position, with their source text. Invalid texts are read as far as possible."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Layout:
         return within
 
     def render(self, selected: Sequence[Placed]) -> str:
-        """Return the source text of these nodes, each once: a node within another selected one appears only there."""
+        """Return the source text of these nodes; a node within another selected one appears only there."""
         lines: list[str] = []
         outer: Path | None = None
         for each in selected:
@@ -164,7 +164,7 @@ class Layout:
         return ".".join(map(str, (ids.get(node, ""), *path[len(node) :]))).strip(".")
 
     def located(self, problem: Diagnostic) -> Diagnostic:
-        """Return a mistake with its node and field: its line is in a draft that was never shown."""
+        """Return a mistake with its node and field in the message: the model has not seen the draft's lines."""
         own = problem.file == self._document.source.name
         where = self.where(problem.mark.start) if problem.mark is not None and own else ""
         return dataclasses.replace(problem, message=f"`{where}`: {problem.message}") if where else problem

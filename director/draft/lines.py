@@ -1,4 +1,4 @@
-"""A YAML text by whole lines: those of a list item or of a map entry, with its comments. All other lines stay as they are."""
+"""Edits a YAML text by whole lines: those of a list item or map entry with its comments. Other lines stay as they are."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Span(NamedTuple):
     column: int  # column of its dash or key
     head: int  # first line of the comments right above it
     own: int
-    stop: int  # first line after it, and after the comments below it that are indented further
+    stop: int  # first line after it and after comments below it that are indented further
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Item:
     data: Json
-    lines: Sequence[str]  # at the left margin, without line ends, with what is above it
+    lines: Sequence[str]  # at the left margin, without line ends, comments above included
     commented: bool  # True if it begins with a comment
 
 
@@ -47,7 +47,7 @@ def opening(document: Document, path: Path) -> str:
 
 
 def ended(text: str) -> str:
-    """Return a text whose last line has an end: without one, appended text could change its last value."""
+    """Return the text with a line end after its last line: otherwise appended text could change its last value."""
     return text if text.endswith(("\n", "\r")) else text + ("\r\n" if "\r\n" in text else "\n")
 
 
@@ -69,7 +69,7 @@ def merged(old: Sequence[Any], new: Mapping[int, Sequence[Any]], gone: Container
 
 
 def shifted(lines: Sequence[str], by: int) -> list[str]:
-    """Indent lines, or dedent each as far as it has blanks. Lines of blanks move too: in a multi-line text they count."""
+    """Indent lines, or dedent each by at most its own indent. Lines of blanks move, too: they count in a multi-line text."""
     if by >= 0:
         return [" " * by + each if each else "" for each in lines]
     return [each[min(-by, len(each) - len(each.lstrip(" "))) :] for each in lines]
@@ -79,13 +79,13 @@ class Lines:
     """The lines of a text. Raises ModelError ``edit-not-possible`` for items and entries that share a line with others."""
 
     def __init__(self, document: Document) -> None:
-        """The last line of the text has an end."""
+        """The last line of the text must have a line end."""
         self.document = document
         self.all = _LINE.findall(document.source.text)
         self.end = self.all[0][len(self.all[0].rstrip("\r\n")) :]
 
     def span(self, path: Path) -> Span:
-        """Return the lines of the item or entry at ``path``, which is not in brackets."""
+        """Return the lines of the item or entry at ``path``, which must not be in brackets."""
         key = isinstance(path[-1], str)
         mark = (self.document.keys if key else self.document.values)[path]
         own = mark.line - 1
@@ -114,7 +114,7 @@ class Lines:
         return len(line) - len(line.lstrip(" ")), line.strip()[:1]
 
     def item(self, path: Path, head: int | None = None) -> Item:
-        """Return an item or entry; ``head`` is its first line, by default that of the comments right above it."""
+        """Return an item or entry from the line ``head`` on, by default with the comments right above it."""
         span = self.span(path)
         head = span.head if head is None else head
         lines = [each.rstrip("\r\n") for each in self.all[head : span.stop]]
@@ -129,13 +129,13 @@ class Lines:
         return range(head, stop)
 
     def edited(self, new: Mapping[int, Sequence[str]], gone: Container[int]) -> str:
-        """Return the text without the lines ``gone``, and with ``new`` lines before those of these numbers."""
+        """Return the text without the lines ``gone``, and with the ``new`` lines, each list before the line of that number."""
         ended = {number: [each + self.end for each in lines] for number, lines in new.items()}
         return "".join(merged(self.all, ended, gone))
 
 
 def in_lines(document: Document, path: Path) -> Document:
-    """Return the document with the list or map at ``path`` in lines: brackets or braces of it, or around it, are written anew."""
+    """Return the document with the list or map at ``path`` in block style: brackets of it or around it are rewritten."""
     within = (path[:number] for number in range(len(path) + 1))
     first = next((each for each in within if opening(document, each) in ("{", "[", "*")), None)
     if first is None:
@@ -151,7 +151,7 @@ def in_lines(document: Document, path: Path) -> Document:
 
 
 def _unfolded(document: Document, path: Path, value: Json) -> str:
-    """Return the text with a value in lines; a comment after its brackets stays with it."""
+    """Return the text with a value in block style; a comment after its brackets is kept."""
     lines = Lines(document)
     span = lines.span(path)
     new = shifted(written(path[-1], value), span.column)
@@ -162,7 +162,7 @@ def _unfolded(document: Document, path: Path, value: Json) -> str:
 
 
 def written(step: str | int, value: Any) -> list[str]:
-    """Return an entry of a map, or an item of a list, as lines at the left margin: each key, or each node, begins one."""
+    """Return a map entry or list item as lines at the left margin; each key or node in it begins a line."""
     if isinstance(step, str) and isinstance(value, dict):
         entries = [writer.text({name: each}).strip("\n").split("\n") for name, each in value.items()]
         return [f"{step}:", *(f"  {line}" if line else "" for each in entries for line in each)]

@@ -1,7 +1,7 @@
-"""The files that a build writes: the workflow, whose head names the session and its proof, and a page of notes next to it.
+"""The files that a build writes: the workflow, with its session and proof in its head, and a page of notes next to it.
 
-An existing file is never overwritten, unless the person allows it. A file that this build wrote has a checksum of its content in its
-head, so an edited file counts as somebody else's.
+An existing file is overwritten only if the person allows it, or if this build wrote it. The head has a checksum of the content, so a file
+that was edited since counts as another's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def workflow(session: str, text: str, lines: list[str]) -> str:
 
 
 def patched(text: str, run: str) -> str:
-    """Return the text of a workflow as patched by ``run``. A head with a proof of the text before now says that the text has changed."""
+    """Return the text as patched by a fix of ``run``: a proof in its head is marked as one of the text before."""
     return _CLAIM.sub(lambda found: f"{found[1]}of the text before it was changed by a fix of run {run}", text, count=1)
 
 
@@ -67,7 +67,7 @@ def _is_left(text: str, session: str) -> bool:
 
 
 def free_name(file: Path, session: str) -> Path:
-    """Return the file, or, if something else is there, a name with a number appended."""
+    """Return the file, or if something else is there, a name with a number appended."""
     names = (file.with_name(f"{file.stem}-{number}{file.suffix}") for number in range(2, 1000))
     free = (each for each in (file, *names) if may_write(each, session))
     return next(free, file.with_name(f"{session}{file.suffix}"))
@@ -80,7 +80,7 @@ def partial_name(file: Path, session: str) -> Path:
 
 
 def obstacle(file: Path) -> str | None:
-    """Explain why no workflow could be written there, as far as is visible without writing."""
+    """Explain why no workflow could be written there, as far as this can be seen without writing; else None."""
     folder = next(each for each in file.parents if os.path.lexists(each))
     if os.path.isdir(file):  # noqa: PTH112 - a path raises where a name is too long
         return "it is a folder"
@@ -97,7 +97,7 @@ def obstacle(file: Path) -> str | None:
 
 
 def write(file: Path, text: str) -> None:
-    """Write the text atomically, readable for all who may read files here. Raises UsageError ``file-not-written``."""
+    """Write the text atomically, with the permissions of a new file. Raises UsageError ``file-not-written``."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         files.write(file, text.encode())

@@ -1,4 +1,4 @@
-"""The files that a draft may use: those of its future project, resolved from its future folder."""
+"""The files that a draft may use: those of the project and folder in which it will be saved."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Beside:
     def read(self, name: str) -> bytes:
         """Return the content of a file of the project that is a valid workflow. Raises Unusable.
 
-        Mistakes in other files would be shown with their lines, and a model must not see files that are no workflows.
+        A mistake is shown with its lines, and a model must not see files that are no workflows.
         """
         project = callees.Project(workflow.workspace(self._folder))
         path = callees.joined(str(self._folder), name)
         try:
             text = project.read(path)
         except callees.Unusable as error:
-            # The draft refers to the file by its path from there.
+            # Name the file as the draft does.
             raise callees.Unusable(error.code, error.message.replace(path, name), *error.fix) from None
         if len(text) <= yaml_text.LARGEST_FILE:
             try:

@@ -1,4 +1,4 @@
-"""Restrictions on drafts that files do not have: nothing that a person has not granted, and nothing that reaches beyond the page."""
+"""Restrictions on drafts, but not on files: no origin or secret that the person has not named, nothing that reaches beyond the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 
 def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str]) -> list[Diagnostic]:
-    """Return what prevents a valid draft from being written, each at its place; what was there ``before`` may stay.
+    """Return what a valid draft must not contain, each at its place; what the draft had ``before`` may stay.
 
     Its nodes may call functions of the ``allowed`` Python modules.
     """
@@ -87,7 +87,7 @@ def _secrets(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnost
 
 
 def _inputs(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:
-    """Yield inputs of the person that do not fit, and new ones without a value: no run of the draft could begin."""
+    """Yield the person's inputs that do not fit, and new inputs without a value: no run of the draft could begin."""
     declared = made.loaded.workflow.inputs
     was = before.loaded.workflow.inputs if before is not None else {}
     for name, value in goal.inputs.items():

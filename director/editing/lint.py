@@ -1,4 +1,4 @@
-"""Improvements of a valid draft, found without a run, and shown as hints. Only the value of a secret is an error."""
+"""Finds improvements of a valid draft without a run. All are hints, except the value of a secret, which is an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from runtime.display.text import cut
 from runtime.language import hints as of_file
 from runtime.language import workflow
 
-SHORTEST = 3  # least length of an input's value that is searched for; shorter ones are everywhere
+SHORTEST = 3  # least length of an input's value that is searched for; shorter values are in every text
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
@@ -49,7 +49,7 @@ class Hint:
 
 
 def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """Return all hints, each once, and (errors) values of ``secrets``, which must be given by name."""
+    """Return all hints, each once, and as errors the values of ``secrets``, which must be given by name."""
     found = [*_literals(draft, goal, secrets or {}), *effects(draft)]
     found += [Hint(each.node, each.code, each.text, each.fix) for each in of_file.of(draft.loaded)]
     found += defaults(draft, goal)
@@ -61,7 +61,7 @@ def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) ->
 
 
 def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[Hint]:
-    """Yield literal values of inputs in nodes, addresses of the site, and values of secrets.
+    """Yield literal values of inputs, addresses of the site and values of secrets in nodes.
 
     A value counts if it is a whole field, or whole words of a text; never within an address.
     """
@@ -94,7 +94,7 @@ def _telling(value: Json) -> bool:
 
 
 def _holds(text: Json, value: Json) -> bool:
-    """Return whether a text is a value, or has it as whole words; text next to a slash is a part of an address."""
+    """Return whether a text is the value, or contains it as whole words; text next to a slash counts as part of an address."""
     if isinstance(text, bool) or text is None:
         return False
     if str(text) == str(value):
@@ -119,7 +119,7 @@ def _texts(value: Any) -> Iterator[Json]:
 
 
 def effects(draft: Draft) -> Iterator[Hint]:
-    """Yield actions that may not be repeated, and have no check of their success."""
+    """Yield side effects without a check of their success or a ``confirm``, and downloads by a click."""
     for node, around in draft.loaded.index.values():
         if not isinstance(node, Leaf) or any(isinstance(each, Leaf) for each in around):
             continue
@@ -144,7 +144,7 @@ def _clicks(node: Leaf) -> bool:
 
 
 def _read_next(node: Leaf, around: Sequence[Node]) -> bool:
-    """Return whether a click is in a loop in which the next node reads the page: for the same item, or, after its last node, for the next."""
+    """Return whether a click is in a loop and the next node reads the page, for the same item or at the start of the next."""
     if not _clicks(node) or not around or not isinstance(around[-1], Iterate):
         return False
     block = next(each for _field, each in around[-1].blocks() if any(one is node for one in each))
@@ -154,7 +154,7 @@ def _read_next(node: Leaf, around: Sequence[Node]) -> bool:
 
 
 def defaults(draft: Draft, goal: Goal) -> list[Hint]:
-    """Return inputs that select an action's target, with this build's value as default: later runs without them would repeat the action."""
+    """Return inputs that decide an action and default to this build's value: a run without them would repeat the action."""
     loaded, found = draft.loaded, dict[str, Hint]()
     same = {
         name: each.default
@@ -179,7 +179,7 @@ def _addresses(node: Node) -> Iterator[Hint]:
 
 
 def _positions(node: Node) -> Iterator[Hint]:
-    """Yield targets that count elements: they change when something is added."""
+    """Yield targets that count elements: they match another element once one is added."""
     for target in _targets(node):
         if target.nth is not None or _POSITION.search(target.css or target.xpath or ""):
             fix = "anchor it by text: `within` a row or card with `has_text`"

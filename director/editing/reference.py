@@ -1,4 +1,4 @@
-"""Reference of the node types for a model: short, and generated from the models of the language."""
+"""A short reference of the node types for a model, generated from the models of the language."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.language.expressions import builtins, filters
 LONGEST = 3_500  # limit of one answer, in characters
 
 TOPICS = {"targets": "target", "rules": "rule", "verify": "rule", "workflow": "file", "head": "file", "inputs": "input"}
-"""Names of topics in the reference, where they differ."""
+"""The entries of the reference by names of topics that differ from them."""
 
 REFERENCES = """\
 Text with `{{ … }}` is a reference, in quotes. Exactly one expression gives the value itself (list, number); other text gives text.
@@ -117,7 +117,7 @@ def _effect() -> str:
 
 
 def _shown(fields: Iterable[reference.Field]) -> list[reference.Field]:
-    # The type of a node is its name; that of an input is a choice.
+    # A node's `type` has one value, its name; an input's is a choice.
     return [each for each in fields if each.name != "type" or "," in each.kind]
 
 
@@ -142,7 +142,7 @@ def _filters() -> str:
 
 
 def _bounded(lines: Sequence[str]) -> str:
-    """Return the text, with long lines shortened if it is too long as a whole."""
+    """Return the text in at most ``LONGEST`` characters: long lines are shortened first."""
     text = "\n".join(lines)
     wide = 200
     while len(text) > LONGEST and wide > 40:

@@ -87,7 +87,7 @@ class _Edits:
         *,
         dry: bool = False,
     ) -> str:
-        """Make the edit, keep it as a version, and return the report. ``named`` are nodes reported even if unchanged."""
+        """Make the edit, store it as a version unless ``dry``, and return the report. ``named`` nodes are reported even if unchanged."""
         state = self._build.state
         reason = str(arguments["reason"])
         before = state.draft
@@ -111,7 +111,7 @@ class _Edits:
         return masker.text("\n".join(lines))
 
     def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
-        """Return the draft before and after this edit if it is already the last version: a crash came before its answer, and it is not repeated."""
+        """Return the draft before and after this edit if it is the last version: a crash came before its answer, so it is not repeated."""
         state = self._build.state
         versions = state.history.versions("draft")
         said = state.masker.text(" ".join(reason.split()))
@@ -143,7 +143,7 @@ def _texts(value: Json) -> list[str]:
 
 
 def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = False) -> ModelError:
-    """Return the error with every mistake of an edit; at the ``first`` edit there is no draft yet."""
+    """Return the error with the mistakes of an edit; at the ``first`` edit there is no draft yet."""
     every = error.diagnostics
     shown = [each.render() for each in every[:MOST_PROBLEMS]]
     more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []

@@ -1,4 +1,4 @@
-"""Finds the side effects of a workflow: their leaves, their paths, and what each does on the site."""
+"""Finds the side effects of a workflow: their leaves, their paths, and the fields that define each action."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_ACTION_OF_AGENT = NO_ACTION | {"max_turns", "max_output", "budget", "model", 
 
 FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})  # actions that fill in a form without sending it
 
-OPENS = frozenset({"goto", "open_tab"})  # actions after which earlier actions on a page do not matter
+OPENS = frozenset({"goto", "open_tab"})  # actions that open an address: earlier actions on the page no longer matter
 
 HARMLESS = frozenset({"http:", "https:", "about:"})
 """Beginnings of addresses whose documents come from the site, or are blank."""
@@ -31,10 +31,10 @@ _NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
 def changes(leaf: Leaf) -> bool:
-    """Return whether the leaf does a side effect.
+    """Return whether the leaf counts as a side effect.
 
-    An address outside of sites is one, whatever it is declared to be: it may be a script, or a local page that sends a form to the
-    site. The click of a download is one, unless it is on a link, or the file declares its class: a button may send a form.
+    Opening an address of no site counts, whatever its declared class: it may be a script, or a local page that sends a form to the site.
+    The click of a download counts, unless it is on a link or the file declares its class: a button may send a form.
     """
     if leaf.effect_class == "effect" or presses(leaf):
         return True
@@ -44,14 +44,14 @@ def changes(leaf: Leaf) -> bool:
 
 
 def presses(leaf: Leaf) -> bool:
-    """Return whether a download clicks something other than a link, and the file does not declare the class of that."""
+    """Return whether a download clicks something other than a link, and the file does not declare its class."""
     if not isinstance(leaf, Download) or leaf.target is None or leaf.effect is not None:
         return False
     return any(each.role != "link" for each in leaf.target.any_of or [leaf.target])
 
 
 def core(leaf: Leaf) -> dict[str, Json]:
-    """Return what a leaf does on the site: all its fields except those for checks, waiting and retries."""
+    """Return the fields that define a leaf's action: all but those for checks, waiting and harmless retries."""
     left_out = set(NO_ACTION_OF_AGENT if leaf.asks == "agent" else NO_ACTION)
     if repeats(leaf):
         left_out.remove("retry")
@@ -59,12 +59,12 @@ def core(leaf: Leaf) -> dict[str, Json]:
 
 
 def repeats(leaf: Leaf) -> bool:
-    """Return whether the file repeats the action after an error, whatever may have happened by then."""
+    """Return whether the file repeats the action after some errors, even if it may have happened."""
     return leaf.retry is not None and leaf.retry.on is not None
 
 
 def is_filled(said: Json, written: Json) -> bool:
-    """Return whether these are the fields of the requested action, or the same with references resolved."""
+    """Return whether the fields ``said`` are those ``written`` in the file, references resolved or not."""
     if isinstance(written, str) and OPENING in written:
         return True
     if isinstance(said, dict) and isinstance(written, dict):
@@ -77,19 +77,19 @@ def is_filled(said: Json, written: Json) -> bool:
 
 
 def static(path: str) -> str:
-    """Return a step path without the keys and numbers of items: the same for every item of a loop."""
+    """Return a step path without items, the same for every item of a loop."""
     return _KEYS.sub("", path)
 
 
 def key_of(loaded: workflow.Loaded | None, path: str) -> str:
-    """Return the key that identifies a step in its workflow, for all items: its id, after the groups that use its file."""
+    """Return the key of a step, the same for all items: its id, after the groups that use its file."""
     found = loaded.find(path) if loaded is not None else None
     if found is None:
         return static(path)
     users = static(found.user)
     if not users:
         return found.node.id
-    # Of the groups in the path only those that use a file count.
+    # Groups of the path count only if they use a file.
     assert loaded is not None
     return f"{key_of(loaded, found.user)}/{found.node.id}"
 
@@ -101,12 +101,12 @@ def above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
 
 
 def actions_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
-    """Return every leaf of class *effect* of a file and of the files that it uses, each with its path, in order of execution."""
+    """Return every side effect of a file and of the files that it uses, with its path (``key_of``), in file order."""
     return [(leaf, path) for leaf, path in leaves_of(loaded) if changes(leaf)]
 
 
 def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf, str]]:
-    """Yield each leaf that a run can reach, with its path (``_key``). Includes leaves of used files, not those of ``confirm``."""
+    """Yield each leaf that a run can reach, with its path (``key_of``): those of used files too, but not of ``confirm``."""
     for node in loaded.nodes():
         if isinstance(node, Leaf) and not confirms(loaded, node):
             yield node, f"{within}{node.id}"
@@ -115,13 +115,13 @@ def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf,
 
 
 def confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
-    """Return whether the node belongs to a ``confirm``: it changes nothing, and builds do not execute it."""
+    """Return whether the node belongs to a ``confirm``, which changes nothing and is not executed in builds."""
     around = loaded.index[node.id][1]
     return bool(around) and isinstance(around[-1], Leaf)
 
 
 def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
-    """Return whether an action seems only to sign in: it directly follows form fields, and a secret was typed into one of them."""
+    """Return whether an action seems only to sign in: it directly follows form fields, one of them filled with a secret."""
     found, typed = loaded.find(path), False
     if found is None:
         return False

@@ -1,9 +1,8 @@
-"""Permissions of a build for side effects: each action is requested as it is, then done or withheld.
+"""Permissions of a build for side effects: an action is requested from a person, then done or withheld.
 
-A yes is for one action: this node, at this place, with this action, target and value, with these items and inputs, on the page that
-these steps reach and fill in. If any of that is edited, it is another action, and a person is asked again. A yes to a click never lets
-an agent click: an agent is requested as one that acts by itself, and only then its actions are covered. Answers are in the session's
-log, so that a resumed build asks nothing twice.
+A yes covers one action: this node with this target and value, these items and inputs, on the page that the steps before it reach and
+fill in. If any of that changes, a person is asked again. A yes to a click never lets an agent click: the actions of an agent are
+covered only by a yes to the agent itself. Answers are in the session's log, so that a resumed build asks nothing twice.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def refuse_allow(origins: Sequence[str]) -> None:
-    """Raise UsageError ``effects-not-local`` if all actions are to be done without a question, and any of the sites is on another machine."""
+    """Raise UsageError ``effects-not-local`` if a site is on another machine, or none is known: `allow` is for local sites."""
     others = [each for each in origins if not is_loopback(each)]
     if others or not origins:
         where = ", ".join(others) or "a site that is not named"
@@ -75,14 +74,14 @@ class Grants:
         pins: Mapping[str, Json] | None = None,
         other_page: bool = False,
     ) -> run_state.Withholds:
-        """Return the withheld ones of these actions (each with its path), after asking for those not asked for yet.
+        """Return which of these actions (each with its path) are withheld; first ask for those that have no answer yet.
 
-        ``place`` is the path of the requesting call, ``page`` the address of the page, if known. ``inputs`` are those of the run, if
-        they are not the goal's. ``pins`` are the values that replace those of nodes, if they are not the session's variables.
+        ``place`` is the path of the requesting call, ``page`` the address of the page, if known. ``inputs`` default to the goal's;
+        ``pins``, which replace values of nodes, default to the session's variables.
 
-        Under `ask` each action is asked for once; one on an ``other_page``, to which the draft need not lead, each time. A yes covers
-        that action alone. Actions of other classes may be among them, and are never withheld. Raises Paused ``question`` if no person can
-        answer; it is called before the tool's call is logged, so the call is repeated with the answer.
+        Under `ask` each action is asked for once; on an ``other_page``, to which the draft need not lead, each time. A yes covers that
+        action alone. Actions of other classes are never withheld. Raises Paused ``question`` if no person can answer. Call this before the
+        tool's call is logged: the call is then repeated with the answer.
         """
         loaded = self._state.draft.loaded if self._state.draft is not None else None
         given = self._inputs(loaded, inputs)
@@ -131,7 +130,7 @@ class Grants:
         known: dict[str, Json] = self._state.value("grant", action.key) or {}
         if known.get("answer") is not None:
             return known["answer"] == YES
-        # A waiting question is repeated in its first wording: its answer was given to that.
+        # An open question is repeated in its first wording: the answer is matched to that.
         question = str(known.get("question") or self._question(action, page))
         record: dict[str, Json] = {
             "answer": None,
@@ -158,7 +157,7 @@ class Grants:
         await self._writer.barrier()
 
     def _question(self, action: requests.EffectRequest, page: str | None) -> str:
-        """Return the question for a person: the action, its target, items and page. Texts of the action may come from a page, and are quoted."""
+        """Return the question for a person: the action, its target, items and page; text that may come from a page is quoted."""
         wants = (
             "let a model act on the site by itself: it may click and type"
             if action.is_agent
@@ -173,7 +172,7 @@ class Grants:
 def withheld(
     loaded: workflow.Loaded | None, known: Mapping[str, requests.EffectRequest], granted: Collection[str]
 ) -> run_state.Withholds:
-    """Withhold every action but those ``granted`` of the ``known`` ones, each by its path; an agent's grant covers its own actions."""
+    """Return a rule that withholds all actions but the ``granted`` ones of ``known``, by path; a granted agent may act."""
 
     def holds(leaf: Leaf, path: str) -> bool:
         if not effects.changes(leaf):
@@ -182,14 +181,14 @@ def withheld(
         action = known.get(where)
         if action is not None:
             return where not in granted or not effects.is_filled(effects.core(leaf), effects.core(action.leaf))
-        # The paths of an agent's own actions are below its path.
+        # An agent's own actions have paths below its own.
         return not any(known[each].is_agent for each in effects.above(loaded, path) if each in granted)
 
     return holds
 
 
 def answers(writer: LogWriter[session.Session]) -> Iterator[dict[str, Json]]:
-    """Yield the requests of a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
+    """Yield the requests of a build, in order: ``answer`` (None while open), ``question``, ``what``, ``path``, ``place``."""
     for name in writer.history.names_of("grant"):
         if name != ALL and (found := writer.history.latest("grant", name)) is not None:
             yield writer.value_of(found)

@@ -1,4 +1,4 @@
-"""A requested action: what is done, on what, over which items, with which values. If any of that differs, it is another action."""
+"""A requested action: its target, items and values, and what leads to its page. If any of that differs, it is another action."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from runtime.language import workflow
 
 LONGEST = 300
 OF_RESULT = effects.NO_ACTION | {"id", "type", "value", "collect"}
-"""Fields of a container that do not decide whether, for what and how often its nodes run."""
+"""Fields of a container that do not decide if, for which items and how often its nodes run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EffectRequest:
-    """An action as it is requested, in the words of the file."""
+    """An action as it is requested, with references as in the file."""
 
     leaf: Leaf
     path: str  # without the keys of items
     place: str  # the requesting call, if the action is requested each time
     opened: Json = None  # the last address opened before the action
-    steps: Sequence[Node] = ()  # the nodes that act on the page since then: fields filled in, elements clicked
+    steps: Sequence[Node] = ()  # the nodes since then that act on the page: fields filled in, elements clicked
     around: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The containers around it, by id: lists of loops, conditions, files that are used."""
+    """The containers around it, by id, as far as they decide on it: lists of loops, conditions, used files."""
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The inputs that all this reads, directly or by other nodes, with their values."""
+    """The inputs that all of the above reads, directly or through other nodes, with their values."""
     nodes: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The nodes that all this reads, directly or by other nodes, by id, as they are in the file."""
+    """The nodes that all of the above reads, directly or through other nodes, by id, as in the file."""
     pins: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Values set by hand, by the names that they replace."""
 
@@ -58,7 +58,7 @@ def action(
     pins: Mapping[str, Json],
     place: str = "",
 ) -> EffectRequest:
-    """Return the request for a step of the file, or for an action that is in no file; ``pins`` are all values set by hand."""
+    """Return the request for a step of the file, or for an action in no file; ``pins`` are all values set by hand."""
     found = loaded.find(path) if loaded is not None else None
     one = EffectRequest(leaf, effects.key_of(loaded, path), place)
     if loaded is None or found is None or found.node.id != leaf.id:
@@ -72,13 +72,13 @@ def action(
 
 
 def _written(action: EffectRequest) -> Json:
-    """Return the action, and all around and before it that decides its target, as it is in the file."""
+    """Return the action, and the containers and steps that decide its target, as in the file."""
     steps: Json = [_as_done(each) for each in action.steps]
     return [effects.core(action.leaf), dict(action.around), action.opened, steps]
 
 
 def _way(loaded: workflow.Loaded, found: workflow.Found) -> tuple[Json, list[Node]]:
-    """Return the last address opened before a step, and the actions since then: they decide its page, and what that sends to the site."""
+    """Return the last address opened before a step, and the actions since: they decide its page and what is sent to the site."""
     opened: Json = None
     steps: list[Node] = []
     for node in found.file.nodes():
@@ -91,7 +91,7 @@ def _way(loaded: workflow.Loaded, found: workflow.Found) -> tuple[Json, list[Nod
     user = loaded.find(found.user) if opened is None and found.user else None
     if user is None:
         return opened, steps
-    # A file that opens no address before works on the page of the file that uses it.
+    # A used file that has opened no address works on the page of its user.
     opened, before = _way(loaded, user)
     return opened, [*before, *steps]
 
@@ -103,7 +103,7 @@ def _acts(file: workflow.Loaded, node: Node) -> bool:
 
 
 def _as_done(node: Node) -> dict[str, Json]:
-    """Return what a node does, without its name and its class; of a container without its nodes."""
+    """Return the fields that define a node's action, without id and class; for a container, without its nodes."""
     if isinstance(node, Leaf):
         return {name: each for name, each in effects.core(node).items() if name not in ("id", "effect")}
     return workflow.plain(node, OF_RESULT)
@@ -112,9 +112,9 @@ def _as_done(node: Node) -> dict[str, Json]:
 def _with_sources(
     one: EffectRequest, loaded: workflow.Loaded, inputs: Mapping[str, Json], pins: Mapping[str, Json]
 ) -> EffectRequest:
-    """Return the request with what its fields read, and what that reads in turn, in the file or in files that it uses.
+    """Return the request with everything that its fields read, directly or through other nodes, in the file and the files it uses.
 
-    A name of one file also matches that of another: at worst a person is asked once more.
+    A name also matches the same name in another file: at worst a person is asked once more.
     """
     files, roots = loaded.files(), set[str]()
     every = [node for file in files for node in file.nodes()]
@@ -137,7 +137,7 @@ def _with_sources(
 
 
 def _chains(files: Sequence[workflow.Loaded], said: Json) -> list[tuple[str, ...]]:
-    """Return what these fields read: names, each with the keys after it; of an SQL statement every name."""
+    """Return the names that these fields read, each with the keys after it; every name of an SQL statement counts."""
     known = (file.templates[text] for text in effects.texts(said) for file in files if text in file.templates)
     return [
         *(tuple(map(str, use.chain)) for each in known for use in each.names),
@@ -158,7 +158,7 @@ def _statements(said: Json) -> Iterator[str]:
 
 
 def decided_by(loaded: workflow.Loaded, leaf: Leaf, path: str, inputs: Mapping[str, Json]) -> set[str]:
-    """Return the inputs that decide the target of a step's action, without those that only serve to sign in before it."""
+    """Return the inputs that decide a step's action, without those that only serve to sign in before it."""
     one = action(loaded, leaf, path, {}, {})
     secret = [any(chain[0] == "secrets" for chain in _chains(loaded.files(), _as_done(each))) for each in one.steps]
     signed = max((number for number, each in enumerate(secret, 1) if each), default=0)

@@ -1,4 +1,4 @@
-"""An action in words for a person: what is done, on what, for what, and where."""
+"""Describes an action in words for a person: its target, its values, its items and its page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOT_SHOWN = frozenset({"id", "type", "action", "query", "description", "target"
 
 
 def lines_of(action: EffectRequest, page: Json) -> list[str]:
-    """Return an action as lines. Its texts may come from a page, and are quoted; references to inputs are resolved."""
+    """Return an action as lines. Texts that may come from a page are quoted; references to inputs are resolved."""
     lines = [f"  what   {one_line(_done(action.leaf))}"]
     lines += [f"  {name:<6} {_plainly(value)}" for name, value in sorted(_fields(action.leaf).items())]
     lines += [f"  page   {one_line(page)}"] if page else []
@@ -124,7 +124,7 @@ def _fields(leaf: Leaf) -> dict[str, Json]:
 
 
 def steps(action: EffectRequest) -> list[str]:
-    """Return the actions before this one, a line each; if there are many, the last ones."""
+    """Return the actions before this one, a line each; only the last ``MOST_READ`` if there are more."""
     lines: list[str] = []
     for each in action.steps:
         values = [getattr(each, name, None) for name in VALUES]

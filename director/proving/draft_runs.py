@@ -1,4 +1,4 @@
-"""Runs of a whole draft: each in a fresh browser, with the person's inputs, as a separate run started from the session."""
+"""Runs a whole draft: in a fresh browser, with the person's inputs, as a separate run started from the session."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ MOST_BEFORE = 50
 
 
 def as_saved(build: BuildContext) -> workflow.Loaded:
-    """Return the draft as a file at its future place: the proved text is the saved text.
+    """Return the draft as the file that it will be saved as, so that the saved text is the proved one.
 
-    Raises ModelError ``draft-missing``, WorkflowInvalid if it is invalid there: it may refer to files by other paths.
+    Raises ModelError ``draft-missing``, and WorkflowInvalid if it is invalid there, such as for a path to another file.
     """
     draft = build.state.draft
     if draft is None:
@@ -71,7 +71,7 @@ def prepared(build: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, 
 
 
 def _refuse_origins(build: BuildContext, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
-    """Refuse a model's inputs that lead to a site that the person has not named, and that the draft does not open with the person's inputs."""
+    """Raise ModelError ``origin-not-named`` for inputs that lead to a site that neither the person nor the person's inputs name."""
     named = limits.granted(build.goal)
     if theirs := _theirs(build, loaded):
         named |= set(loaded.origins(theirs))
@@ -100,7 +100,7 @@ async def run(
 ) -> proofs.Ran:
     """Run the draft once, from start to end. Raises RunOpsError only if it could not begin.
 
-    With the inputs of the goal the bench takes over its values. Values from other inputs would displace the valid ones.
+    The bench takes over its values only with the goal's inputs: values from other inputs would displace valid ones.
     """
     watch = build.bench.onlooker(fit, call) if dict(fit.inputs) == _theirs(build, loaded) else None
     ended = await build.runs.follow(
@@ -135,7 +135,7 @@ def _with_log(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -
 
 
 def _pasts(build: BuildContext, tools: Collection[str]) -> Iterator[tuple[str, history.History]]:
-    """Yield the last runs of this session that calls of these tools began, with their logs, oldest first."""
+    """Yield the last ``MOST_BEFORE`` runs that calls of these tools began in this session, with their logs, oldest first."""
     session = build.writer.history
     runs = [run for call, runs in session.runs_of.items() if session.actions[call].call.action in tools for run in runs]
     for run_id in runs[-MOST_BEFORE:]:
@@ -144,7 +144,7 @@ def _pasts(build: BuildContext, tools: Collection[str]) -> Iterator[tuple[str, h
 
 
 def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
-    """Return this session's passed runs of this draft, inputs and files, oldest first. Their actions need not be repeated for the proof."""
+    """Return this session's passed runs with this draft, inputs and files, oldest first; the proof need not repeat their actions."""
     found: list[proofs.Ran] = []
     for run_id, past in _pasts(build, WHOLE):
         if past.status == "passed" and counts(build, fit, past):
@@ -155,9 +155,9 @@ def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran
 
 
 def counts(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
-    """Return whether a run was one of this draft, names, descriptions and layout aside.
+    """Return whether a run counts for this draft: the same but for names, descriptions and layout, with the same inputs.
 
-    The files that it uses and uploaded must be unchanged, and the inputs must be these.
+    The files that it uses or uploaded must be unchanged.
     """
     header, masker = past.header, build.writer.masker
     if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
@@ -176,7 +176,7 @@ def _hash(text: str) -> str:
 
 
 def _uploads_changed(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
-    """Return whether a file that the run uploaded, and had not kept itself, is gone, or was written since it began."""
+    """Return whether a file that the run uploaded, but did not make itself, is gone or was written since the run began."""
     began = dt.datetime.fromisoformat(past.started).timestamp()
     own: set[str] = set()
     uploaded: set[str] = set()
@@ -198,7 +198,7 @@ def _changed(file: Path, since: float) -> bool:
 
 
 def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
-    """Return the keys of the actions that nodes of the current draft did on the bench alone, and in no whole run."""
+    """Return the keys of the actions that nodes, as they now are in the draft, did on the bench."""
     attempts = [each for _run, past in _pasts(build, ("execute_nodes",)) for each in past.all_attempts()]
     return {
         effects.key_of(loaded, each.call.path)
@@ -211,7 +211,7 @@ def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
 
 
 def last_failure(build: BuildContext) -> tuple[str, dict[str, Json]] | None:
-    """Return the step that ended the last run of the session, with its error; None if that run passed, or there was none."""
+    """Return the step that ended the session's last finished run, and its error; None if that passed, or there is none."""
     runs = [each for runs in build.writer.history.runs_of.values() for each in runs]
     for run_id in reversed(runs):
         past = build.runs.past(run_id)

@@ -1,4 +1,4 @@
-"""The end of a build: the requirements that are missing, the runs that prove the draft, and the files that are written."""
+"""Ends a build: checks the requirements, proves the draft by runs, and writes its files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FinishRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """Runs of one text of the draft, in sequence, up to the first that did not go well."""
+    """Runs of one text of the draft, one after the other, up to the first that did not go well."""
 
     text: str
     loaded: workflow.Loaded
@@ -136,7 +136,7 @@ def missing(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
 
 
 def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> Iterator[MissingProof]:
-    """Yield what no run could prove of this draft, and the model did not mention. A repaired workflow keeps what it already had."""
+    """Yield inputs that nothing reads and outputs that never change, unless mentioned. A repair may leave those of its file."""
     if build.goal.repairs is not None:
         return
     unread = unused_values.unread(loaded, [each for each in build.goal.inputs if each in loaded.workflow.inputs])
@@ -151,7 +151,7 @@ def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -
 
 
 def foreseen(build: BuildContext, said: FinishRequest) -> str:
-    """Return what else ``finish`` would refuse, by earlier runs. It is reported with the missing requirements, so that all can be fixed at once."""
+    """Return what else ``finish`` would refuse, by earlier runs, so that the model can fix all at once."""
     with contextlib.suppress(RunOpsError):
         if names := _expected(build, draft_runs.as_saved(build), said):
             return f"\n- earlier runs of this draft never did, or always left empty: {_listed(names)}\n  fix the draft, or name each in `unproved` and say why"
@@ -166,7 +166,7 @@ def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest)
 
 
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
-    """Return the requirements of ``finish`` as a line after a run that went well; ``more`` was already reported about actions."""
+    """Return the requirements of ``finish`` as a line, after a run that went well; ``more`` is the report on actions so far."""
     times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
     lines = [f"`finish` runs this draft {times} again with the goal's inputs."]
     still_missing = "; ".join(each.what for each in missing(build, FinishRequest(summary="-", unproved="")))
@@ -196,7 +196,7 @@ def hints(build: BuildContext) -> str:
 
 
 async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:
-    """Run the draft as often as the goal requires, in fresh browsers with the person's inputs; stop after the first run that does not go well."""
+    """Run the draft as often as the goal requires, with the person's inputs, until a run does not go well."""
     fit = draft_runs.prepared(build, loaded, build.goal.inputs)
     before = draft_runs.passed_before(build, fit)
     runs: list[proofs.Ran] = []
@@ -206,7 +206,7 @@ async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded
 
 
 def is_current(build: BuildContext, proof: Proof) -> bool:
-    """Return whether the draft, and every file that it uses or uploads, is still the proved one. Raises WorkflowInvalid if it is invalid now."""
+    """Return whether the draft and every file that it uses or uploads are unchanged since the proof. Raises WorkflowInvalid."""
     fit = draft_runs.prepared(build, draft_runs.as_saved(build), build.goal.inputs)
     return proof.text == _text(build) and all(
         each.past is not None and draft_runs.counts(build, fit, each.past) for each in proof.runs
@@ -219,15 +219,15 @@ def _text(build: BuildContext) -> str:
 
 
 def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
-    """Return what the runs leave unproved or empty, and the model did not mention."""
-    # Output of an earlier run of the same text counts, even if the proof finds nothing left to do.
+    """Return the names of what the runs leave unproved or empty and the model did not mention."""
+    # Outputs of earlier runs count: the proof may find nothing left to do.
     names = [*proofs.to_be_said(proof.effects, proof.every), *_sign_ins(proof)]
     names += [key.rpartition("/")[2] for key in proof.errors]
     return [each for each in dict.fromkeys(names) if not said.names(each)]
 
 
 def _sign_ins(proof: Proof) -> list[str]:
-    """Return the actions at which runs were withheld, and which seem only to sign in: everything after them is unproved."""
+    """Return the withheld actions that seem only to sign in: everything after them is unproved."""
     withheld = {
         each.withheld for each in proof.runs if each.withheld and effects.only_signs_in(proof.loaded, each.withheld)
     }
@@ -263,7 +263,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
         *(f"{each.key}: {each.describe()}" for each in every),
         f"how it was built and proved: {beside.name}",
     ]
-    # If another page of notes is there, it stays, and these are left next to it.
+    # An existing page of notes by another stays; these go next to it.
     beside = beside if goal.force else output_files.free_name(beside, session)
     declared = proof.loaded.workflow.inputs
     needed = {name: value for name, value in goal.inputs.items() if name in declared and declared[name].required}
@@ -302,8 +302,8 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
 def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
     """Write the unfinished draft, with the step at which it fails, and its notes; return the report.
 
-    ``file`` is None if there is no draft. Nothing existing is overwritten, even if the person allowed it: an unfinished draft is no better.
-    It is then written next to the existing file, and ``stays`` names what is kept. Raises UsageError ``file-not-written``.
+    ``file`` is None if there is no draft. An unfinished draft overwrites no existing file, even if the person allowed it: it is written
+    next to that, and ``stays`` names the file that is kept. Raises UsageError ``file-not-written``.
     """
     draft, session = build.state.draft, build.writer.conversation.id
     left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}

@@ -1,7 +1,7 @@
-"""The page of notes next to a workflow: goal, decisions, proof, cost. For people, in Markdown (``notes.md``).
+"""Renders the page of notes next to a workflow: goal, decisions, proof, cost, in Markdown (``notes.md``).
 
-Text of the site or a model is marked as such: it is in code blocks, or on one line, where it cannot be a heading, a link or the end of a
-block. The template inserts every value that way, unless a filter says otherwise.
+Text of the site or a model cannot become a heading, a link or the end of a block: it is put in a code block or on one line. The template
+does so with every value, unless a filter says otherwise.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def page(
     better: Sequence[str] = (),
     failure: tuple[str, dict[str, Json]] | None = None,
 ) -> str:
-    """Return the whole page, secrets masked. ``proof`` is that of a draft that was accepted."""
+    """Return the page, secrets masked. Only an accepted draft has a ``proof``."""
     history, draft, plan = build.writer.history, build.state.draft, build.state.plan
     granted = list(grants.answers(build.writer))
     places = {str(each.get("place")) for each in granted}
@@ -102,7 +102,7 @@ def _targets(build: BuildContext) -> Iterator[tuple[str, str]]:
 
 
 def _no_actions(loaded: workflow.Loaded) -> Iterator[tuple[str, str]]:
-    """Yield the leaves that a person is not asked for only because of what the draft declares, each with the reason."""
+    """Yield the leaves that would count as side effects but for what the draft declares, and downloads by a click, with the reason."""
     for node in loaded.nodes():
         if not isinstance(node, Leaf) or effects.changes(node):
             continue

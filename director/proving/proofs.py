@@ -1,4 +1,4 @@
-"""Evidence of finished runs of a draft: for each side effect the number of runs that really did it. Pure."""
+"""Counts for each side effect of a draft the finished runs that really did it. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from runtime.log import attempts as log_attempts
 from runtime.log import history
 
 Outcome = Literal["not reached", "passed by", "failed", "idle", "held", "done"]
-"""Outcome of a leaf in one run. ``idle``: an agent worked and changed nothing. ``passed by``: it failed or was skipped, and the run continued."""
+"""Outcome of a leaf in one run. ``idle``: an agent that changed nothing. ``passed by``: failed or skipped, and the run continued."""
 
 WEAKEST_FIRST: Sequence[Outcome] = ("not reached", "passed by", "failed", "idle", "held", "done")
-"""Of a leaf in a loop the strongest outcome counts."""
+"""The strongest outcome counts for a leaf in a loop."""
 
 WELL: Container[Outcome] = ("idle", "done")
 
@@ -39,7 +39,7 @@ class Ran:
     output: Json = None
     seconds: float = 0.0
     moot: frozenset[str] = frozenset()
-    """The keys of the actions whose ``verify`` already held before each of them: it proves nothing."""
+    """The keys of the actions whose ``verify`` held every time before they were done, so that it proves nothing."""
     on_errors: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
     past: history.History | None = None  # its log; None if it cannot be read any more
@@ -74,7 +74,7 @@ class Effect:
 
     @property
     def missing(self) -> bool:
-        """True if no run did it, though none was withheld at it."""
+        """True if no run did it or stopped before it."""
         return not self.done and not self.withheld
 
     @property
@@ -82,7 +82,7 @@ class Effect:
         return self.key.rpartition("/")[2]
 
     def describe(self) -> str:
-        """Describe its outcomes and in how many of the runs they occurred."""
+        """Describe its outcomes, each with the number of runs."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
         moot = f"; {attempt.VERIFY_HELD_BEFORE}: its `verify` does not prove it" if self.moot else ""
@@ -126,7 +126,7 @@ def _outcome(attempts: Sequence[log_attempts.Attempt]) -> Outcome:
 
 
 def moot(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
-    """Return the keys of the actions that a run did, and whose ``verify`` held each time before they were done."""
+    """Return the keys of the actions that a run did, and whose ``verify`` held every time before they were done."""
     held: dict[str, bool] = {}
     for path, attempts in past.attempts.items():
         if _outcome(attempts) == "done":
@@ -136,9 +136,9 @@ def moot(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
 
 
 def on_errors(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
-    """Return statements, by key, about leaves that in a run read an error page of the site, for any item, or received one as an answer.
+    """Return statements, by key, about leaves that read an error page of the site or received one, for any item.
 
-    Rules may hold there by accident, and lists are empty there.
+    Rules may hold there by accident, and lists may be empty.
     """
     found: dict[str, str] = {}
     documents = 0
@@ -165,7 +165,7 @@ def withheld_at(past: history.History) -> str | None:
 
 
 def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
-    """Return each side effect of the file with its outcome in these runs, in file order; ``alone`` are those done on the bench."""
+    """Return each side effect of the file with its outcomes in these runs, in file order; those in ``alone`` were done on the bench."""
     found: list[Effect] = []
     for leaf, key in effects.actions_of(loaded):
         moot = [key in each.moot for each in ran if each.became(key) == "done"]
@@ -175,9 +175,9 @@ def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] =
 
 
 def errors_of(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:
-    """Return statements about leaves that worked on error pages, or received one as an answer, in any of these runs.
+    """Return statements about leaves that read error pages, and side effects that received one, in any of these runs.
 
-    A step that only led to such a page is omitted if others read it; a side effect is not.
+    Other steps that only led to such a page are omitted.
     """
     actions = {each.key for each in every}
     return {
@@ -186,7 +186,7 @@ def errors_of(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:
 
 
 def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
-    """Summarise the proof: ``full`` if all runs passed, each action was done in one, none on an error page, and ``others`` is empty."""
+    """Summarise the proof: ``full`` if all runs passed, each action was done in one, no error page counted, and ``others`` is empty."""
     doubts = {key: f"{key} ({said})" for key, said in errors_of(every, ran).items()}
     withheld = list(dict.fromkeys(briefs.ours(each.withheld) for each in ran if each.withheld is not None))
     if withheld:
@@ -201,7 +201,7 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
 
 
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
-    """Return what the runs leave unproved besides actions: leaves that none reached or that succeeded in none, and fields that are empty in all."""
+    """Return what the runs leave unproved besides actions: leaves that succeeded in none, and outputs that are empty in all."""
     actions = {key for _leaf, key in effects.actions_of(loaded)}
     unproved: list[str] = []
     for _leaf, key in effects.leaves_of(loaded):
@@ -213,14 +213,14 @@ def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
 
 
 def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
-    """Return the names of what the runs leave unproved though nothing was withheld, and of outputs that are empty in all of them."""
+    """Return the names of actions that no run did, unless one was withheld, and of outputs that are empty in all runs."""
     withheld = any(each.withheld is not None for each in ran)
     undone = [each.name for each in every if each.missing and not withheld]
     return list(dict.fromkeys([*undone, *empty_names([each.output for each in ran if each.status == "passed"])]))
 
 
 def next_step(every: Sequence[Effect]) -> str:
-    """Return the next step if actions were done on the bench and in no whole run; empty if there are none."""
+    """Return advice on actions that were done on the bench, but in no whole run; empty if there are none."""
     names = dict.fromkeys(f"`{each.name}`" for each in every if each.alone and each.missing)
     if not names:
         return ""
@@ -231,7 +231,7 @@ def next_step(every: Sequence[Effect]) -> str:
 
 
 def empty_names(outputs: Sequence[Json]) -> list[str]:
-    """Return what is empty in all of these outputs: the names of fields, or ``output`` for the whole."""
+    """Return the names of the fields that are empty in all of these outputs, or ``output`` for the whole."""
     if outputs and all(map(_is_empty, outputs)):
         return ["output"]
     if not outputs or not all(isinstance(each, dict) and each for each in outputs):

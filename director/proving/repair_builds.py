@@ -1,4 +1,4 @@
-"""Builds that fix an existing workflow: they begin with the file as their draft, and end with a patch next to the failed run."""
+"""Builds that fix an existing workflow: they begin with the file as draft, and end with a patch next to the failed run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNCHANGED = "change what the fix needs; where it passes as it is, or nothing in 
 
 
 def equip(build: BuildContext) -> None:
-    """Make the file the first draft of a repair, unless that is done or this is no repair.
+    """Make the file the first draft, if this is a repair without one.
 
     Raises UsageError ``file-not-found``, ModelError ``secret-refused`` if it contains a secret, WorkflowInvalid.
     """
@@ -53,9 +53,9 @@ def _before(build: BuildContext) -> str:
 
 
 def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> ModelError | None:
-    """Return the error if runs went well without reaching the failed step, and so prove no fix; None if one reached it, or this is no repair.
+    """Return the error if no run reached the step to be fixed, so that no fix is proved; None if one did, or this is no repair.
 
-    If the draft no longer has that step, each run must have passed to its end.
+    If the draft no longer has that step, each run must have passed.
     """
     repairs = build.goal.repairs
     if repairs is None:
@@ -82,7 +82,7 @@ def command(goal: Goal) -> str | None:
 def leave(
     build: BuildContext, every: Sequence[proofs.Effect], ran: Sequence[proofs.Ran], *, summary: str
 ) -> dict[str, Json] | None:
-    """Keep the change as a patch next to the failed run, for ``runops repair --apply``; return the report. None if this is no repair.
+    """Store the change as a patch next to the failed run, for ``runops repair --apply``; return the report. None if this is no repair.
 
     Raises LogError if it cannot be written.
     """

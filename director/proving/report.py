@@ -1,4 +1,4 @@
-"""Report of a whole run for the model: outcome of its steps, its end and the cause, its output. Bounded; page text is fenced."""
+"""Reports a whole run to the model: outcomes of its steps, its end with the cause, its output. Bounded; page text is fenced."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
 
 
 def in_short(value: Json, longest: int) -> str:
-    """Return a value as JSON if that fits, else about as long: each field of a map, the first and last item of a list, and the size."""
+    """Return a value as JSON, shortened to about ``longest``: each field of a map, first and last item of a list, and the size."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= longest:
         return text
@@ -75,7 +75,7 @@ def head(ran: proofs.Ran) -> str:
 
 
 def _steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
-    """Yield the outcome of each step, those with the same one on a line; of a loop the number of items."""
+    """Yield the steps, one line for each outcome; steps in loops with the number of items."""
     fates: dict[str, Counter[str]] = {}
     for path in past.order:
         if (last := past.last(path)) is None:
@@ -108,7 +108,7 @@ def _hints(past: history.History) -> Iterator[str]:
 
 
 def _failure(error: dict[str, Json]) -> str:
-    """Return why a run did not pass: our own words, and page text in a fence."""
+    """Return why a run did not pass; text that may come from a page is fenced."""
     code, (fix, _theirs) = error.get("code") or error.get("reason"), run_items.fix_of(error)
     why = f"why: {code} ({error.get('phase', 'before')} the action)\n{page_text.fenced(chr(10).join(details(error)))}"
     if error.get("reason") == "question":
@@ -117,7 +117,7 @@ def _failure(error: dict[str, Json]) -> str:
 
 
 def details(error: dict[str, Json], longest: int = EVIDENCE) -> Iterator[str]:
-    """Yield the parts of an error that may be text of a page: its message, its fix, and its evidence, but for what the message contains."""
+    """Yield the parts of an error that may be page text: message, fix, and evidence that the message does not contain."""
     message, known = str(error.get("message") or ""), error.get("evidence")
     fields: dict[str, Json] = known if isinstance(known, dict) else {}
     lines = [message, run_items.fix_of(error)[1]]
@@ -134,7 +134,7 @@ def details(error: dict[str, Json], longest: int = EVIDENCE) -> Iterator[str]:
 
 
 def by_address(error: Mapping[str, Json]) -> bool:
-    """Return whether an address rule failed: the action itself succeeded, and the page after it matters less."""
+    """Return whether an address rule failed: the action itself was done, so the page after it matters less."""
     known: dict[str, Json] = error.get("evidence") or {}
     return str(known.get("rule") or "").startswith("url ")
 

@@ -47,7 +47,7 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
 class _WholeRuns(OfBuild):
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        """Return the text for a call that a crash interrupted: its finished runs, and the last step of the last one."""
+        """Return the outcome of a call that a crash interrupted: the state of its runs, and the steps at which they stopped."""
         build, ran = self._build, list[str]()
         for number, run in enumerate(build.runs.of(call), 1):
             past = build.runs.past(run)
@@ -97,7 +97,7 @@ class Finish(_WholeRuns):
     def __init__(self, build: BuildContext, offered: Tool) -> None:
         super().__init__(build, offered)
         self._counts: finish.Proof | None = None
-        """Runs that went well, but were refused because something was not mentioned."""
+        """A proof that went well, but was refused because something was not mentioned: it still counts."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

@@ -1,4 +1,4 @@
-"""Finds inputs that a draft does not read, and outputs that do not depend on a page. Pure."""
+"""Finds inputs that a draft does not read, and outputs that do not depend on the run. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nodes.transform import Transform
 from nodes.values import Json
 from runtime.language import workflow
 
-_CALLS = ("now(", "uuid(")  # functions with a different value each time, though they read nothing
+_CALLS = ("now(", "uuid(")  # functions that read nothing, but yield another value each time
 
 
 def unread(loaded: workflow.Loaded, names: Sequence[str]) -> list[str]:
-    """Return the inputs among these that nothing in the file reads: they do not change what it does."""
+    """Return the inputs among these that nothing in the file reads."""
     chains = [tuple(map(str, use.chain)) for each in loaded.templates.values() for use in each.names]
     if ("inputs",) in chains:
         return []
@@ -26,7 +26,7 @@ def unread(loaded: workflow.Loaded, names: Sequence[str]) -> list[str]:
 
 
 def untold(loaded: workflow.Loaded) -> list[str]:
-    """Return the output fields that are the same in every run: they read nothing. If all others only repeat inputs, those too."""
+    """Return the output fields that are the same whatever a run finds; those that repeat inputs only if no field depends on a run."""
     output = loaded.workflow.output
     if output is None:
         return []
@@ -38,7 +38,7 @@ def untold(loaded: workflow.Loaded) -> list[str]:
 
 
 def _tells(loaded: workflow.Loaded, said: Json) -> bool:
-    """Return whether a value depends on a run: on a page, a model, a time. If that is uncertain, it does."""
+    """Return whether a value depends on a run: on a page, a model, a time. If uncertain, it does."""
     seen: set[str] = set()
     pending = [said]
     while pending:
@@ -62,7 +62,7 @@ def _roots(loaded: workflow.Loaded, said: Json) -> list[str]:
 
 
 def _givers(loaded: workflow.Loaded, root: str) -> Iterator[Node]:
-    """Yield the nodes that give a name its value; none for facts of the run itself."""
+    """Yield the nodes that give a name its value; none for ``run`` and its facts."""
     for node in loaded.nodes():
         named = node.id == root or (isinstance(node, Iterate) and root in (node.as_, "loop", f"{node.as_}_loop"))
         if named or (root == "vars" and isinstance(node, Context)):
@@ -78,7 +78,7 @@ def _within(loaded: workflow.Loaded, nodes: Sequence[Node]) -> Iterator[Node]:
 def _only_reckons(node: Node) -> bool:
     """Return whether a node computes its value from others alone."""
     if isinstance(node, Container):
-        # A used file may do anything.
+        # A used file may read a page.
         return getattr(node, "use", None) is None
     if isinstance(node, Transform):
         return node.python is None and node.sql is None

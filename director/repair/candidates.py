@@ -1,8 +1,7 @@
-"""Ranks the elements of a page by similarity to the one that a target meant. Pure.
+"""Ranks the elements of a page by similarity to the one that a target was meant to find. Pure.
 
-The meaning comes from the target that finds nothing any more, from the step's action, and from its name. An element that shares no word with
-these may still be the right one, but that is not decidable; nor is it if another element has a similar name. Such a fix is only a guess
-(``named``). The address of a link does not count.
+The meaning comes from the target that finds nothing any more, and from the step's action and name. If an element shares no word with these,
+or another element has a similar name, the fix is only a guess (``named``). The address of a link does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ LEAST = 0.2
 ALIKE = 0.75
 SHARES = 0.5  # least common part of two names that count as alike
 SAME = 0.9
-CLEARLY = 0.2  # least lead in the common part of the name over every other element of the same role and place
+CLEARLY = 0.2  # least lead in the common part of the name over every other element of the same role
 LIGHT = 0.3
 _PRESSED = "button link menuitem tab option checkbox radio switch treeitem clickable cell img"
 _TYPED = "textbox searchbox combobox spinbutton editable"
@@ -43,12 +42,12 @@ _EMPTY = """
 the a an of to and or for in on at by with this that all my your is it
 button link field input box btn submit form click press open go
 """
-EMPTY = frozenset(_EMPTY.split())  # words that tell nothing of an element's purpose, or only its kind
+EMPTY = frozenset(_EMPTY.split())  # words that say nothing about an element's purpose
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Meant:
-    said: str  # its name for people; empty if the target contains none
+    said: str  # its visible name; empty if the target has none
     marks: str  # its names in the document: ids, classes, test ids
     hints: str  # the step's name and description
     role: str
@@ -57,7 +56,7 @@ class Meant:
 
     @classmethod
     def of(cls, target: Target, action: str, hints: str = "") -> Meant:
-        """Return the meaning of a target with resolved values, in a step that does ``action``."""
+        """Return the meaning of a target with resolved references, in a step that does ``action``."""
         said = target.name or target.label or target.text or target.placeholder or target.title or target.alt or ""
         marks = [target.test_id or "", *_marks(target.css or ""), *_marks(target.xpath or "")]
         within = target.within
@@ -70,7 +69,7 @@ class Seen:
     ref: str
     role: str
     name: str
-    texts: Sequence[str] = ()  # other names for people: labels, placeholder, title, text
+    texts: Sequence[str] = ()  # other visible names: labels, placeholder, title, text
     marks: Sequence[str] = ()
     around: str = ""
 
@@ -88,7 +87,7 @@ class Score:
 
     @property
     def shares(self) -> bool:
-        """True if its name is, in whole or in part, the one that was meant."""
+        """True if at least half of its name is the one that was meant."""
         return self.own >= SHARES
 
 
@@ -98,9 +97,9 @@ def ranked(meant: Meant, seen: Iterable[Seen]) -> list[Score]:
 
 
 def named(score: Score, others: Iterable[Score]) -> bool:
-    """Return whether its name alone identifies it: it differs little from the old one, and no other element of its role and place is close.
+    """Return whether the name alone identifies the element: it is like the old one, and no other element of its role is close.
 
-    An element with another word of the old name is close, too: `Open orders` may be `Orders` now, and it may be `Open`.
+    An element with another word of the old name is close, too: `Open orders` may now be `Orders` or `Open`.
     """
     if not score.shares or (not score.kin and score.own < SAME):
         return False
@@ -118,7 +117,7 @@ def scored(meant: Meant, seen: Seen) -> Score | None:
     called, marks = [seen.name, *seen.texts], seen.marks
     name, mark = _best(meant.said, called), _best(meant.marks, [*marks, *called])
     hinted = _best(meant.hints, [*called, *marks])
-    # Names in the document count nearly as much as the name, if that differs.
+    # An id or class like the visible name counts nearly as much as the name itself.
     own = max(name, mark, _best(meant.said, marks) * 0.9)
     kin = not meant.role or meant.role == seen.role
     worth = 0.6 * own + (0.2 if kin else 0.1) + 0.1 * hinted + (0.1 if meant.anchor else 0.0)
@@ -156,7 +155,7 @@ def alike(one: str, other: str) -> float:
 
 
 def _part(some: Sequence[str], others: Sequence[str]) -> float:
-    """Return the share of some words among others; words without information count little."""
+    """Return the share of ``some`` words that occur in ``others``; words without information count little."""
     weights = [LIGHT if each in EMPTY else 1.0 for each in some]
     kept = sum(weight for each, weight in zip(some, weights, strict=True) if any(_same(each, word) for word in others))
     return kept / sum(weights)
@@ -174,7 +173,7 @@ def _same(one: str, other: str) -> bool:
         return True
     if min(len(one), len(other)) < 4:
         return False
-    # `pay` is in `payments` without being a synonym; `order` and `orders` are. The matcher's ratio may depend on the order of arguments.
+    # `order` and `orders` are the same word, `pay` and `payments` are not. Sorted, as the ratio may depend on the order of arguments.
     first, second = sorted((one, other))
     return difflib.SequenceMatcher(None, first, second).ratio() >= ALIKE and one[:2] == other[:2]
 
@@ -193,7 +192,7 @@ def selectors(css: str, known: Sequence[str]) -> list[str]:
 
     ``known`` are those of the page, as written in a selector: ``#orders``, ``.row``, ``[data-testid="pay"]``.
     """
-    # Without a fitting mark, direct children are relaxed to descendants.
+    # The selector is also tried with descendants in place of direct children.
     loose = re.sub(r"\s*>\s*", " ", css)
     relaxed = [loose] if loose != css else []
     found: list[str] = [css]

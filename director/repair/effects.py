@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Effects:
-    """Requests each action once: one with another element or another effect is another action."""
+    """Requests each action once; with another element or value it is another action."""
 
     def __init__(self, policy: Policy, who: person.Person) -> None:
-        """``allow`` is for sites on this machine only, which the caller has checked."""
+        """The caller has checked that ``allow`` is given for sites on this machine only."""
         self._policy = policy
         self._who = who
         self._granted: dict[str, bool] = {}
@@ -37,7 +37,7 @@ class Effects:
         at: str = "",
         page: str | None = None,
     ) -> run_state.Withholds:
-        """Return what is withheld in a run of ``loaded``. ``inputs`` are those of the run, ``page`` is that of the step ``at``.
+        """Return what is withheld in a run of ``loaded`` with these ``inputs``. ``page`` is the address of the page of the step ``at``.
 
         Raises Paused if a person must be asked, and none can be asked.
         """
@@ -62,7 +62,7 @@ class Effects:
 
 
 def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
-    """Return the actions of a file that a run may reach from the step at ``path`` on: later ones, and all of the loops and blocks around it."""
+    """Return the actions that a run may reach from the step at ``path`` on: later ones, and all in the outermost container around it."""
     actions = effects.actions_of(loaded)
     found = loaded.find(path)
     if found is None:

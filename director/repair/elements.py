@@ -1,4 +1,4 @@
-"""Finds elements that may be what a broken target meant, each with a separate target."""
+"""Finds elements that a broken target may have meant, each with a target of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KNOWN = isolated_world.Script[list[str]](
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Candidate:
-    target: Target  # as in a file: data is a reference again
+    target: Target  # as in the file, with references in place of their values
     shares: bool
     worth: float
     why: str
@@ -48,8 +48,8 @@ class Elements:
     raw: Target  # the step's target in the file
     resolved: Target
     action: str
-    refills: Callable[[str], str]  # puts references back into a text of the page, in place of their values
-    secret: bool = False  # True if a secret is typed: that is only allowed in a field that hides it
+    refills: Callable[[str], str]  # replaces values in a text of the page by their references
+    secret: bool = False  # True if a secret is typed, which is only allowed in a password field
     left_out: list[str] = dataclasses.field(default_factory=list[str])  # each with the reason in a sentence
 
     async def candidates(self, page: Tab, view: Observation) -> list[Candidate]:
@@ -61,7 +61,7 @@ class Elements:
         ]
         loose = dataclasses.replace(meant, anchor="")
         if meant.anchor:
-            # Only rows with the data, whatever elements they are now.
+            # Only elements in rows with the data, even if the rows are other elements now.
             shown = [each for each in shown if candidates.is_in(meant.anchor, each.around)]
         able = candidates.ROLES.get(meant.action)
         shown = [each for each in shown if able is None or each.role in able]
@@ -69,7 +69,7 @@ class Elements:
         known = [seen for each in first if (seen := await self._known(page, each)) is not None]
         scores = candidates.ranked(meant, known)
         aims = [await self._target(page, each.seen) for each in scores]
-        # Elements outside the target's `within` have no target, and are no rivals.
+        # With `within`, elements without a target are outside of it, and are no rivals.
         rivals = [each for each, aim in zip(scores, aims, strict=True) if aim is not None or self.raw.within is None]
         found = [
             Candidate(aim, score.shares, score.worth, score.why, candidates.named(score, rivals))
@@ -93,7 +93,7 @@ class Elements:
             facts.title,
             facts.alt,
             facts.text,
-            # Text next to a field is its label; next to a link it is something else.
+            # Text next to a field is its label; next to another element it is not.
             *(each.text for each in facts.beside if seen.role in targets.FIELDS),
         ]
         marks = [facts.id, facts.test_id, facts.name, *(each.lstrip(".") for each in facts.classes)]
@@ -103,7 +103,7 @@ class Elements:
         self.left_out.append(f"{what}: not tried, for the value is a secret, and the field would show it")
 
     async def _target(self, page: Tab, seen: candidates.Seen) -> Target | None:
-        """Return the best target of the element. The old ``within``, or one with its text, stays as long as it exists."""
+        """Return the best target of the element. It keeps the old ``within``, or one with its text, if that still exists."""
         old, raw = self.resolved.within, self.raw.within
         anchor = old.has_text if old is not None else None
         async with page.pointed(seen.ref) as pointed:

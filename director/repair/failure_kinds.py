@@ -1,7 +1,7 @@
 """Classifies a failure by the log, the page at that time, and one fresh inspection. Pure: it asks no model and opens nothing.
 
-Only a drifted target, a slow page and an overlay have a fix in the file. Everything else is for others to fix, and a target changed until it
-finds something would hide it.
+Only a drifted target, a slow page and an overlay are fixed in the file. After any other failure, a target changed until it finds
+something would hide the cause.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NO_FIX: Mapping[Kind, str] = {
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageGlance:
     url: str = ""
-    words: str = ""  # its text, as far as it was kept
+    words: str = ""  # its text, as far as that was stored
     status: int | None = None
     alert: str = ""
     password: bool = False
@@ -76,22 +76,22 @@ class Failure:
     target: Target | None = None  # with references resolved
     action: str = ""
     seconds: float = 10.0
-    asked_for: str | None = None  # the address that the run had last opened before it
+    asked_for: str | None = None  # the last address that the run had opened
     signed_in: bool = False  # True if the run had typed a secret, or loaded a signed-in state, before it
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageLook:
-    """The current page, after the run was repeated up to the step."""
+    """The page of a copy of the run that was repeated up to the step."""
 
     glance: PageGlance
     path: str | None  # the step at which it ended this time
-    code: str | None  # the error code; None if the step was done, or was ready
+    code: str | None  # the error code; None if the step was done or ready
     parts: Sequence[tuple[str, int]] = ()  # the parts of the target, outermost first, each with its number of matches
-    came_after: float | None = None  # seconds after which the target appeared, if that exceeds the step's time
-    hidden: bool = False  # True if the target is in the document, below an overlay
+    came_after: float | None = None  # seconds until the target appeared, if longer than the step allows
+    hidden: bool = False  # True if the target is in the document, but hidden
     already: bool = False  # True if the rules of `verify` held before the step
-    proves: bool = False  # True if a rule of `verify` does not hold yet, so that it can prove the step
+    proves: bool = False  # True if some rule of `verify` does not hold yet, so that it can prove the step
     near: bool = False  # True if anything on the page has a name like the missing one
     rows: int | None = None  # for a step that reads rows: 0 if their container exists and is empty; None if unknown
 
@@ -103,15 +103,15 @@ class Found:
 
     @property
     def advice(self) -> str:
-        """What to do if no fix is proposed."""
+        """Advice if no fix is proposed."""
         return NO_FIX[self.kind]
 
 
 def classify(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found:
-    """Return the kind of the failure. ``then`` is the page at that time, ``now`` the fresh inspection; each may be missing."""
+    """Return the kind of the failure, by the page ``then`` and the fresh inspection ``now``, if there are such."""
     if failure.who == "finding":
         return Found("finding", f"an `assert` of the workflow does not hold: {failure.message}")
-    # The page at that time; and now, unless the step went well this time.
+    # If the step went well this time, the page now explains nothing.
     pages = [("when the run failed", then)] if then is not None else []
     pages += [("now", now.glance)] if now is not None and now.code is not None else []
     kind, why = (
@@ -152,7 +152,7 @@ def _signed_out(failure: Failure, pages: _Pages) -> tuple[Kind, str] | None:
         if page.status in (401, 403):
             return "signed out", f"the page was answered with {page.status} {when}"
         elsewhere = asked_for is not None and asked_for != _place(page.url)
-        # A step that was opened there on purpose, and whose action was not done, belongs to a sign-in itself.
+        # A step that failed before its action, on a page that the run had opened, belongs to a sign-in itself.
         signs_in = asked_for is not None and not elsewhere and failure.code not in RULES
         if page.password and (failure.signed_in or elsewhere) and not signs_in:
             led = f"{failure.asked_for} led to" if elsewhere else "the run had signed in, and is at"
@@ -211,7 +211,7 @@ def _gone(failure: Failure, then: PageGlance | None, now: PageLook | None) -> tu
 
 
 def data_of(target: Target) -> str:
-    """Return the text of the data that distinguishes an element."""
+    """Return the text from the data by which the target selects its row or card."""
     return target.has_text or (data_of(target.within) if target.within is not None else "")
 
 

@@ -69,7 +69,7 @@ class Case:
 
     @property
     def types_secret(self) -> bool:
-        """True if the step types a value from a secret, or from what may contain one."""
+        """True if the step types a value that is, or may contain, a secret."""
         if self.leaf is None or self.found is None or self.failure.action not in ("fill", "type"):
             return False
         written = [each for each in effects.texts(effects.core(self.leaf)) if each in self.found.file.templates]
@@ -78,7 +78,7 @@ class Case:
 
     @property
     def column(self) -> tuple[str, bool, list[candidates.Score]] | None:
-        """The column whose header the table no longer has: its name, whether it is numeric, and the headers that no other column uses."""
+        """The column whose header is missing: its name, True if it is numeric, and the free headers, likeliest first."""
         read: Mapping[str, rows.ColumnOf] = getattr(self.leaf, "columns", None) or {}
         known, header = self.failure.evidence.get("headers"), str(self.failure.evidence.get("header"))
         name = next((name for name, each in read.items() if str(each.header) == header), None)
@@ -91,7 +91,7 @@ class Case:
         return name, read[name].type != "text", candidates.ranked(meant, seen)
 
     def refills(self) -> Callable[[str], str]:
-        """A function that replaces texts by the references that yielded them in the step."""
+        """Return a function that replaces values in a text by the references that yielded them in the step."""
         known: dict[str, str] = {}
         if self.leaf is not None:
             raw = self.leaf.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
@@ -116,7 +116,7 @@ def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
             _pairs(one, other, known)
     elif isinstance(raw, str) and isinstance(filled, str | int) and not isinstance(filled, bool):
         said = _WHOLE.fullmatch(raw.strip())
-        # The text of a single letter would be found everywhere.
+        # A single letter would match everywhere.
         if said is not None and "}}" not in said[1] and "secrets" not in said[1] and len(str(filled)) > 1:
             known.setdefault(str(filled), raw.strip())
 

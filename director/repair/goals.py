@@ -1,4 +1,4 @@
-"""Goal and evidence for a model that fixes a run for which no candidate was proved. Pure."""
+"""Makes the goal and the evidence of a build that looks for a fix where no candidate was proved. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINE = 400
 
 
 def is_open(outcome: repair.Outcome) -> bool:
-    """Return whether a model could find more: a fix in the file is possible, none is proved, and a person did not refuse a proof."""
+    """Return whether a model could find more: a fix in the file is possible, none is proved, and no person refused a proof."""
     proved = outcome.proof is not None and (outcome.proof.verdict != "guess" or outcome.refused)
     return outcome.found.kind in ASKED and not proved and not outcome.works_now and not outcome.case.gone
 
@@ -58,7 +58,7 @@ def of(
 
 
 def _site(url: str | None) -> str | None:
-    """Return an address that the run opened, without parts specific to that run."""
+    """Return an address that the run opened, without query and fragment; None if it is not fit for a goal."""
     if url is None:
         return None
     parts = urllib.parse.urlsplit(url)

@@ -1,4 +1,4 @@
-"""Inspects the page of a failure: a copy of the run is repeated up to the step, and the page is read before its browser ends."""
+"""Inspects the page of a failure: a copy of the run repeats it up to the step, and the page is read before its browser ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from runtime.engine.run_state import RunState
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 10.0
-LEAST_MORE, MOST_MORE = 3.0, 30.0  # seconds that the target is waited for beyond its step's time, at least and at most
+LEAST_MORE, MOST_MORE = 3.0, 30.0  # limits of the wait for the target beyond its step's time, in seconds
 
 _NAMES = (
     "close, dismiss, ×, ✕, ✖, x, no thanks, not now, later, skip, reject, reject all, decline, got it, "
@@ -33,7 +33,7 @@ _NAMES = (
 )
 CLOSERS = _NAMES.split(", ")  # names of buttons that close an overlay, least committing first
 
-HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])  # those that agree to nothing, and may be pressed twice
+HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])  # names that agree to nothing, and may be pressed twice
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Inspection:
 
 @dataclasses.dataclass(slots=True)
 class Looker:
-    """Watches a copy of a failed run, up to the failed step, and withholds side effects."""
+    """Inspects the page of a copy of a failed run at the failed step, and withholds side effects."""
 
     case: failures.Case
     say: Callable[[str], None]
@@ -65,7 +65,7 @@ class Looker:
     _reached: bool = False
 
     def holds(self, leaf: Leaf, path: str) -> bool:
-        """Withhold every side effect, and everything after the step."""
+        """Return True for every side effect, and for everything after the step."""
         if path == self.case.failure.path:
             self._reached = True
             return effects.changes(leaf)
@@ -81,19 +81,19 @@ class Looker:
         at.browser.bound(LOOK_SECONDS)
         glance = await _glance(at, page)
         with contextlib.suppress(RunOpsError, Error):
-            # If the page closes during the inspection, the results until then count.
+            # If the page closes during the inspection, what was found so far counts.
             if not isinstance(error, attempt.EffectWithheld):
                 self.seen = Inspection(failure_kinds.PageLook(glance, error.path, error.code))
                 if here and self.case.target is not None and page.dialog is None and not page.closed:
                     await self._closely(at, page, self.seen, self.case.target)
             elif here or self._reached:
-                # A withheld action was ready, but only the action itself would have shown an overlay.
+                # The withheld action looked ready, but only doing it would have revealed an overlay.
                 self.seen = Inspection(failure_kinds.PageLook(glance, error.path, None))
                 if here and self.case.failure.code == "target-not-actionable":
                     self.seen.closer = await _closer(page, await page.look())
 
     async def _closely(self, at: RunState, page: Tab, seen: Inspection, target: Target) -> None:
-        """Count the matches of the target's parts, wait longer, and search for candidates."""
+        """Wait longer for the target, count the matches of its parts, and search for candidates."""
         assert at.browser is not None
         assert self.case.raw is not None
         code, look = self.case.failure.code, seen.look
@@ -117,16 +117,16 @@ class Looker:
         seen.look = dataclasses.replace(look, already=already, proves=proves, near=near)
 
     async def _holding(self, page: Tab) -> tuple[bool, bool]:
-        """Return whether all rules about page content hold already, and whether any rule does not.
+        """Return whether all rules of ``verify`` about page content hold already, and whether any rule does not.
 
-        An address alone proves nothing: the previous page may have had it, too.
+        Rules about the address, the title or hidden elements say too little to count as content.
         """
         held = [(each, await page.holds(each)) for each in self.case.rules if each.kind != "expr"]
         telling = [holds for each, holds in held if each.kind not in ("url", "title", "hidden")]
         return bool(telling) and all(telling), not all(holds for _each, holds in held)
 
     async def _wait(self, page: Tab, target: Target) -> float | None:
-        """Wait for the target beyond its step's time; return the total seconds until it appeared, None if it did not."""
+        """Wait for the target beyond its step's time. Return the total seconds until it appeared; None if it was there or never came."""
         own = self.case.leaf.seconds if self.case.leaf is not None else 10.0
         more = min(MOST_MORE, max(LEAST_MORE, 2 * own))
         if await page.count(target) > 0:
@@ -161,7 +161,7 @@ async def _rows(page: Tab, target: Target) -> int | None:
 
 
 async def _closer(page: Tab, view: Observation) -> Closer | None:
-    """Return the button that closes the overlay, the least committing one."""
+    """Return the button or link that closes the overlay; of several, the least committing one."""
     found = [(view.element(ref), ref) for ref in view.refs]
     named = [(each.name.casefold().strip(" .!"), ref) for each, ref in found if each.role in ("button", "link")]
     ranked = sorted((CLOSERS.index(name), ref) for name, ref in named if name in CLOSERS)

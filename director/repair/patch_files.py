@@ -1,4 +1,4 @@
-"""Stores a fix next to its run: as a patch for people, and as data for ``--apply`` with the files that were checked."""
+"""Stores a fix next to its run: as a patch for people, and for ``--apply`` as data with the files before and after."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Patch:
 
     @classmethod
     def of(cls, file: Path, text: str) -> Patch:
-        """Return the change to another text; the byte order mark stays. Raises OSError."""
+        """Return the change of the file to ``text``; a byte order mark is kept. Raises OSError."""
         before = regular_files.read(file).decode()
         return cls(file, before, f"{MARK if before.startswith(MARK) else ''}{text}")
 
     def unified(self, name: str) -> str:
-        """Return the change for ``git apply`` and ``patch -p1``; ``name`` is the file's name in it."""
+        """Return the change for ``git apply`` and ``patch -p1``, with the file called ``name``."""
         lines = difflib.unified_diff(_lines(self.before), _lines(self.after), f"a/{name}", f"b/{name}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def check(self) -> None:
-        """Raise UsageError ``file-changed`` if the file has another text now. Raises OSError, also if it is not writable."""
+        """Raise UsageError ``file-changed`` if the file has changed. Raises OSError, also if it is not writable."""
         if not self.file.stat().st_mode & 0o222:
-            # Root, or the owner of the folder, could write it even so: the file's mode is respected.
+            # Root and the owner of the folder could write it all the same: respect its mode.
             raise PermissionError(errno.EACCES, "it is read-only", str(self.file))
         if regular_files.read(self.file).decode() != self.before:
             raise UsageError(
@@ -74,7 +74,7 @@ def _lines(text: str) -> list[str]:
 
 
 def patches_of(made: Sequence[repair.Patch], run: str) -> list[Patch]:
-    """Return the change of each file, with all its fixes; proofs claimed before ``run`` are marked as outdated. Raises OSError."""
+    """Return the change of each file with all its fixes; proofs claimed in its head are marked as outdated. Raises OSError."""
     last = {fix.file: output_files.patched(fix.text, run) for fix in made}
     return [Patch.of(file, text) for file, text in last.items()]
 
@@ -99,7 +99,7 @@ class KnownPatch:
 def keep(
     store: log_store.StoreReader, run: str, known: KnownPatch, steps: Sequence[Mapping[str, Json]], reached: str | None
 ) -> dict[str, Json]:
-    """Store a fix of these steps next to its run; return its report (``endings.PatchReport``). Raises LogError if it cannot be written."""
+    """Store a fix of these steps next to its run; return its report (``endings.PatchReport``). Raises LogError."""
     folder = store.files(run)
     file = folder / f"{run}.patch"
     patch = unified(known.changes, Path.cwd())

@@ -1,4 +1,4 @@
-"""Minimal changes of a workflow's text: layout, comments and line ends of everything else stay as they are."""
+"""Changes single values of a workflow's text: layout, comments and line ends of the rest stay as they are."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def with_node_before(loaded: Loaded, node: str, fields: dict[str, Json]) -> str:
 
 
 def _replaced(loaded: Loaded, values: dict[Path, Json]) -> str:
-    """Return the text with other values. One that is below its key is written next to it."""
+    """Return the text with other values; a value on the lines below its key moves next to it."""
     document, text = loaded.document, loaded.text
     for path in sorted(values, key=lambda each: document.values[each].start, reverse=True):
         start, key = document.values[path].start, document.keys.get(path)
@@ -70,7 +70,7 @@ def _replaced(loaded: Loaded, values: dict[Path, Json]) -> str:
 
 
 def _end(document: Document, path: Path) -> int:
-    """Return the end of a value. That of a map in lines is the end of its last value: comments below it are not a part of it."""
+    """Return the end of a value; in block style that of its last inner value, without comments below."""
     data: Any = data_at(document.data, path)
     while isinstance(data, dict | list) and data and opening(document, path) not in ("{", "[", "*"):
         last: Any = next(reversed(data)) if isinstance(data, dict) else len(data) - 1

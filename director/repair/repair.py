@@ -1,8 +1,8 @@
 """Fixes a failed run: candidates of a fresh inspection are tried in copies of the run until one is proved.
 
-A proof resumes the run before the failed step, with the changed file, to the end of the workflow. A fix may still find the wrong element. So
-it counts only if the step's own `verify` confirms it, or if the name of the found element identifies it. Any other fix is reported as a
-guess, with the alternatives.
+A proof resumes a copy of the run before the failed step, with the changed file, to the end of the workflow. A fix that gets there may still
+find the wrong element. So it counts only if the step's `verify` confirms it, or the element's name identifies it. Any other fix is
+reported as a guess, with the alternatives.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from runtime.runs.runtime import Runtime
 from runtime.workspace import host, run_index
 
 MOST_TRIES = 4
-MOST_STEPS = 6  # limit of the steps fixed in sequence: a changed site has often changed in several places
+MOST_STEPS = 6  # limit of the steps fixed in one repair: a site often changes in several places
 
-LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0  # time limits for a step that ran out of time, if its duration is unknown
+LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0  # bounds of the new timeout of a step whose duration is unknown
 
-CLEAR = 0.08  # least lead of the best candidate for a withheld action: nothing else distinguishes them
+CLEAR = 0.08  # least lead of a candidate in ``worth`` to count as better than the others
 
 Verdict = Literal["proved", "held", "guess"]
-"""Result of a proof: the workflow ended; it reached a withheld action; or nothing proves that the right element was found."""
+"""Result of a proof: the copy reached the end, it reached a withheld action, or nothing proves that the element is the right one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Patch:
     file: Path
     text: str
     named: bool
-    shares: bool = True  # True if the name of the found element is, in whole or in part, the one that was meant
-    verified: bool = False  # True if the step has a `verify` that did not hold before it, so that it can prove the step
+    shares: bool = True  # True if at least half of the found element's name is the one that was meant
+    verified: bool = False  # True if the step's `verify` did not hold before it, so that it can prove the step
     clear: bool = True  # True if no other candidate is nearly as good
     others: Sequence[str] = ()  # the alternatives, if nothing distinguishes them
 
@@ -63,7 +63,7 @@ class Proof:
     repairs: Sequence[Patch]
     loaded: workflow.Loaded
     run: str  # the id of the copy
-    reached: str | None  # the withheld action, or the step at which it ended otherwise; None if it reached the end
+    reached: str | None  # the withheld action at which it stopped; None if it reached the end
     done: Sequence[str]  # the side effects that the copy did on the site
 
 
@@ -74,7 +74,7 @@ class Outcome:
     proof: Proof | None
     tried: Sequence[str] = ()
     looked: str | None = None  # the copy of the run that was inspected
-    works_now: bool = False  # True if the inspection found the step done, or ready: resuming is enough
+    works_now: bool = False  # True if the inspection found the step done or ready, so that resuming is enough
     refused: bool = False  # True if a person has refused an action of a proof
 
 
@@ -86,18 +86,18 @@ class Repair:
         say: Callable[[str], None],
         listener: Callable[[events.Event], None] | None = None,
     ) -> None:
-        """``allowed`` decides which actions a proof may do; ``say`` reports progress to a person, ``listener`` receives the steps."""
+        """``allowed`` decides which actions a proof may do; ``say`` reports progress; ``listener`` receives the events of copies."""
         self._carrier = Runtime.of(here)
         self._store = here.reader
         self._actions = allowed
         self._say = say
         self._listener = listener
         self._tried: list[str] = []
-        self._lines = 0  # lines of the run's own log; further lines of a copy are its own
+        self._lines = 0  # lines of the run's log; a copy's log begins with these
         self._inputs: Mapping[str, Json] = {}
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
-        """Explain why the run failed, and find a fix. Raises UsageError ``not-failed``, and the errors that prevent the file from running."""
+        """Explain why the run failed, and find a fix. Raises UsageError ``not-failed``, and errors that prevent the file from running."""
         past, reading = run_index.load_history(self._store, run)
         run_index.refuse_trial(past, run)
         self._lines = len(reading.entries)
@@ -154,7 +154,7 @@ class Repair:
             if proof is None:
                 continue
             if proof.verdict != "guess" or self._actions.refused:
-                # After a refusal a person is not asked for the next best action.
+                # A person who has refused is not asked again for the next candidate.
                 return proof
             guess = guess or proof
         return guess
@@ -177,7 +177,7 @@ class Repair:
     async def _try(
         self, case: failures.Case, loaded: workflow.Loaded, fix: Patch, before: Sequence[Patch]
     ) -> Proof | None:
-        """Return how far the run gets with the fix; None if not past the fixed step."""
+        """Return the proof of how far the run gets with the fix; None if it does not get past the fixed step."""
         self._say(f"trying to {fix.what}")
         try:
             patched = _patched(loaded, fix)
@@ -200,7 +200,7 @@ class Repair:
         past = run_index.load_history(self._store, ended.run)[0]
         withheld = ended.status == "paused" and (ended.question or {}).get("reason") == "held"
         if withheld or ended.status == "passed":
-            # At a withheld action `verify` has proved nothing yet.
+            # If the fixed step itself was withheld, its `verify` has proved nothing.
             at_step = withheld and ended.path == fix.path
             sure = all(each.named if at_step else each.evident for each in repairs)
             verdict: Verdict = "guess" if not sure else "held" if withheld else "proved"
@@ -209,7 +209,7 @@ class Repair:
         if effects.static(ended.path or "") == effects.static(fix.path) or past.done(fix.path) is None:
             self._tried.append(f"{fix.what}: {(ended.error or ended.question or {}).get('message')}")
             return None
-        # Another step failed after the fixed one: it may have drifted, too, or the fix was wrong.
+        # A later step failed: it may have drifted, too, or the fix was wrong.
         proof: Proof | None = None
         why = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
         if ended.status == "failed" and len(repairs) < MOST_STEPS and all(each.evident for each in repairs):
@@ -242,7 +242,7 @@ def _repairs(case: failures.Case, found: failure_kinds.Found, seen: inspection.I
     if found.kind == "slow page" and seen.look.came_after is not None:
         return [_slower(case, case.found, seen.look.came_after * 3 + 0.5)]
     if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
-        # The duration is unknown: the proof shows whether this is enough.
+        # The needed time is unknown: the proof shows whether this is enough.
         return [_slower(case, case.found, min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds)))]
     if found.kind == "overlay" and seen.closer is not None:
         return [_closing(case, case.found, seen.closer)]
@@ -258,7 +258,7 @@ def _slower(case: failures.Case, found: workflow.Found, seconds: float) -> Patch
 
 
 def _closing(case: failures.Case, found: workflow.Found, closer: inspection.Closer) -> Patch:
-    """Return a step before the failed one that closes an overlay if there is one."""
+    """Return the patch that adds a step before the failed one, which closes an overlay if there is one."""
     names = ("close_overlay", *(f"close_overlay_{number}" for number in range(2, 100)))
     fields: dict[str, Json] = {
         "id": next(each for each in names if each not in found.file.index),
@@ -286,7 +286,7 @@ def _targets(case: failures.Case, found: workflow.Found, raw: Target, seen: insp
             text = patches.with_target(file, found.node.id, case.field, raw, each.target)
             reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
         except RunOpsError:
-            # A name of the page that a file cannot contain.
+            # The page has a name that a file cannot contain.
             continue
         if text == file.text or any(text == known.text for known in made):
             continue
@@ -306,7 +306,7 @@ def _targets(case: failures.Case, found: workflow.Found, raw: Target, seen: insp
 
 
 def _columns(case: failures.Case, found: workflow.Found) -> list[Patch]:
-    """Return other headers for the missing column: similar ones, or those with data of the column's type."""
+    """Return a patch for each header that no other column reads, likeliest first."""
     if case.column is None:
         return []
     name, typed, scores = case.column

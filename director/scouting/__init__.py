@@ -1,4 +1,4 @@
-"""A browser in which a session observes the site, outside the workflow, and the actions allowed there.
+"""The scout: a browser in which a build looks at the site, outside the workflow, and acts there.
 
-Start at `observer` and `actions`. May import `conversation`, `editing` and `repair` and the layers below.
+Start at `observer` and `actions`. May import `conversation`, `editing`, `repair` and the layers below.
 """

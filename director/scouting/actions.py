@@ -1,4 +1,4 @@
-"""Actions on the pages of the scout. Each is a separate run of a workflow with that one node, so it has the engine's barrier, guard and log."""
+"""Actions on the pages of the scout. Each is a run of a workflow with that one node, so it has the engine's barrier, guard and log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from runtime.observation.observation import Observation
 
 FILE = "scouting.yaml"
-SETTLE_SECONDS = 3.0  # limit of waiting for the consequences of an action, in seconds
+SETTLE_SECONDS = 3.0  # limit of the wait for the page to settle after an action, in seconds
 
 MOST_PAGE_ERRORS = 3
 HELD = "held"
@@ -73,7 +73,7 @@ class ScoutAction(start.Part):
 
 
 def written(fields: Mapping[str, Json], secrets: Sequence[str], allowed: Sequence[str]) -> tuple[workflow.Loaded, Leaf]:
-    """Return the workflow of an action, and its node with the page's literal texts, which a person is shown.
+    """Return the workflow of an action, and its node with literal texts, as shown to a person.
 
     Only a ``value`` with ``secrets`` has references; all else is literal. Raises WorkflowInvalid.
     """
@@ -95,7 +95,7 @@ def written(fields: Mapping[str, Json], secrets: Sequence[str], allowed: Sequenc
 
 class ScoutActions:
     def __init__(self, build: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
-        """``mine`` are the only tabs in which it may act; tabs that these open are added."""
+        """``mine`` are the only tabs in which it may act, by default all; tabs that these open are added."""
         self._build, self._looks, self._mine = build, looks, mine
         self._observer = cast("observer.PageObserver", build.observer)
 
@@ -129,7 +129,7 @@ class ScoutActions:
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"])
             if page.dialog is None and self._observer.last_of(page) is None:
-                # Changes are reported relative to the page before the action.
+                # The report has what changed since this observation.
                 await self._observer.look_at(page)
             if page.dialog is not None and action != "dialog":
                 raise SiteError("dialog-open", "the page shows a dialog", fix=f"{page_tools.ANSWER} first")
@@ -149,7 +149,7 @@ class ScoutActions:
                         fields["target"] = await actions.target_of(pointed, element, self._masker)
                         facts = pointed.facts
                 except SiteError as error:
-                    # The model finds the element on the current page, if it is there.
+                    # The report shows the current page, so that the model can find the element there.
                     recorded: dict[str, Json] = self._masker.json(error.as_json())
                     return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
                 if action == "click":
@@ -181,7 +181,7 @@ class ScoutActions:
         return masking.Masker(self._build.known())
 
     def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
-        """Return the typed secrets. Raises ModelError for an unknown one, and for anything else that looks like a secret."""
+        """Return the names of the typed secrets. Raises ModelError ``secret-refused`` for an unknown name, and for a literal secret."""
         value = fields.get("value")
         names = _SECRET.findall(value) if isinstance(value, str) else []
         known = self._build.known()
@@ -206,7 +206,7 @@ class ScoutActions:
         tab: str | None = None,
         leads: str = "",
     ) -> turn.Outcome:
-        """Do it as a run, and report the outcome. ``tab`` is the tab concerned, if that is not ``page``; a link ``leads`` to an address."""
+        """Do the action as a run, and report the outcome. ``tab`` names the tab, if it is not ``page``; ``leads`` is a link's address."""
         scout = self._observer.scout
         session.tabs.name_new()
         name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
@@ -217,7 +217,7 @@ class ScoutActions:
             loaded, literal = written(given, self._secrets(given), scout.origins())
         except WorkflowInvalid as invalid:
             raise _mismatch("; ".join(dict.fromkeys(each.message for each in invalid.diagnostics))) from None
-        # A file cannot name a tab that no node of it opens.
+        # The validator refuses a tab that no node of the file opens, so it is set after that.
         node = cast("Leaf", loaded.workflow.nodes[0]).model_copy(update={"tab": name})
         earlier, before = self._observer.last_of(page), set(session.tabs.named)
         acts = node.effect_class == "effect"
@@ -245,7 +245,7 @@ class ScoutActions:
             refused = self._build.goal.policy == "ask"
             why = "the person does not want it" if refused else "its element was found and is ready"
             ours.append(f"held: {why}, and it was not done; that is no failure")
-            # A refused action is not done in another way either.
+            # After a refusal no other way to do the action is offered.
             if not refused and origins.origin(leads) is not None:
                 ours.append("it is a link: `debug_navigate` loads its address")
                 what.append(f"leads to {self._observer.mask(leads)}")
@@ -267,7 +267,7 @@ class ScoutActions:
         return await self._reported(left, earlier if left is page else None, ours, "\n".join(what), error)
 
     async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Withholds:
-        """Return whether the run's one action is withheld. A person is asked for it in the page's words."""
+        """Return what the run withholds: its one action, or nothing. A person is asked for it with the texts of the page."""
         if page.dialog is not None:
             literal = literal.model_copy(update={"text": self._observer.mask(page.dialog)})
         where = self._observer.mask(page.url)
@@ -286,7 +286,7 @@ class ScoutActions:
         return dataclasses.replace(outcome, error=error)
 
     async def _bad_tabs(self, session: Session, reported: Tab, before: set[str]) -> list[str]:
-        """Return warnings about other tabs that opened, and show an error of the site."""
+        """Return warnings about other new tabs that show an error of the site."""
         found: list[str] = []
         for name in [each for each in session.tabs.named if each not in before]:
             tab = session.tabs.get(name)
@@ -296,7 +296,7 @@ class ScoutActions:
         return found
 
     def _left_on(self, session: Session, page: Tab, name: str, ours: list[str], before: set[str]) -> Tab | None:
-        """Return the tab to report on, if any is left; messages about tabs are added to ``ours``."""
+        """Return the tab to report on, if one is left; add messages about tabs to ``ours``."""
         opened = session.tabs.name_new()
         new = [each for each in session.tabs.named if each not in before and each not in opened]
         if opened:
@@ -328,7 +328,7 @@ def _mismatch(message: str) -> ModelError:
 
 
 def _unknown(question: Mapping[str, Any] | None) -> dict[str, Json]:
-    """Return the error of a run that paused: it is unknown whether its action was done."""
+    """Return the error of a run that paused, so that it is unknown whether its action was done."""
     message = f"it is unknown whether it was done: {(question or {}).get('message') or 'the run did not end'}"
     return ModelError("scout-unknown", message, fix="look at what the site says").as_json()
 

@@ -1,4 +1,4 @@
-"""The browser of scouting: opened on first use, kept from one action to the next, and not part of the workflow."""
+"""The browser of the scout: opened on first use, kept from one action to the next, and no part of the workflow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWERS_SECONDS = 1.0
 
 
 class Browser:
-    """At most one browser at a time; sign-ins there last until the session ends."""
+    """Holds at most one browser; sign-ins there last until the build ends."""
 
     def __init__(self, build: BuildContext) -> None:
         self._build = build
@@ -36,7 +36,7 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def used(self) -> AsyncGenerator[Session]:
-        """Lock the browser for one user, opened if needed: several scouts share it. Raises SetupError, UsageError."""
+        """Open the browser if needed, and lock it for one of several scouts. Raises SetupError, UsageError."""
         async with self._busy:
             await self._renew()
             session = self.session or await self._open()
@@ -45,7 +45,7 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def there(self) -> AsyncGenerator[Session]:
-        """Lock the current browser for one user. Raises ModelError ``page-unknown`` if none is open, ``scout-ended``."""
+        """Lock the open browser. Raises ModelError ``page-unknown`` if none is open, ``scout-ended``."""
         async with self._busy:
             if self.session is None:
                 raise ModelError(
@@ -56,7 +56,7 @@ class Browser:
             try:
                 yield self.session
             except ModelError as error:
-                # The tabs of a browser that has ended are gone before anything else tells of its end.
+                # A missing tab may be the first sign that the browser has ended.
                 if error.code == "page-unknown":
                     await self.demand_alive()
                 raise
@@ -74,11 +74,11 @@ class Browser:
         await self.close()
 
     def page_errors(self) -> list[str]:
-        """Return its page errors since the last call. It is text of the pages."""
+        """Return the page errors since the last call: text of pages."""
         return self._page_errors.take() if self._page_errors is not None else []
 
     def origins(self) -> list[str]:
-        """Return the origins whose documents may load: those that the person has named, and those of the current draft."""
+        """Return the origins whose documents may load: those that the person has named and those of the draft."""
         named = sorted(limits.granted(self._build.goal))
         made = self._build.state.draft
         # With a missing or wrong input, the origins of the draft are unknown.

@@ -44,11 +44,11 @@ class _Seen:
     view: Observation
     address: str
     shown: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
-    """The elements by ref, as a model was last shown them."""
+    """Role and name of each element, by ref, as a model was last shown them."""
     whole: set[str] = dataclasses.field(default_factory=set[str])
     """Threads of models that were shown all of this document."""
     again: set[str] = dataclasses.field(default_factory=set[str])
-    """Threads that are to be shown all of it again, without omissions."""
+    """Threads to which it is to be shown again in full."""
 
 
 class PageObserver(Observer):
@@ -64,7 +64,7 @@ class PageObserver(Observer):
     # Selection of the page.
 
     def place(self, tab: str | None) -> tuple[Where, str | None]:
-        """Return the page for ``tab``: None is the bench's if there is one, else the scout's; ``bench``, ``bench/NAME``, or a tab of the scout."""
+        """Return browser and tab for ``tab``: ``bench``, ``bench/NAME`` or a scout tab. None is the bench's page, else the scout's."""
         if tab is None:
             return ("bench", None) if self._bench is not None else ("scout", None)
         head, _, name = tab.partition("/")
@@ -121,7 +121,7 @@ class PageObserver(Observer):
     # Observation.
 
     def masking(self) -> Callable[[str], str]:
-        """Return a function that masks the secrets known when the session began, and those that the draft has named since."""
+        """Return a function that masks the session's secrets and those that the draft has named since."""
         first, then = self._build.writer.masker, secrets_masking.Masker(self._build.known())
         return lambda text: then.text(first.text(text))
 
@@ -129,7 +129,7 @@ class PageObserver(Observer):
         return self.masking()(text)
 
     async def look_at(self, page: Tab) -> Observation:
-        """Return the page as it is now, secrets masked; the caller has locked it, and ``shown`` notes what a model sees. Raises SiteError."""
+        """Return the page as it is now, secrets masked. The caller has locked it, and calls ``shown`` with what a model sees. Raises SiteError."""
         view = await self._view(page)
         seen = self._seen.get(page)
         if seen is None:
@@ -146,10 +146,10 @@ class PageObserver(Observer):
         return seen.view if seen is not None else None
 
     def shown(self, page: Tab, text: str, thread: str, *, whole: bool) -> None:
-        """Note a text of the last observation as shown to the model of this thread, with its refs and the site frame in it."""
+        """Record that the model of this thread was shown a text of the last observation, with its refs and site frames."""
         seen = self._seen.get(page)
         if seen is None:
-            # It could not be observed.
+            # The page could not be observed.
             return
         if whole:
             seen.whole.add(thread)
@@ -159,12 +159,12 @@ class PageObserver(Observer):
         self._around.setdefault(thread, set()).update(known)
 
     def around(self, page: Tab, thread: str) -> Collection[str]:
-        """Return the frames that need not be shown to the model of this thread: none if it wants all of the page."""
+        """Return the site frames that need not be shown to the model of this thread; none if it asked for the whole page."""
         seen = self._seen.get(page)
         return () if seen is not None and thread in seen.again else self._around.get(thread, ())
 
     def knows(self, page: Tab, thread: str) -> bool:
-        """True if the model of this thread was shown all of the last observed document."""
+        """Return whether the model of this thread was shown all of the last observed document."""
         seen = self._seen.get(page)
         return seen is not None and thread in seen.whole
 
@@ -187,7 +187,7 @@ class PageObserver(Observer):
 
     @contextlib.asynccontextmanager
     async def alone(self, where: Where) -> AsyncGenerator[None]:
-        """Lock the scout's browser; a build works on its bench by one call after the other."""
+        """Lock the scout's browser. The bench needs no lock: its calls run one after the other."""
         if where == "bench":
             yield
             return
@@ -203,23 +203,23 @@ class PageObserver(Observer):
 
     @contextlib.asynccontextmanager
     async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
-        """Return the element that a model was shown with this ref. Raises SiteError ``ref-gone`` if it has changed, and the errors of ``look``."""
+        """Yield the element that a model was shown with this ref. Raises SiteError ``ref-gone`` if it has changed, and like ``look``."""
         element = await self.element(page, ref)
         async with page.pointed(ref) as pointed:
             yield pointed, element
 
     async def element(self, page: Tab, ref: str) -> Element:
-        """Return the current element. ``last`` stays, because changes are reported relative to what a model saw last."""
+        """Return the element as it is now. The last observation stays: changes are reported relative to what a model saw last."""
         view = await self._view(page)
         if not view.has(ref):
             raise self.gone(page, ref)
         element, seen = view.element(ref), self._seen.get(page)
         was = seen.shown.get(ref) if seen is not None else None
         if was is None and self._of_bench(page):
-            # Bench runs report their page without this observer; and nothing is done there by a ref.
+            # Bench runs report their page without this observer, and no action there uses a ref.
             return element
         if was is None:
-            # Another browser or document assigns new refs.
+            # Refs are new in another browser or document.
             raise self.gone(page, ref, " that you were shown")
         if was != _known(view, ref):
             raise self.gone(page, ref, " that is what you were shown: its name is another one now")

@@ -25,7 +25,7 @@ WHOLE = observer.WHOLE
 
 ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
 
-BAD = 400  # HTTP statuses reported from here on: what looks like an empty list may be an error page
+BAD = 400  # least HTTP status that is reported: what looks like an empty list may be an error page
 
 _FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
 
@@ -34,7 +34,7 @@ class Looking:
     def __init__(
         self, build: BuildContext, observer: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
     ) -> None:
-        """For the model of this ``thread``. ``mine`` are the tabs of the scout to which it is restricted; the first is its default."""
+        """Make the tools of the model of ``thread``. ``mine`` are the scout tabs to which it is restricted; the first is its default."""
         self._build, self._observer, self._thread, self._mine = build, observer, thread, mine
 
     def place(self, tab: str | None) -> tuple[Where, str | None]:
@@ -63,7 +63,7 @@ class Looking:
             yield page
 
     async def inspect(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
-        """Return the page or a part of it: what is relevant for an instruction, what changed since the model saw it, or all of it."""
+        """Return the lines that match an instruction, the part at a ref, the changes since the model saw the page, or all of it."""
         ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
         async with self._page(arguments["tab"], despite_dialog=True) as page:
             if page.dialog is not None:
@@ -130,7 +130,7 @@ class Looking:
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
-        """Return the report on a page after an action: in our words, in its own, and whether that is all of it."""
+        """Return the report on a page after an action: our text, the page's text, and whether that is all of the page."""
         if page.dialog is not None:
             asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
             return asks, self._observer.mask(page.dialog), False
@@ -143,6 +143,6 @@ class Looking:
         known = self._observer.around(page, self._thread)
         if earlier is None:
             return "", view.render(WHOLE, known=known), True
-        # Another document has other refs even if it looks the same; the site frame is found by its own.
+        # Another document has new refs even if it looks the same, so it is shown whole; known site frames stay left out.
         theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
         return "", theirs, theirs == view.render(WHOLE, known=known)

@@ -1,4 +1,4 @@
-"""Selects the parts of a page that are relevant for an instruction, by its words, fast and without a model. Pure."""
+"""Selects the lines of a page that match the words of an instruction, without a model. Pure."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ ALWAYS = 0.3  # score of a role that is always shown; a word that is unique on t
 
 
 def select(view: Observation, instruction: str, most: int = MOST, known: Collection[str] = ()) -> str:
-    """Return the lines of the page with words of the instruction, lines around them for their place, and alerts and dialogs.
+    """Return the lines of the page with words of the instruction, the lines that contain these, and alerts and dialogs.
 
-    A page that fits is returned whole, except for a frame that is ``known`` and has none of the words. If nothing matches, the beginning is
+    A page that fits is returned whole, without ``known`` site frames that have none of the words. If nothing matches, the beginning is
     returned.
     """
     whole = _without(view.render(most), view.render(most, known=known), wanted(instruction))
@@ -70,7 +70,7 @@ def wanted(instruction: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """Return a word in the singular; ``orders`` and ``order`` are one."""
+    """Return a word in the singular, so that ``orders`` matches ``order``."""
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 

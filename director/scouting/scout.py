@@ -1,6 +1,6 @@
 """``send_scout``: a subagent observes the site for a build in a separate tab; its parent sees only the report.
 
-Several may work concurrently: they share the scout's browser with its sign-ins, and use it one action after the other.
+Several work concurrently: they share the scout's browser and its sign-ins, and use it one action after the other.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Scouting(subagents.SubagentCall):
 
     @override
     def left(self, call: entries.Call) -> str:
-        """Return that it changed something on the site, or may have."""
+        """Return a note on the number of actions that it did, or may have done, on the site."""
         past, thread = self._build.writer.history, entries.delegate_thread(call.call)
         runs = [run for each, of in past.runs_of.items() if past.actions[each].call.thread == thread for run in of]
         logs = filter(None, map(self._build.runs.past, runs))
@@ -75,7 +75,7 @@ class _Tools(subagents.SubagentTools):
     prompts = ("scout", "rules")
 
     def __init__(self, build: BuildContext, call: entries.Call) -> None:
-        # In the order of sending they are named scout1, scout2.
+        # Its tab is named by the order of sending: scout1, scout2.
         sent = [each for each, action in build.writer.history.actions.items() if action.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
         toolsets = tools.toolsets(build, entries.delegate_thread(call.call), self._mine)
@@ -87,7 +87,7 @@ class _Tools(subagents.SubagentTools):
         try:
             return await super()._outcome(toolset, arguments, place)
         except Paused:
-            # Its parent can do it, and wait for the answer.
+            # A scout cannot wait for a person; its parent can.
             error = ModelError(
                 "scout-unasked",
                 "a person must be asked for it, and none is there now",

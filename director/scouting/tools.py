@@ -52,7 +52,7 @@ class ActionTool(OfBuild):
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome by the log of its run: done, perhaps done, not begun. After a crash its browser is gone with its process."""
+        """Return the outcome of an interrupted call by the logs of its runs: done, perhaps done, or not done."""
         observer = cast("observer.PageObserver", self._build.observer)
         gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it again"
         if observer.scout.session is not None:

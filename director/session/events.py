@@ -8,19 +8,19 @@ from runtime.context import window
 
 
 class Listener:
-    """Called in order, in the session's process; this one ignores all. Methods must not raise, and must return at once."""
+    """Ignores all events; subclasses show them. Called in order, in the session's process. Methods must not raise or block."""
 
     def asked(self, model: str, report: window.Report) -> None: ...
 
     def fills(self, report: window.Report, overflow: window.Overflow) -> None:
-        """The context is so full that its oldest part will soon be omitted or summed up. Reported again only after it has shrunk."""
+        """The window is nearly full: its oldest part will soon be left out or summed up. Called again only after it has shrunk."""
 
     def text(self, part: str) -> None: ...
 
     def waiting(self, what: str) -> None: ...
 
     def called(self, path: str, name: str, arguments: str) -> None:
-        """The model has called a tool; ``path`` is that of the call, below a delegate's path if it is one's."""
+        """The model has called a tool; the ``path`` of a subagent's call is below that of the subagent."""
 
     def done(self, path: str, text: str, *, failed: bool) -> None: ...
 

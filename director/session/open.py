@@ -40,12 +40,12 @@ async def reopen(
     take_over: bool = False,
     budget: str | None = None,
 ) -> SessionWriter:
-    """Own an existing session with all its content. Calls that a crash left open stay open until the next turn closes them.
+    """Claim an existing session. Calls that a crash left open stay open until the next turn closes them.
 
-    ``take_over``: end a running process that owns it. ``budget``: what it may spend from now on.
+    ``take_over`` ends a running process that owns it; ``budget`` replaces the session's budget.
     Raises UsageError ``not-a-session`` and ``unknown-run``, RunHeld, LogError.
     """
-    # Nothing is claimed, and no process is ended, for an id that is not a session.
+    # Refuse an id that is no session before anything is claimed or any process is ended.
     session_index.fold(await store.read(conversation))
     owned, entries = await store.claim(conversation, take_over=take_over)
     async with log_store.release_on_error(owned):
@@ -68,11 +68,11 @@ async def fork(
     *,
     budget: str | None = None,
 ) -> SessionWriter:
-    """Begin a session, owned by this process, that continues from another one's state at ``line``, or now.
+    """Begin a session, owned by this process, that continues from another one's state at ``line``, by default its last.
 
-    It copies the conversation of person and model and the session state, but neither spending nor threads of delegates.
-    The other session is only read, and may be working: an answer with open calls is omitted, with all that follows it.
-    ``budget``: what it may spend, if that differs from the other's.
+    It copies the conversation and the session state, but neither spending nor threads of subagents.
+    The other session is only read, and may be active: an answer with open calls is left out, with all that follows it.
+    ``budget`` is by default the other's.
     Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
     """
     reading = await store.read(conversation)
@@ -94,7 +94,7 @@ async def fork(
     writer = LogWriter(await store.create(log_store.new_id()), session.Session(), masker, store.reader)
     async with log_store.release_on_error(writer.conversation):
         _open(writer, past.header.model_copy(update=update))
-        # After a power cut the header must be there, so that a partial log is recognised.
+        # The header is synced first, so that a partial log is recognised after a power cut.
         await writer.barrier()
         _copy(writer, taken)
         _claimed(writer)
@@ -164,7 +164,7 @@ def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry
         for each in entries
         if each.seq < end and _is_taken(each) and (not isinstance(each, log_entries.Call) or each.call in closed)
     ]
-    # Reasoning without its answer is no base to continue from.
+    # A conversation cannot continue from reasoning without its answer.
     while taken and isinstance(taken[-1], log_entries.Reasoning):
         taken.pop()
     return taken
@@ -183,7 +183,7 @@ def _first_open(entries: Sequence[log_entries.AnyEntry]) -> int:
 
 def _is_taken(entry: log_entries.AnyEntry) -> bool:
     if isinstance(entry, log_entries.ModelError) and (entry.again is not None or entry.pending is not None):
-        # An answer that was sent again is not usable, and one that is still expected is not the fork's.
+        # A broken answer that was requested again, or that is still pending, is not part of the conversation.
         return False
     said = isinstance(entry, log_entries.Said | log_entries.Reasoning | log_entries.Call | log_entries.Result)
     return isinstance(entry, log_entries.Version) or (said and entry.thread == log_entries.SESSION_THREAD)

@@ -1,4 +1,4 @@
-"""The person of a session, as its tools ask them."""
+"""Asks the person of a session."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Person(Protocol):
     async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
         """Return the answer: one of ``choices``, or free text if there are none or ``free`` is set.
 
-        ``place`` is the path of the call that asks. Raises Paused ``question`` if no person is there: the session waits (exit 4), and asks
-        again once an answer was given.
+        ``place`` is the path of the call that asks. Raises Paused ``question`` if no person is there: the session waits (exit 4), and the
+        call is repeated once there is an answer.
         The caller marks page text in the question.
         """
         ...
@@ -90,7 +90,7 @@ async def answer(writer: LogWriter[session.Session], text: str) -> None:
 
 
 def meaning(text: str, choices: Sequence[str], *, free: bool) -> str | None:
-    """Interpret typed text: a choice by its number or text, or free text; None if it is no valid answer."""
+    """Return the choice that was typed, by its number or text, or the free text; None if it is no valid answer."""
     typed = " ".join(text.split())
     for number, choice in enumerate(choices, 1):
         if typed.casefold() in (str(number), " ".join(choice.split()).casefold()):

@@ -1,4 +1,4 @@
-"""The plan of a session: an aim, in phases of tasks. Each change writes a whole new version."""
+"""The plan of a session: a goal, in phases of tasks. Each change writes a whole new version."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Plan(Part):
         return self.model_dump(mode="json")
 
     def patch(self, task_id: str, *, status: Status | None = None, notes: str | None = None) -> Plan:
-        """Return the plan with one task changed in the given fields; the status of its phase follows from its tasks.
+        """Return the plan with the given fields of one task changed; the status of its phase follows from its tasks.
 
-        A completed task is removed from the next actions. If that completes the current phase, the next open one becomes current.
+        A completed task is removed from the next actions. If that completes the current phase, the first open one becomes current.
         Raises ModelError ``task-unknown``, with the closest id, and ``plan-invalid``.
         """
         if all(each.task_id != task_id for each in self.tasks()):
@@ -127,7 +127,7 @@ def as_step(plan: Plan, task_id: str) -> str:
 
 
 def _names(action: str, task: Mapping[str, Json]) -> bool:
-    """Return whether a next action names exactly this task: by its description, or with its id at the beginning."""
+    """Return whether a next action names this task: it is the description, or begins with the id."""
     said, described = (" ".join(each.split()).casefold() for each in (action, task["description"]))
     name = re.escape(task["task_id"].casefold())
     return re.fullmatch(rf"(?:task )?(?:{name}|{name}\s*[:.)-].*|(?:{name} )?{re.escape(described)})", said) is not None

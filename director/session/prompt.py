@@ -1,8 +1,7 @@
-"""The frame around the conversation in a session's request: instructions before it, session state after it.
+"""Renders the frame around the conversation in a session's request: instructions before it, session state after it.
 
-The mode changes only the instructions: tools, state and conversation are the same in each. The strategy decides how much of the state
-is shown.
-All of it is rendered for each request and not logged.
+The mode changes only the instructions: tools, state and conversation stay the same. The strategy decides how much of the state is shown.
+The frame is rendered for each request, and not logged.
 """
 
 from __future__ import annotations
@@ -79,6 +78,6 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
     yield Part("plan", plans.as_text(state.plan))
     yield Part("outline", subject.outline() or "(there is no workflow yet)")
     values = "\n".join(variables.render({**subject.variables(), **state.variables.all()}))
-    # A variable may hold anything that a step has read.
+    # A variable may contain page text.
     yield Part("variables", page_text.fenced(values) if values else "(none has a value)")
     yield Part("browser state", subject.browser_state())

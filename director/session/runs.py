@@ -1,4 +1,4 @@
-"""Runs that a session begins or resumes: each has its own conversation, is logged in the session before it acts, and counts against its budget."""
+"""Follows runs that a session begins or resumes: each is logged in the session before it acts, and counts against its budget."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)  # spending of 
 class Runs:
     """Follows runs.
 
-    The session log has the beginning of a run synced before the run acts. So after a crash its runs are known (``of``), and so is their
-    spending (``settle``).
+    The start of a run is synced to the session's log before the run acts. So after a crash its runs (``of``) and their spending
+    (``settle``) are known.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Runs:
         self._writer, self._store, self._listener, self._price = writer, store, listener, price
 
     async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
-        """Start a run for the tool's ``call``, and await its end. Raises RunOpsError if it cannot start; its spending is logged in any case."""
+        """Start a run for a tool's ``call``, await its end, and log its spending in any case. Raises RunOpsError if it cannot start."""
         started: list[str] = []
 
         async def begun(run: str) -> None:
@@ -78,11 +78,11 @@ class Runs:
         return start.Options(parent=name, allowance=allowance, begun=begun)
 
     def of(self, call: entries.Call) -> Sequence[str]:
-        """Return the runs begun for a call, in order, including those whose end is known."""
+        """Return the runs begun for a call, in order, ended or not."""
         return self._writer.history.runs_of.get(call.call, [])
 
     async def settle(self) -> None:
-        """Log the end and the spending of each run of a tool that was active when the session's process died."""
+        """Log end and spending of each run of a tool that was active when the session's process died."""
         for run, note in list(self._writer.history.open_runs.items()):
             if "call" in note.data:
                 past = await tasks.in_thread(self.past, run)

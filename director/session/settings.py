@@ -1,4 +1,4 @@
-"""Settings that a session keeps, besides those of its window: a flag, once given, applies to every later command of the session."""
+"""Settings that a session keeps, besides those of its window: a flag applies to all later commands of the session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.log.writer import Texts
 from runtime.settings.settings import Settings
 
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
-"""The flags that set them, by name."""
+"""The flag of each setting, by the setting's name."""
 
 OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}  # those that override the goal of a build
 
@@ -37,7 +37,7 @@ def keep(own: SessionState, said: Mapping[str, Json]) -> None:
 def of_session(
     history: session.Session, texts: Texts, settings: Settings, said: Mapping[str, Json] | None = None
 ) -> Settings:
-    """Return the settings of a session: the flags ``said`` now come first, then what it keeps, then ``settings``."""
+    """Return the settings of a session: kept ones replace those in ``settings``, unless a flag is ``said`` now."""
     kept: dict[str, Any] = {}
     for name in FLAGS:
         found = history.latest("setting", name)

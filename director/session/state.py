@@ -1,4 +1,4 @@
-"""State of a session besides its messages: plan, description, draft, variables. Each is a version in the log, with its reason."""
+"""State of a session besides its messages: plan, description, draft, variables. Each change is a version in the log, with its reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST = 20_000  # limit of a description, in characters
 
 class SessionState:
     def __init__(self, writer: LogWriter[session.Session], files: callees.Files | None = None) -> None:
-        """``writer`` is the session's. ``files`` are those that the draft may use; for a build the default is those of its future project."""
+        """``files`` are those that the draft may use: for a build, by default those of the project in which it will be saved."""
         header = writer.history.header
         if files is None and header is not None and header.build is not None:
             files = project_files.of_build(header.build)
@@ -48,10 +48,9 @@ class SessionState:
         return self.writer.value_of(found) if found is not None else None
 
     def keep(self, version: entries.Version, value: Json) -> entries.Version:
-        """Write a further version with the next number. Raises ModelError ``reason-missing``.
+        """Write the next version. Raises ModelError ``reason-missing``.
 
-        A version equal to the last one, with the same reason, is not written again: after a crash a tool is repeated and passes the
-        same.
+        A version equal to the last one, with the same reason, is not written again: a tool that is repeated after a crash passes the same.
         """
         reason = self.masker.text(" ".join(version.reason.split()))
         if not reason:
@@ -115,7 +114,7 @@ class SessionState:
         return written
 
     def draft_with(self, sha256: str) -> drafts.Draft | None:
-        """Return the draft whose text, secrets masked, has this checksum; None if this session had none, or it is no longer valid."""
+        """Return the draft whose text, secrets masked, has this checksum; None if there was none, or it is no longer valid."""
         for each in reversed(self.history.versions("draft")):
             if not each.cleared:
                 text = self.masker.text(str(self.writer.value_of(each)))
@@ -124,7 +123,7 @@ class SessionState:
         return None
 
     def recent_nodes(self) -> list[str]:
-        """Return the ids of the most recently written nodes of the draft, newest first, at most ``layout.RECENT``."""
+        """Return the ids of the draft's last written nodes, newest first, at most ``layout.RECENT``."""
         found: dict[str, None] = {}
         for newer, older in self._versions_of_draft():
             before = older.loaded.fingerprints.items() if older is not None else ()
@@ -143,7 +142,7 @@ class SessionState:
                 yield newer, older
 
     def _once(self, version: entries.Version) -> drafts.Draft | None:
-        """Return an earlier version; None if it is no longer valid: a file that it uses may be missing."""
+        """Return an earlier version; None if it is no longer valid, such as without a file that it uses."""
         try:
             return self._draft_of(version)
         except WorkflowInvalid:

@@ -1,4 +1,4 @@
-"""Reads the values at paths ``@state/…`` shown to a model: one part at a time, and only values that a log entry names."""
+"""Reads the values at paths ``@state/…``: a part at a time, and only values that a log entry names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LINE = "@state/line/"  # prefix of the path of a line of the session's own log
 def part(text: str, start: int | None, end: int | None) -> str:
     """Return the characters from ``start`` to before ``end``, at most ``AT_ONCE``, with range and total.
 
-    Marked as data: a page may be the source.
+    They are marked as data, as they may come from a page.
     """
     first = min(max(0, start or 0), len(text))
     last = min(len(text) if end is None else max(first, end), first + AT_ONCE, len(text))
@@ -42,7 +42,7 @@ def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
 
 
 def of_entries(entries: Iterable[log_entries.Entry], path: str, texts: Texts) -> str | None:
-    """Return the blob that one of the entries names so. Of several, the value of a step wins, then a tool result, then the newest."""
+    """Return the text of the blob at ``path``. Of several entries with it, a step's value wins, then a tool result, then the newest."""
     found: tuple[int, int, log_entries.Entry] | None = None
     for entry in entries:
         blob: log_entries.Blob | None = getattr(entry, "blob", None)

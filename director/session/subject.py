@@ -10,7 +10,7 @@ from runtime.context import window
 
 
 class Subject(Protocol):
-    """Rendered for the model as text, each time in its current state. It contains no secret; page text is marked as data.
+    """Renders its current state as text for the model, without secrets, and with page text marked as data.
 
     A subject only reads: it never writes to the log of a run.
     """
@@ -30,7 +30,7 @@ class Subject(Protocol):
     def nodes(self, which: str, kind: str | None) -> str:
         """Return the source of nodes, only of type ``kind`` if given.
 
-        ``which`` is ``1-10``, ``3``, an id, for a run a step path, ``all`` or ``recent``. Positions are those of the outline.
+        ``which`` is ``1-10``, ``3``, an id, ``all``, ``recent``, or for a run a step path. Positions are those of the outline.
 
         Raises ModelError ``node-unknown`` if nothing is selected.
         """
@@ -42,7 +42,7 @@ class Subject(Protocol):
     def description(self) -> str: ...
 
     def missing_value(self, _name: str) -> tuple[str, str] | None:
-        """Explain why the node of this name has no valid value, and what gives it one; None if nothing is known of it."""
+        """Return why the node of this name has no valid value, and the fix; None if there is no such node."""
         return None
 
     def browser_state(self) -> str:
@@ -55,9 +55,9 @@ class Subject(Protocol):
         return ()
 
     def state(self, _path: str) -> str | None:
-        """Return the text at a path ``@state/…`` of its log; None if no entry of that log names it."""
+        """Return the text at a path ``@state/…``; None if no entry of its log names it."""
         return None
 
     def items(self) -> Sequence[window.WindowItem]:
-        """Return the thread of the run, one item for each attempt of a step, oldest first; empty if it is no run."""
+        """Return the steps of the run, one item for each attempt, oldest first; empty if it is no run."""
         return ()

@@ -1,4 +1,4 @@
-"""Variables of a session: named values that a person or a model keeps for later, each with a reason. Also renders values."""
+"""Variables of a session: named values that a model keeps for later, each with a reason. Also renders values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from director.session.state import SessionState
 
 NAME = re.compile(r"(?:vars\.)?[A-Za-z_][A-Za-z0-9_]{0,79}")
-"""Valid names. A variable named like a node, an item or ``vars.NAME`` of the draft replaces that on the bench."""
+"""Valid names. A variable named like a node or an item of the draft, or ``vars.NAME``, replaces that value on the bench."""
 
 MOST = 500  # limit of the variables that have a value
 LONGEST = 1 << 20  # limit of a value as JSON, in characters
@@ -35,7 +35,7 @@ class Variables:
         return {name: self._state.value("variable", name) for name in self.names()}
 
     def get(self, name: str) -> Json:
-        """Return the value of one. Raises ModelError ``variable-unknown``, with the closest name."""
+        """Return a value. Raises ModelError ``variable-unknown`` with the closest name."""
         self._known(name)
         return self._state.value("variable", name)
 
@@ -56,7 +56,7 @@ class Variables:
         return self._state.keep(entries.Version(of="variable", name=name, number=0, reason=reason, by="model"), known)
 
     def clear(self, name: str, *, reason: str) -> entries.Version:
-        """Remove its value. Raises ModelError ``variable-unknown``, unless the last change was a removal for the same reason."""
+        """Remove a value. Raises ModelError ``variable-unknown``, unless it was just removed for the same reason."""
         wanted = entries.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by="model")
         versions = self._state.history.versions("variable", name)
         last = versions[-1] if versions else None
@@ -77,7 +77,7 @@ class Variables:
 
 
 def render(values: Mapping[str, object]) -> Iterator[str]:
-    """Yield each value as a line ``NAME = …``: whole up to 100 characters; of a list the first item and its length."""
+    """Yield each value as a line ``NAME = …``: whole up to 100 characters, else shortened; a list as its first item and length."""
     for name, value in values.items():
         yield f"{name} = {briefs.shown(value)}"
 
@@ -95,7 +95,7 @@ def unknown(name: str, names: list[str], missing: tuple[str, str] | None = None)
 
 
 def refuse_secret(masker: masking.Masker, value: Json, what: str) -> None:
-    """Raise ModelError ``secret-refused`` if ``value`` contains a secret: it would be kept masked, and a mask is no value."""
+    """Raise ModelError ``secret-refused`` if ``value`` contains a secret: only a mask would be stored."""
     if masker.json(value) != value:
         raise ModelError(
             "secret-refused",

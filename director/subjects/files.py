@@ -1,4 +1,4 @@
-"""Subjects of a session that do not run: a workflow file, a draft."""
+"""Workflow files and drafts as subjects of a session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVEN = "(given when a run is started)"  # placeholder of an input without a def
 
 
 class FileSubject(Subject):
-    """A workflow file, read anew each time, even with mistakes in it. Secrets in it are masked."""
+    """A workflow file, valid or not, read anew each time. Secrets in it are masked."""
 
     def __init__(self, path: Path, here: host.Host) -> None:
         if path.resolve().is_relative_to(here.settings.home.resolve()):
@@ -167,7 +167,7 @@ class DraftSubject(Subject):
 
 
 class GoneSubject(DraftSubject):
-    """A renamed file or a pruned run: the session continues without it, about its draft."""
+    """A subject that cannot be read any more: the session continues without it, about its draft."""
 
     def __init__(self, what: str, why: RunOpsError, state: SessionState) -> None:
         super().__init__(state)

@@ -1,6 +1,6 @@
-"""The thread of a run as window items: each attempt of a step is a call with its output, as if a model had made it.
+"""Renders the steps of a run as window items: each attempt is a tool call with its output, as if a model had made it.
 
-Nothing is converted or written.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
 """Limits in characters: of a call's arguments, of a value, and of an error's evidence."""
 
 OPEN = "open, no outcome recorded"
-"""Placeholder for the result of a call without one. It is never stored."""
+"""Output shown for a call without a result; it is never stored."""
 
 LINE = "@state/run/line/"  # prefix of the path of a line of the run's log
 
 MOST = 100
-"""Limit of the steps shown separately: the newest. The outline has the others."""
+"""Limit of the steps that are shown, the newest ones. The outline has the others."""
 
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -78,7 +78,7 @@ class _Step:
             given: Any = call.args
             more: dict[str, Json] = given if isinstance(given, dict) else {}
             more = {name: value for name, value in more.items() if name not in ("path", "action") and value is not None}
-            # Arguments of a step may come from another one that read them on a page.
+            # Arguments may come from a step that read them on a page.
             return {**head, "given": page_text.fenced(json.dumps(more, ensure_ascii=False))} if more else head
         return {**head, "begins": page_text.fenced(begins[:PREVIEW]), "kept_at": line_path(call.seq)}
 
@@ -118,7 +118,7 @@ def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
 
 
 def fix_of(error: dict[str, Json]) -> tuple[str, str]:
-    """Return the fix of an error in our own words, and in words that may be a page's: a similar name on it."""
+    """Return the fix of an error: as our text, or as text that may be a page's, such as a similar name; one is empty."""
     fix = str(error.get("fix") or "")
     return ("", f"fix: {fix}") if fix and error.get("who") == "site" else (fix, "")
 
@@ -129,7 +129,7 @@ def steps(past: history.History) -> list[window.WindowItem]:
 
 
 class AfterSteps(window.Pieces):
-    """The thread of a session, after the last steps of its run: these are the oldest, and are omitted first."""
+    """The last steps of a run, followed by the thread of the session: the steps count as oldest, and are left out first."""
 
     def __init__(self, steps: Sequence[window.WindowItem], thread: window.Pieces) -> None:
         self._steps, self._thread = steps, thread

@@ -1,4 +1,4 @@
-"""A run as the subject of a session: everything comes from its log, which is only read."""
+"""A run as the subject of a session, rendered from its log, which is only read."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class View:
         return went
 
     def node(self, path: str) -> str | None:
-        """Return the node of the run's own file at a path; None for one of a used file."""
+        """Return the id of the node at a path; None for a node of a used file."""
         path = _TURN.sub("", path)
         if path not in self._nodes:
             found = self.loaded.find(path)
@@ -97,7 +97,7 @@ class View:
 
 
 class RunSubject(Subject):
-    """Always rendered from the current log; a finished run is read once."""
+    """A run, rendered from its current log; a log that no longer changes is read once."""
 
     def __init__(self, store: log_store.StoreReader, run: str) -> None:
         self.run = run
@@ -107,7 +107,7 @@ class RunSubject(Subject):
 
     @property
     def now(self) -> View:
-        """Return the current view of the log; if it was pruned meanwhile, the last one."""
+        """Return a view of the current log, or the last one if the log was pruned meanwhile."""
         if self._view.reading.owned or not self._stamp or self._stamp != self._stamped():
             with contextlib.suppress(UsageError):
                 self._view = self._look()
@@ -118,7 +118,7 @@ class RunSubject(Subject):
         return View(self._store, self._store.read(self.run))
 
     def _stamped(self) -> list[tuple[int, int]]:
-        """Return modification time and size of the log; empty if it is in no file."""
+        """Return modification time and size of the log's files; empty if there are none."""
         try:
             found = [each.stat() for each in self._store.stands_in(self.run, ())]
         except FileNotFoundError:
@@ -152,7 +152,7 @@ class RunSubject(Subject):
         now = self.now
         found = now.loaded.find(which) if "/" in which else None
         if found is not None:
-            # A step by its path, also in a used file.
+            # `which` is a step path, and may lead into a used file.
             its = now.layout if not found.user else layout.Layout(found.file.document)
             return its.render(its.selected(found.node.id, kind))
         steps = [each.call.path for each in now.past.all_attempts() if each.call.thread == entries.RUN_THREAD]
@@ -283,5 +283,5 @@ def _of_blob(store: log_store.StoreReader, sha256: str) -> Json:
 
 
 def _theirs(path: str) -> list[str]:
-    """Return the path, if it may contain page text, as a line marked as data."""
+    """Return the path if it may contain page text, to be marked as data; else nothing."""
     return [path] if briefs.ours(path) != path else []

@@ -15,13 +15,13 @@ from runtime.language import writer
 from runtime.observation.lines import quoted
 
 Mark = Literal["one", "none", "several", "another", "untried"]
-"""Result of a target: the one intended element; nothing; several; another one. Or it was not tried."""
+"""Matches of a target: the intended element alone, none, several, another element; or it was not tried."""
 
 MOST = 1_500
 OTHERS = 3
 WORTH_TELLING = 20
 PLACED, PLACED_WITHIN = 8, 40
-"""Score of a position among all similar elements, and of one in a row or part identified by its text."""
+"""Scores of a target by position: among all similar elements, and within a row or part identified by its text."""
 
 _FAILS = 45
 
@@ -38,11 +38,11 @@ class Candidate:
 
     @property
     def score(self) -> int:
-        """Score from 0 to 100 for its meaning, reduced for each failed proof, and slightly for each missing one."""
+        """Score from 0 to 100 of how meaningful it is; less for each failed proof, and slightly less for each missing one."""
         score = self.way.worth if not self.placed else PLACED_WITHIN if self.target.within is not None else PLACED
         score -= 2 if self.target.exact else 0
         said = (self.target.name, self.target.label, self.target.text, self.target.title, self.target.alt)
-        # A number in a name may be a count.
+        # A number in a name may be a count, which changes.
         score -= 6 if any(re.search(r"\d", each) for each in said if each is not None) else 0
         for mark, untried in ((self.reloaded, 6), (self.grown, 4)):
             score -= untried if mark == "untried" else 0 if mark == "one" else _FAILS
@@ -59,7 +59,7 @@ class Candidate:
 
 
 def ranked(found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates, best first; of those with the same basis or notation only the best."""
+    """Return the candidates, best first; only the best of those found in the same way or written the same."""
     best: dict[str, Candidate] = {}
     written: list[dict[str, Json]] = []
     for each in sorted(found, key=lambda one: -one.score):
@@ -73,8 +73,8 @@ def ranked(found: Sequence[Candidate]) -> list[Candidate]:
 class Proof:
     found: Sequence[Candidate]  # the best first; never empty
     refused: Sequence[tuple[Target, int]] = ()  # better targets that match more than one element, with the number
-    unloaded: str = ""  # reason why the page was not reloaded; empty if it was
-    ungrown: str = ""  # reason why no rows were added; empty if some were
+    unloaded: str = ""  # reason why the page was not reloaded; else empty
+    ungrown: str = ""  # reason why no rows were added; else empty
     rows: int = 0
     around: Sequence[str] | None = None  # texts around the element, if the requested anchor finds nothing there
 
@@ -118,9 +118,9 @@ def kind(role: str, facts: Facts) -> tuple[str, str]:
 
 
 def lines_of(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[list[str], list[str]]:
-    """Return a proof as text: ours, then that with texts of the page, and lines of ``fields``.
+    """Return a proof as two lists of lines: our text, and text with parts of the page, which includes ``fields``.
 
-    It has at most about ``most`` characters, but the best target and ``fields`` are always whole.
+    Both have about ``most`` characters at most, but the best target and ``fields`` are always whole.
     """
     best, *others = proof.found
     ours = [f"score {best.score}: found by {best.way.why}; {proof.marks(best)}"]

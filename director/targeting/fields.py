@@ -1,4 +1,4 @@
-"""Fields of a row, a card or a table, as ``fields`` of ``extract``: each matched exactly once in its row."""
+"""Finds the fields of a row, card or table, as ``fields`` of ``extract``: each matches exactly once in its row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Field:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fields:
     rows: int
-    every: str  # CSS that finds exactly these; empty if none was found
+    every: str  # CSS that matches exactly these rows; empty if none does
     fields: Sequence[Field]
 
 
@@ -137,7 +137,7 @@ FIELDS = isolated_world.Script[Fields | None](
 
 
 def read(found: Fields | None, usable: Callable[[str], bool]) -> Fields | None:
-    """Name the found fields; None if there are none. Texts that are not ``usable`` are omitted."""
+    """Return the fields with unique names; None if there are none. Fields with texts that are not ``usable`` are left out."""
     taken: Counter[str] = Counter()
     named: list[Field] = []
     for each in found.fields if found is not None else ():
@@ -151,7 +151,7 @@ def read(found: Fields | None, usable: Callable[[str], bool]) -> Fields | None:
 
 
 def lines_of(found: Fields, most: int = MOST) -> list[str]:
-    """Return them as YAML lines, at most ``most`` characters: ``fields`` as a node has them, each with its text in the observed row."""
+    """Return ``fields`` as YAML lines of a node, each with its text in the observed row, in at most ``most`` characters."""
     lines = [f"# all {found.rows} of its kind: target: {_flow({'css': found.every})}"] if found.every else []
     lines.append("fields:")
     for each in found.fields:

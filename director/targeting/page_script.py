@@ -1,4 +1,4 @@
-"""JavaScript of proofs: identifies an element, and adds rows above it."""
+"""JavaScript of proofs: identifies an element, adds rows above it, copies the page."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ GROW = isolated_world.Script[int](
 }""",
     int,
 )
-"""Adds two more of each row, item or card around the element above the first, with other texts and numbers; returns the number of all.
+"""Adds two copies of each row, item or card around the element, above the first, with other texts and numbers; returns their number.
 
-Texts that similar parts share stay as they are, and so do names of buttons: they are the same in the next row.
+Texts that similar parts share and names of buttons stay the same, as they would in a real row.
 """
 
 CONNECTED = isolated_world.Script[bool]("(element) => element.isConnected", bool)

@@ -1,7 +1,7 @@
-"""Proves targets on the live page: which find the element now, after a reload, and with more rows.
+"""Proves on the live page which targets find the element now, after a reload, and with more rows.
 
-It only observes. The current address is reloaded in a separate tab, by GET. If that is impossible, the tab has a copy of the page without
-its scripts. Rows are added to that tab alone, and no form is sent.
+The page itself is only read. Its address is loaded by GET in a separate tab; if that is impossible, the tab gets a copy of the page
+without scripts. Rows are added to that tab alone, and no form is sent.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PAUSE = 0.05
 async def of(
     tab: Tab, pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
 ) -> Proof:
-    """Prove targets of the element, by ``anchor`` only if that finds it alone. Texts that are not ``usable`` do not occur in them.
+    """Prove targets of the element. They use ``anchor`` if that leads to a target, and no texts that are not ``usable``.
 
-    Raises SiteError ``no-target`` if nothing finds it.
+    Raises SiteError ``no-target`` if nothing finds the element alone.
     """
     found, refused = await _now(pointed, role, name, usable, anchor)
     around: Sequence[str] | None = None
@@ -62,7 +62,7 @@ async def of(
 async def _now(
     pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
 ) -> tuple[list[Candidate], list[tuple[Target, int]]]:
-    """Return the targets that find only the element, and better ones that also find others."""
+    """Return the targets that find the element alone, and better ones that also find others, with the number of matches."""
     facts = pointed.facts
     alone = targets.ways(facts, role, name, usable)
     within = list(targets.anchored(alone, facts, usable, anchor))
@@ -80,9 +80,9 @@ async def _now(
 
 
 async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str], bool]) -> list[Candidate]:
-    """Return targets by the element's position among similar ones, in one row or part with text, if nothing else finds it."""
+    """Return a target by the element's position among similar ones, if possible within a row or part with text."""
     alone = targets.ways(pointed.facts, role, name, usable)
-    # The nearest parts come first: a row has the fewest similar elements.
+    # The nearest parts are tried first: they contain the fewest similar elements.
     within = list(targets.anchored(alone, pointed.facts, usable))[:TRIED]
     async for match in targets.matches(pointed, [*within, *alone]):
         way, around = match.way, match.target.within
@@ -120,7 +120,7 @@ async def _loaded(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
 
 
 async def _copied(tab: Tab, proof: Proof, who: str) -> Proof:
-    """Return the proof with rows added in a copy of the current page: it has no scripts, and loads nothing."""
+    """Return the proof with rows added in a copy of the current page, which has no scripts and loads nothing."""
     unknown = dataclasses.replace(proof, ungrown="the page could not be copied")
     try:
         async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
@@ -132,7 +132,7 @@ async def _copied(tab: Tab, proof: Proof, who: str) -> Proof:
 
 
 def _unloaded(tab: Tab) -> str:
-    """Return why the page cannot be reloaded without side effects."""
+    """Return why the page cannot be reloaded without side effects; empty if it can."""
     if tab.posted:
         return "the page is the answer to a form, which would be sent again"
     if not tab.url.startswith(("http://", "https://")):
@@ -148,7 +148,7 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
         marks = [await _mark(fresh, each.target, who) for each in found]
     if set(marks) == {"none"}:
         return Proof(found, unloaded="the element is not there at once: something must be done first to show it")
-    # Failed tries before it appeared are repeated.
+    # Tries that failed before the element appeared are repeated.
     marks = [
         mark if mark == "one" else await _mark(fresh, each.target, who) for each, mark in zip(found, marks, strict=True)
     ]
@@ -156,7 +156,7 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
 
 
 async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) -> Mark:
-    """Return the result of a target: whether it finds the element ``who``, and there ``meant``."""
+    """Return the result of a target for the element with the identity ``who``, which must be the held element ``meant`` if given."""
     try:
         count, said, same, seen = await page_script.FOUND.of_all(locators.locator(fresh.page, target), held=meant)
     except (Error, SiteError):
@@ -165,12 +165,12 @@ async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) 
         return "several" if count else "none"
     if said == who and same is not False:
         return "one"
-    # A hidden element may have the identity of the intended one, and another text still.
+    # A hidden match may be the intended element, whose text is still another.
     return "another" if seen else "none"
 
 
 async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> Proof:
-    """Return the proof with rows added above the element in a tab in which the candidates have the results ``before``."""
+    """Return the proof with rows added above the element in the tab ``fresh``, where the candidates had the results ``before``."""
     first = next((each for each, mark in zip(proof.found, before, strict=True) if mark == "one"), None)
     if first is None:
         return proof

@@ -1,4 +1,4 @@
-"""``ask_user``: the only tool with which a build asks its person a question."""
+"""``ask_user``: the only tool with which a model asks the person a question."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AskUser(OfBuild):
                 f"a question has 1 to {LONGEST:,} characters, and at most {MOST} choices, none of them empty",
                 fix="ask again, in short",
             )
-        # A line of the question must not look like one of our own: an answer or a command.
+        # A line of the question must not look like one of RunOps, such as a choice or a command.
         question = "\n    ".join(filter(None, map(str.strip, question.splitlines())))
         choices = [" ".join(each.split()) for each in choices]
         answer = await self._build.person.ask(question, choices, place=place.path, free=True)

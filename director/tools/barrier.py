@@ -1,4 +1,4 @@
-"""Tools with effects outside the session's log: their call is synced to the log first, so that after a crash nothing is done twice."""
+"""Executes tools with effects outside the session's log: the call is synced first, so that nothing is done twice after a crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.log.writer import LogWriter
 from runtime.models.turns import call_checks, turn
 
 ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})
-"""Categories of errors that end the session's work, or suspend it."""
+"""Categories of errors that end or suspend the session's work."""
 
 
 async def done(
@@ -22,11 +22,11 @@ async def done(
     place: turn.Place,
     work: Callable[[entries.Call], Awaitable[turn.Outcome]],
 ) -> turn.Outcome:
-    """Do a tool's work after its call is logged.
+    """Do a tool's work once its call is logged and synced.
 
-    An error that a model can act on is the outcome. Other errors leave the call open and propagate. After a crash the session asks
-    ``Toolset.find_out`` for the outcome of an open call; the call is never repeated. Exception: a call that waits for a person, and for
-    which no run was begun, has done nothing yet. It is closed as skipped, and repeated with the answer.
+    An error that a model can act on becomes the outcome. Other errors (``ENDS``) propagate, and leave the call open. An open call is never
+    repeated: after a crash ``Toolset.find_out`` gives its outcome. The exception is a call that waits for a person before any run was
+    begun. It has done nothing, is closed as skipped, and is repeated with the answer.
     """
     before = [each for each in writer.history.actions.values() if each.call.path == place.path]
     call = await writer.announce(

@@ -22,7 +22,7 @@ from runtime.runs.runtime import Runtime
 from runtime.workspace import host
 
 Where = Literal["bench", "scout"]
-"""The two browsers of a build: that of ``execute_nodes``, and that of scouting, which is not part of the workflow."""
+"""The two browsers of a build: that of ``execute_nodes``, and that of the scout, which is no part of the workflow."""
 
 
 class Bench(Protocol):
@@ -40,11 +40,11 @@ class Bench(Protocol):
         ...
 
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
-        """Return a watch for a run of the whole draft by a tool's ``call``, so that the values of its nodes count here too."""
+        """Return a watch for a run of the whole draft by a tool's ``call``, which stores the values of its nodes on the bench."""
         ...
 
     async def take_over(self, run: str) -> None:
-        """Begin with the results of a failed run of the current draft: its values, and the browser state of its last checkpoint."""
+        """Take the results of a failed run of the current draft: its values, and the browser state of its last checkpoint."""
         ...
 
     async def close(self) -> None: ...
@@ -69,7 +69,7 @@ class Observer(Protocol):
 
 @dataclasses.dataclass(slots=True)
 class BuildContext:
-    """One build, in this process. Tools read it; the session's log holds what they keep."""
+    """One build in this process: its tools read it, and store their state in the session's log."""
 
     writer: LogWriter[session.Session]
     state: SessionState
@@ -79,7 +79,7 @@ class BuildContext:
     person: persons.Person
     runs: session_runs.Runs
     known: Callable[[], Mapping[str, str]]
-    """Returns the secrets that have a value, of those that the draft and the goal name."""
+    """Returns the secrets that the draft and the goal name and that have a value."""
     carrier: Runtime = dataclasses.field(init=False)
     effects: grants.Grants = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)

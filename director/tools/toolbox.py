@@ -1,4 +1,4 @@
-"""Tools of a session, and the toolbox of one model: the same tools in every mode, refused with a message in modes that do not allow them."""
+"""Tools of a session, and the toolbox of one model, which offers the same tools in every mode and refuses those not allowed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 LONGEST = 6_000
-"""Limit of the result of one call as shown to a model, in characters. Of a longer one it sees the beginning and the path of the rest."""
+"""Limit of a call's result as shown to a model, in characters. A longer one is shown by its beginning and the path of the rest."""
 
 BEGINNING = 4_000
 FINISH = "finish"
 READ: frozenset[entries.Mode] = frozenset({"chat", "agent", "run"})
 KEPT: frozenset[entries.Mode] = frozenset({"chat", "agent"})
 CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
-"""The modes in which a tool may be used that reads, that keeps a value, or that changes the session's work."""
+"""The modes that allow a tool that reads (``READ``), that keeps a value (``KEPT``), or that changes something (``CHANGED``)."""
 
 
 class Toolset:
@@ -40,24 +40,24 @@ class Toolset:
     side_by_side = False  # True if consecutive calls of it run concurrently
 
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
-        """``offered`` is the tool's description for the model, ``modes`` are those in which it may be used."""
+        """``offered`` describes the tool to the model; ``modes`` are those in which it may be used."""
         self.tool, self.modes = offered, modes
 
     @property
     def reads(self) -> bool:
-        """True if it changes nothing. Then it also runs after a failed call of the same answer, and its failure stops nothing."""
+        """True if it changes nothing: it then runs even after a failed call of the same answer, and its failure stops no other."""
         return self.modes == READ
 
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Execute a call. A mistake of the model is an outcome, or a RunOpsError that the model sees; the ``value`` is shown after a crash."""
+        """Execute a call. A mistake of the model is an outcome with an error, or a RunOpsError. After a crash the ``value`` is shown."""
         raise NotImplementedError
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome of a call that a crash left open, if it is known; None also for calls of other tools."""
+        """Return the outcome of a call that a crash left open; None if it is unknown, or the call is another tool's."""
         return self.broken_off(call) if call.action == self.tool.name else None
 
     def broken_off(self, _call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome of a call of this tool that a crash left open; None if an open call cannot have done anything."""
+        """Return the outcome of a call of this tool that a crash left open; None if it cannot have done anything."""
         return None
 
 
@@ -123,7 +123,7 @@ class ModelTools(turn.Tools):
             self._refuse(toolset)
             return await toolset.take(arguments, place)
         except RunOpsError as error:
-            # The log cannot be written any more, or has a new owner: nothing continues from here.
+            # These errors end the session's work: the log is lost or has a new owner, a budget is used up, a person is asked.
             if error.who in barrier.ENDS:
                 raise
             return turn.Outcome(call_checks.render_error(error.as_json()), error=error.as_json())
@@ -139,7 +139,7 @@ class ModelTools(turn.Tools):
             )
 
     def _bounded(self, text: str, place: turn.Place) -> str:
-        """Return the shown text: the whole, or its beginning and the path of the rest. The value of the call is the whole."""
+        """Return the text as shown: whole, or its beginning and the path of the rest. The call's value is always whole."""
         if len(text) <= LONGEST:
             return text
         where = f"@state/{self._state.conversation}/{place.path}"

@@ -14,7 +14,7 @@ from workflows.shop.switches import Switch, SwitchError, read_switch
 
 
 def main() -> int:
-    """Read the command line and keep the shop open; returns the exit code."""
+    """Serve the shop as the command line says; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m workflows.shop", description="The demo site of RunOps, on loopback."
     )

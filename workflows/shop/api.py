@@ -1,6 +1,6 @@
-"""The JSON interface for tests: what took place, and how the shop is to misbehave.
+"""The JSON interface for tests: it reads the ledger, and sets the switches with which the shop misbehaves.
 
-It asks for no session, and no switch applies to it.
+It needs no session, and no switch applies to it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from workflows.shop.switches import SwitchError, read_switch
 from workflows.shop.web import RefusedError, Request, Response, Route, Shop, json_response, route
 
 LONGEST_WAIT = 60
-"""Seconds; whoever waits longer asks again."""
+"""Limit of one wait, in seconds; a client that waits longer asks again."""
 
 
 def ledger(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """A list of rows, oldest first; `?kind=payment&subject=1003`."""
+    """List the ledger rows, oldest first; `?kind=payment&subject=1003` selects."""
     rows = shop.store.ledger(request.query.get("kind"), request.query.get("subject"))
     return json_response([asdict(row) for row in rows])
 
 
 def ledger_row(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """One row."""
     row = shop.store.ledger_row(int(part["id"]))
     if row is None:
         raise RefusedError(404, f"There is no ledger row {part['id']}.")
@@ -34,13 +33,13 @@ def ledger_row(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 
 def all_orders(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """All orders, with the number of their payments in the ledger."""
+    """List all orders, with the number of their payments in the ledger."""
     payments = shop.store.ledger("payment")
     return json_response([orders.as_json(order, payments) for order in shop.store.orders()[0]])
 
 
 def change_price(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """`{"article": "TEA-1", "price": "9.90"}`; answers with all prices."""
+    """Change a price, by `{"article": "TEA-1", "price": "9.90"}`; answer with all prices."""
     goal = _json(request)
     article, price = goal.get("article"), goal.get("price")
     if (
@@ -54,12 +53,12 @@ def change_price(shop: Shop, request: Request, part: Mapping[str, str]) -> Respo
 
 
 def form_fields(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """What `/form` consists of, in its order."""
+    """List the fields of `/form`, in its order."""
     return json_response(form.describe())
 
 
 def switches(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The switches that stand and the requests that are held."""
+    """List the active switches and the held requests."""
     return json_response(
         {
             "switches": [asdict(each) for each in shop.board.switches()],
@@ -69,7 +68,7 @@ def switches(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def add_switch(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Let a switch stand; answers with it and its id."""
+    """Add a switch; answer with it and its id."""
     try:
         added = shop.board.add(read_switch(_json(request)))
     except SwitchError as error:
@@ -78,12 +77,12 @@ def add_switch(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 
 def remove_switches(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Take away one switch, or all; what is held stays held."""
+    """Remove one switch, or all; held requests stay held."""
     return json_response({"removed": shop.board.remove(int(part["id"]) if "id" in part else None)})
 
 
 def release(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Let held requests continue: `{}` all, `{"id": 3}` one, `{"go_on": false}` end unanswered instead."""
+    """Release held requests: `{}` all, `{"id": 3}` one; with `{"go_on": false}` they end unanswered."""
     goal = _json(request)
     id, go_on = goal.get("id"), goal.get("go_on", True)
     if not isinstance(go_on, bool) or not (id is None or isinstance(id, int)):
@@ -92,10 +91,10 @@ def release(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def wait(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Answer when it has happened, or after `timeout` seconds (10) that it has not.
+    """Answer once an event has happened, or after `timeout` seconds (10) that it has not.
 
     `?event=held&count=1&path=REGEX`: that many requests are held.
-    `?event=ledger&count=1&kind=payment&subject=1003`: that many rows stand.
+    `?event=ledger&count=1&kind=payment&subject=1003`: there are that many rows.
     """
     query = request.query
     count, timeout, path = _whole(query, "count", 1), _whole(query, "timeout", 10), query.get("path", ".*")
@@ -117,12 +116,12 @@ def wait(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def show_mirror(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """What the mirror shows."""
+    """Return the mirror's source and text."""
     return json_response(mirror.read(shop.store))
 
 
 def set_mirror(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """`{"source": "password"}` or `{"source": "text", "text": "…"}`."""
+    """Set the mirror by `{"source": "password"}` or `{"source": "text", "text": "…"}`."""
     goal = _json(request)
     source, text = goal.get("source"), goal.get("text")
     if source not in ("password", "text") or not (text is None or isinstance(text, str)):

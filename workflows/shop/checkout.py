@@ -1,8 +1,8 @@
-"""Buying: articles go into a cart, the cart is paid, a receipt says so.
+"""Buying: articles go into a cart, the cart is paid, and there is a receipt.
 
-Every cart belongs to an order reference that the buyer chooses and that stands in the address of its pages, so that
-anybody who comes back later can ask the shop what became of it. A cart is its ledger rows, and so is a payment: what is
-put in twice counts twice, and a cart that is paid twice is charged twice.
+A cart belongs to an order reference that the buyer chooses. The address of its pages contains the reference, so that its
+status can be looked up later. Carts and payments are ledger rows: what is put in twice counts twice, and a cart that is
+paid twice is charged twice.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ class Line:
 
     @property
     def sum(self) -> Decimal:
-        """What the line costs."""
         return Decimal(self.price) * self.quantity
 
 
 def show_articles(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """All articles, each with the button that puts it into the cart of `?for=`; without one it is asked for."""
+    """Show all articles, each with a button that puts it into the cart of `?for=`; without one, ask for the reference."""
     reference = request.query.get("for")
     if reference is None:
         return layout.page("Articles", ASK_REFERENCE, user=request.user, here="/articles", narrow=True)
@@ -71,7 +70,7 @@ def show_articles(shop: Shop, request: Request, part: Mapping[str, str]) -> Resp
 
 
 def add(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Put one piece of an article into a cart, also into one that is paid, and show the articles again."""
+    """Put one piece of an article into a cart, even a paid one, and show the articles again."""
     article = request.form.get("article", "")
     if article not in prices.PRODUCTS:
         raise RefusedError(400, f"There is no article {article}.")
@@ -80,7 +79,7 @@ def add(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def show_cart(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """What is in a cart, and the form that pays it if there is anything."""
+    """Show a cart, and unless it is empty, the form that pays it."""
     reference, bought = part["reference"], lines(shop.store, part["reference"])
     again = f'<p><a href="/articles?for={reference}">Articles</a> · <a href="/checkouts/{reference}">Status</a></p>\n'
     form = (
@@ -94,7 +93,7 @@ def show_cart(shop: Shop, request: Request, part: Mapping[str, str]) -> Response
 
 
 def pay(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Charge what is in a cart, also if it was charged before, and show the receipt."""
+    """Charge a cart, even if it was charged before, and show the receipt."""
     reference, bought = part["reference"], lines(shop.store, part["reference"])
     name = request.form.get("name", "").strip()
     if not bought:
@@ -114,7 +113,7 @@ def pay(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def show_receipt(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """What was paid, and the same as a file."""
+    """Show a receipt, with a link to it as a file."""
     row, number = _payment(shop.store, part), _number(part)
     body = (
         f'<h1>Thank you</h1>\n<section class="card"><dl><dt>Receipt</dt><dd data-testid="receipt">{number}</dd>'
@@ -129,7 +128,7 @@ def show_receipt(shop: Shop, request: Request, part: Mapping[str, str]) -> Respo
 
 
 def download(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The receipt as a file. The ledger says that it was fetched."""
+    """Send the receipt as a file, and record that in the ledger."""
     row, number = _payment(shop.store, part), _number(part)
     shop.store.record(request.request_id, "receipt", row.subject, {"receipt": number})
     name = f'attachment; filename="receipt-{number}.txt"'
@@ -137,7 +136,7 @@ def download(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def show_status(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """What became of an order reference: `open`, `in cart` or `paid`, with the pieces in its cart and its last receipt."""
+    """Show the status of a reference: `open`, `in cart` or `paid`, the pieces in its cart, and its last receipt."""
     reference = part["reference"]
     paid, bought = payments(shop.store, reference), lines(shop.store, reference)
     receipt = f'<dt>Receipt</dt><dd data-testid="receipt">{reference}-{len(paid)}</dd>' if paid else ""
@@ -150,7 +149,7 @@ def show_status(shop: Shop, request: Request, part: Mapping[str, str]) -> Respon
 
 
 def lines(store: Store, reference: str) -> list[Line]:
-    """What is in the cart of a reference, in the order of the price list, at the prices of this moment."""
+    """Return the cart of a reference, in the order of the price list, at current prices."""
     counts: Counter[str] = Counter()
     for row in store.ledger("cart", reference):
         counts[row.detail["article"]] += row.detail["quantity"]
@@ -162,12 +161,12 @@ def lines(store: Store, reference: str) -> list[Line]:
 
 
 def payments(store: Store, reference: str) -> list[LedgerRow]:
-    """The payments of a reference, oldest first; more than one is a customer who was charged twice."""
+    """Return the payments of a reference, oldest first; more than one means charged twice."""
     return store.ledger("checkout", reference)
 
 
 def status(store: Store, reference: str) -> Status:
-    """How far a reference has come."""
+    """Return the status of a reference."""
     if payments(store, reference):
         return "paid"
     return "in cart" if store.ledger("cart", reference) else "open"
@@ -181,7 +180,7 @@ def _payment(store: Store, part: Mapping[str, str]) -> LedgerRow:
 
 
 def _number(part: Mapping[str, str]) -> str:
-    # Of the reference, not of the whole shop: it says by itself which payment of an order this is.
+    # Receipts are numbered within a reference, so that the number says which of its payments this is.
     return f"{part['reference']}-{part['place']}"
 
 

@@ -1,6 +1,6 @@
-"""Booking a delivery in two pages: the first has an address book in a window of its own, the second the carrier's terms in a frame.
+"""Booking a delivery in two pages: the first opens an address book in a window, the second has the carrier's terms in a frame.
 
-As in the registration, the first page leaves a draft behind and the second books it; both are ledger rows.
+As in the registration, the first page makes a draft and the second books it; both are ledger rows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ addEventListener("message", event => {
 
 
 def show_first(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The first page: where to."""
+    """Show the first page, which asks for the address."""
     fields = "".join(layout.text_field(name, label, attributes="required") for name, label in FIELDS.items())
     body = (
         '<h1>Book a delivery</h1>\n<p class="hint">Page 1 of 2: where to</p>\n<form class="card" method="post" action="/delivery">'
@@ -66,7 +66,7 @@ def show_first(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 
 def show_addresses(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The address book, for a window that the first page opens."""
+    """Show the address book, for the window that the first page opens."""
     rows = "\n".join(
         f'<tr><td class="recipient">{recipient}</td><td class="street">{street}</td><td class="city">{city}</td>'
         '<td class="action"><button type="button">Use</button></td></tr>'
@@ -86,7 +86,7 @@ def send_first(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 
 def show_second(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The second page, of the draft in `?draft=`: the terms stand in a frame, and the button waits for them."""
+    """Show the second page, of the draft in `?draft=`; its button needs the agreement to the terms in the frame."""
     draft = _draft(shop, request.query)
     address = ", ".join(draft.detail[name] for name in FIELDS)
     body = (
@@ -101,7 +101,7 @@ def show_second(shop: Shop, request: Request, part: Mapping[str, str]) -> Respon
 
 
 def show_frame(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The terms of the carrier, for the frame."""
+    """Show the carrier's terms, for the frame."""
     body = (
         '<h2>Terms of the carrier</h2>\n<p class="message" role="status"></p>\n<form class="card">'
         f"{layout.text_field('account', 'Account', attributes='required')}"
@@ -123,7 +123,6 @@ def send_second(shop: Shop, request: Request, part: Mapping[str, str]) -> Respon
 
 
 def show_done(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The delivery that was booked."""
     row = _row(shop, part["id"], "delivery")
     body = (
         f'<h1>Booked</h1>\n<div class="card"><p role="status">A parcel for {escape(row.subject)} will be fetched.</p>\n'
@@ -133,7 +132,7 @@ def show_done(shop: Shop, request: Request, part: Mapping[str, str]) -> Response
 
 
 def show_status(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Whether the draft in `?draft=` was booked, and with which number the last time."""
+    """Show whether the draft in `?draft=` was booked, with the number of the last booking."""
     draft = _draft(shop, request.query)
     rows = [row for row in shop.store.ledger("delivery", draft.subject) if row.detail["draft"] == draft.id]
     number = f'<dt>Delivery</dt><dd data-testid="delivery">{rows[-1].id}</dd>' if rows else ""

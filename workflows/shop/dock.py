@@ -1,6 +1,6 @@
-"""The loading dock: a gate is reserved, a label is printed there, and the gate is given back.
+"""The loading dock: a gate is reserved, a label is printed there, and the gate is released.
 
-The label printer of gate A2 is broken: whoever prints there gets an HTTP 500, and still holds the gate.
+The label printer of gate A2 is broken: printing there is answered with HTTP 500, and the gate stays reserved.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ WITHOUT_PRINTER = "A2"
 
 
 def reserved(store: Store, gate: str) -> bool:
-    """Whether somebody holds the gate."""
     return len(store.ledger("gate_reserved", gate)) > len(store.ledger("gate_released", gate))
 
 
 def show_all(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """All gates."""
     rows = "\n".join(
         f'<tr><td class="gate"><a href="/dock/{gate}">{gate}</a></td><td class="state">{_state(shop.store, gate)}</td></tr>'
         for gate in GATES
@@ -31,7 +29,7 @@ def show_all(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """One gate, with the buttons that its state allows."""
+    """Show one gate, with the buttons that its state allows."""
     gate = _gate(part)
     labels = len(shop.store.ledger("label", gate))
     actions = {"label": "Print label", "release": "Release"} if reserved(shop.store, gate) else {"reserve": "Reserve"}
@@ -48,7 +46,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def reserve(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Take a gate that is free."""
+    """Reserve a free gate."""
     gate = _gate(part)
     if reserved(shop.store, gate):
         raise RefusedError(409, f"Gate {gate} is reserved already.")
@@ -57,7 +55,7 @@ def reserve(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def print_label(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Print one more label, where there is a printer that works."""
+    """Print one more label, if the gate's printer works."""
     gate = _gate(part)
     if gate == WITHOUT_PRINTER:
         raise RefusedError(500, f"The label printer of gate {gate} does not answer.")
@@ -66,7 +64,6 @@ def print_label(shop: Shop, request: Request, part: Mapping[str, str]) -> Respon
 
 
 def release(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Give a gate back."""
     gate = _gate(part)
     if not reserved(shop.store, gate):
         raise RefusedError(409, f"Gate {gate} is free.")

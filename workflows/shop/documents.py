@@ -1,4 +1,4 @@
-"""The documents of an order: an invoice to download, and files that were filed with it."""
+"""The documents of an order: an invoice to download, and uploaded files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workflows.shop.web import RefusedError, Request, Response, Route, Shop, red
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The invoice with its hash, the files of the order with theirs, and the form that files more."""
+    """Show the invoice and the files of the order, each with its hash, and the form that uploads more."""
     order = orders.one(shop, part)
     filed = "\n".join(
         f'<tr><td class="name"><a href="/documents/{row.id}">{escape(row.detail["name"])}</a></td>'
@@ -37,7 +37,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def file(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Keep what was uploaded, each file a ledger row of its own, also under a name that is there already."""
+    """Store uploaded files, each as a ledger row, even under a name that exists."""
     order = orders.one(shop, part)
     if not request.files:
         raise RefusedError(400, "There is no file in this form.")
@@ -48,7 +48,7 @@ def file(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def invoice(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The invoice as a file. The ledger says that it was fetched."""
+    """Send the invoice as a file, and record that in the ledger."""
     order = orders.one(shop, part)
     content = _invoice(order)
     detail = {"size": len(content), "sha256": _sha256(content)}
@@ -57,7 +57,6 @@ def invoice(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def document(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """A file as it was uploaded."""
     row = shop.store.ledger_row(int(part["id"]), "document")
     if row is None:
         raise RefusedError(404, f"There is no document {part['id']}.")

@@ -1,7 +1,7 @@
 """A form of 50 fields, for benchmarks and for tests of what a resumed run types again.
 
-20 texts, 10 lists, 10 boxes and 5 radio groups to fill, 4 texts to read, and a button. The record that is kept is the
-ledger row.
+It has 20 texts, 10 lists, 10 boxes and 5 radio groups to fill, 4 texts to read, and a button. Its record is a ledger
+row.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from workflows.shop.web import RefusedError, Request, Response, Route, Shop, red
 
 @dataclass(frozen=True)
 class Field:
-    """One thing of the form. No label is contained in another, so that looking for a label finds one field."""
+    """One field of the form. No label is contained in another, so that a label finds one field."""
 
     name: str
     """Its name in the record; of a text to read, its test id."""
     kind: Literal["text", "select", "checkbox", "radio", "read", "submit"]
     label: str
     options: tuple[str, ...] = ()
-    """Of a list and a radio group: what can be chosen. Of a text to read: that text, alone."""
+    """The choices of a list or a radio group; for a text to read, only that text."""
 
 
 def _texts(*labels: str) -> tuple[Field, ...]:
@@ -95,12 +95,11 @@ FIELDS: tuple[Field, ...] = (*(field for _, fields in SECTIONS for field in fiel
 
 
 def describe() -> list[dict[str, object]]:
-    """The form for the JSON interface, so that a benchmark can write the workflow that fills it."""
+    """Return the fields for the JSON interface, so that a benchmark can write the workflow that fills them."""
     return [asdict(field) for field in FIELDS]
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The empty form."""
     sections = "\n".join(
         f'<fieldset><legend>{title}</legend><div class="columns">{"".join(map(_input, fields))}</div></fieldset>'
         for title, fields in SECTIONS
@@ -113,17 +112,16 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def send(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Keep a record of what was entered, to the letter, and show it.
+    """Record exactly what was entered, and show it.
 
-    Texts and lists are texts (empty if nothing was entered), boxes true or false, radio groups texts (null if nothing
-    was chosen).
+    Texts and lists are recorded as texts (empty without input), boxes as true or false, radio groups as texts (null
+    without a choice).
     """
     row = shop.store.record(request.request_id, "form", request.form.get("company_name", ""), _entered(request.form))
     return redirect(f"/form/record/{row.id}")
 
 
 def show_record(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """A record that was kept."""
     row: LedgerRow | None = shop.store.ledger_row(int(part["id"]), "form")
     if row is None:
         raise RefusedError(404, f"There is no record {part['id']}.")

@@ -1,4 +1,4 @@
-"""Reading the body of a form: its fields, and the files in it."""
+"""Reads the body of a form: its fields and files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from workflows.shop.web import Upload
 
 
 def read(content_type: str, body: bytes) -> tuple[dict[str, str], tuple[Upload, ...]]:
-    """The fields and the files of a form; empty for a body that is none.
+    """Return the fields and the files of a form; empty for a body that is no form.
 
-    A field for files in which none was chosen yields no file. What is no text is read as UTF-8 with marks for what is
-    wrong in it.
+    A file field without a chosen file yields no file. Text is read as UTF-8, with replacement characters for invalid
+    bytes.
     """
     kind = Message()
     kind["Content-Type"] = content_type
@@ -29,7 +29,7 @@ def read(content_type: str, body: bytes) -> tuple[dict[str, str], tuple[Upload, 
 def _parts(body: bytes, boundary: bytes) -> tuple[dict[str, str], tuple[Upload, ...]]:
     fields: dict[str, str] = {}
     files: list[Upload] = []
-    # What stands before the first boundary and behind the last is no part.
+    # Text before the first boundary and after the last is no part.
     for part in (b"\r\n" + body).split(b"\r\n" + boundary)[1:-1]:
         head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
         disposition = HeaderParser().parsestr(head.decode(errors="replace"))

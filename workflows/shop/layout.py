@@ -1,4 +1,4 @@
-"""The look of the shop: the frame around every page, and the pieces that several pages use."""
+"""The layout of the shop: the frame around every page, and elements that several pages use."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ MENU = {
     "/form": "Application",
     "/register": "Register",
 }
-"""What somebody who is signed in is led to, by path."""
+"""The menu of a signed-in user, by path."""
 
 
 def page(
     title: str, body: str, *, user: str | None = None, here: str = "", narrow: bool = False, status: int = 200
 ) -> Response:
-    """A whole page; `body` is HTML, `title` is text, `here` is the path of the menu entry to mark."""
+    """Return a whole page; `body` is HTML, `title` is text, `here` is the path of the menu entry to mark."""
     menu = ""
     if user is not None:
         links = "".join(_menu_link(path, name, here) for path, name in MENU.items())
@@ -96,7 +96,7 @@ def page(
     html = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)} – Corner Shop</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        # An empty icon: the browser asks for no /favicon.ico that could be counted as somebody's request.
+        # With an empty icon the browser sends no request for /favicon.ico, which tests could count.
         f'<link rel="icon" href="data:,">\n<style>{STYLE}</style>\n</head>\n<body>\n'
         f'<header><strong>Corner Shop</strong>{menu}</header>\n<main class="{"narrow" if narrow else "wide"}">\n{body}\n</main>\n</body>\n</html>\n'
     )
@@ -104,17 +104,16 @@ def page(
 
 
 def notice(title: str, sentence: str, *, user: str | None = None, status: int = 200) -> Response:
-    """A page that says one thing."""
+    """Return a page with one sentence."""
     return page(title, f'<h1>{escape(title)}</h1>\n<p class="card">{escape(sentence)}</p>', user=user, status=status)
 
 
 def request_id_field() -> str:
-    """The hidden one-time id of a form, new each time the form is shown."""
+    """Return the hidden one-time id of a form, new each time the form is shown."""
     return f'<input type="hidden" name="request_id" value="{uuid4().hex}">'
 
 
 def text_field(name: str, label: str, *, type: str = "text", value: str = "", attributes: str = "") -> str:
-    """A labelled one-line input."""
     return (
         f'<div class="field"><label for="{name}">{escape(label)}</label>'
         f'<input id="{name}" name="{name}" type="{type}" value="{escape(value)}" {attributes}></div>'
@@ -122,12 +121,11 @@ def text_field(name: str, label: str, *, type: str = "text", value: str = "", at
 
 
 def text_area(name: str, label: str, *, attributes: str = "") -> str:
-    """A labelled input of several lines."""
     return f'<div class="field"><label for="{name}">{escape(label)}</label><textarea id="{name}" name="{name}" {attributes}></textarea></div>'
 
 
 def select(name: str, label: str, options: tuple[str, ...], *, attributes: str = "") -> str:
-    """A labelled list to choose from; nothing is chosen at first."""
+    """Return a labelled list without a choice."""
     choices = "".join(f"<option>{escape(each)}</option>" for each in options)
     return (
         f'<div class="field"><label for="{name}">{escape(label)}</label>'
@@ -136,12 +134,10 @@ def select(name: str, label: str, options: tuple[str, ...], *, attributes: str =
 
 
 def checkbox(name: str, label: str) -> str:
-    """A labelled box to tick."""
     return f'<div class="choice"><input id="{name}" name="{name}" type="checkbox" value="yes"><label for="{name}">{escape(label)}</label></div>'
 
 
 def radio(name: str, label: str, options: tuple[str, ...]) -> str:
-    """A labelled group of which one is chosen."""
     choices = "".join(
         f'<div class="choice"><input id="{name}-{place}" name="{name}" type="radio" value="{escape(each)}">'
         f'<label for="{name}-{place}">{escape(each)}</label></div>'

@@ -1,4 +1,4 @@
-"""Messages: what customers wrote about their orders, and the queue of the team that each of them was given to."""
+"""Messages of customers about their orders, and the team's queue to which each was assigned."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MESSAGES: Mapping[str, str] = {
     "1006": "Merci beaucoup, tout est arrivé en parfait état. Le café est excellent !",
     "1008": "Our bookkeeper needs the invoice once more, with our VAT number on it: DK 12 34 56 78.",
 }
-"""What was written, by the number of the order. A shop with fewer orders has fewer messages."""
+"""The messages, by order number. A shop with fewer orders has fewer messages."""
 
 QUEUES = ("Delivery", "General", "Invoices", "Refunds")
 
 APART = timedelta(minutes=37)
-"""Between two messages; the last one came when the shop was opened."""
+"""The time between two messages; the last one came when the shop was opened."""
 
 
 def show_inbox(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The messages that nobody was given."""
+    """Show the messages without a queue."""
     given = {row.subject for row in shop.store.ledger("assignment")}
     waiting = [each for each in shop.store.orders()[0] if each.number in MESSAGES and each.number not in given]
     rows = "\n".join(
@@ -45,7 +45,7 @@ def show_inbox(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """One message, the queue that it was given to last, and the form that gives it."""
+    """Show one message, its last queue, and the form that assigns it."""
     order = _with_message(shop, part)
     last = _last_assignment(shop, order)
     note = f'<dt>Note</dt><dd data-testid="note">{escape(last.detail["note"])}</dd>' if last else ""
@@ -64,7 +64,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def assign(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Give a message to a queue, also one that was given before, and show it again."""
+    """Assign a message to a queue, even an assigned one, and show it again."""
     order = _with_message(shop, part)
     queue, note = request.form.get("queue", ""), request.form.get("note", "").strip()
     if queue not in QUEUES:
@@ -82,7 +82,7 @@ def _with_message(shop: Shop, part: Mapping[str, str]) -> Order:
 
 
 def _came(shop: Shop, order: Order) -> str:
-    """When the message came, in UTC: each some time before the next."""
+    """Return the time of a message, in UTC: `APART` before the next."""
     later = len(MESSAGES) - 1 - list(MESSAGES).index(order.number)
     opened = datetime.fromisoformat(shop.store.setting("opened") or "")
     return (opened - later * APART).isoformat(timespec="seconds")

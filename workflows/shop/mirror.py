@@ -1,8 +1,7 @@
-"""A signed-in page that plays a text back in every way a page can: for tests that look for secrets in what a run wrote.
+"""A signed-in page that shows a text in every place a page has: for tests that look for secrets in what a run wrote.
 
-The text is what was last typed into the password field of the sign-in form, or one that was given, as the mirror's
-source says. The source is set with the form on `/mirror` or with `POST /_mirror`; `/mirror/<place>` then shows the text
-in that place.
+The source of the text is the last input of the password field of the sign-in form, or a given text. It is set with the
+form on `/mirror` or with `POST /_mirror`; `/mirror/<place>` then shows the text in that place.
 """
 
 from __future__ import annotations
@@ -63,20 +62,20 @@ PLACES = (*PIECES, "title", "url", "error", "all", "dialog", "download")
 
 
 def read(store: Store) -> dict[str, str]:
-    """The source, and the text that the mirror shows now."""
+    """Return the source, and the text that the mirror shows now."""
     source = store.setting(SOURCE) or "password"
     return {"source": source, "text": store.setting(TYPED_PASSWORD if source == "password" else TEXT) or ""}
 
 
 def write(store: Store, source: Source, text: str | None = None) -> None:
-    """Choose the source, and with it the text if it is `text`."""
+    """Set the source, with the text if it is `text`."""
     store.keep(SOURCE, source)
     if text is not None:
         store.keep(TEXT, text)
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The form that gives the mirror a text."""
+    """Show the form that gives the mirror a text."""
     body = (
         f'<h1>Mirror</h1>\n<form class="card" method="post" action="/mirror">{layout.request_id_field()}'
         f"{layout.text_field('text', 'Text', attributes='autocomplete=off')}{layout.select('place', 'Place', PLACES, attributes='required')}"
@@ -86,13 +85,13 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def set_text(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Take the text of the form and go where it is shown."""
+    """Take the text of the form, and redirect to where it is shown."""
     write(shop.store, "text", request.form.get("text", ""))
     return redirect(f"/mirror/{request.form.get('place') or 'all'}")
 
 
 def reflect(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The text in one place."""
+    """Show the text in one place."""
     text, place = read(shop.store)["text"], part["place"]
     title = text if place in ("title", "all") else "Mirror"
     match place:

@@ -27,34 +27,32 @@ PAGE_SIZE = 10
 
 
 class SetupError(Exception):
-    """The shop cannot open; the message says why and what to do, in one sentence."""
+    """The shop cannot open; the message gives the reason and the fix in one sentence."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a shop is opened."""
-
     port: int = PORT
-    """0: a free one."""
+    """0 for a free one."""
     db: Path | None = None
-    """Its file, with the orders that it has; `None`: a temporary one."""
+    """Its file, whose orders stay; `None` for a temporary one."""
     orders: int = ORDERS
-    """How many orders a new file gets."""
+    """The number of orders in a new file."""
     paid: int | None = None
-    """How many of them are paid from the start; `None`: a quarter."""
+    """The number of them that are paid from the start; `None` for a quarter."""
     password: str = DEMO_PASSWORD
     page_size: int = PAGE_SIZE
     switches: tuple[Switch, ...] = ()
-    """Switches that stand from the start."""
+    """Switches that are active from the start."""
     quiet: bool = False
     """Write no line per request to stderr."""
 
 
 def serve(settings: Settings, opened: Callable[[str], None]) -> int:
-    """Keep the shop open until a signal ends it; returns the exit code: 0 after SIGTERM, 130 after Ctrl-C.
+    """Serve the shop until a signal ends it; return the exit code: 0 after SIGTERM, 130 after Ctrl-C.
 
-    Runs in the main thread. Calls `opened` with the address as soon as it answers. Raises `SetupError` if the port or
-    the file cannot be had.
+    Runs in the main thread. Calls `opened` with the address as soon as the shop answers. Raises `SetupError` if the port
+    or the file cannot be used.
     """
     with ExitStack() as stack:
         path = (
@@ -69,7 +67,7 @@ def serve(settings: Settings, opened: Callable[[str], None]) -> int:
 
 @contextmanager
 def _open(settings: Settings, path: Path) -> Generator[ShopServer, None, None]:
-    # The port first: if it is taken, another shop may be at work on this very file.
+    # Open the port first: if it is taken, another shop may be using this file.
     try:
         server = ShopServer(settings.port, settings.quiet)
     except (OSError, OverflowError) as error:
@@ -96,16 +94,16 @@ def _open(settings: Settings, path: Path) -> Generator[ShopServer, None, None]:
 
 
 def announce(url: str) -> None:
-    """Say that the shop is open, in one line on stdout."""
+    """Print the line that says that the shop is open."""
     sys.stdout.write(f"shop on {url}  (Ctrl-C ends it)\n")
     sys.stdout.flush()
 
 
 @contextmanager
 def _signals_end(server: ShopServer) -> Generator[list[int], None, None]:
-    """The first signal ends the serving, and is then in the list.
+    """Stop serving at the first signal, which is then in the list.
 
-    Nothing is raised where it comes: in a callback of the interpreter's own an exception would be lost, and the shop would stay open.
+    The handler raises nothing: an exception in a callback of the interpreter would be lost, and the shop would stay open.
     """
     came: list[int] = []
     reading, writing = os.pipe()

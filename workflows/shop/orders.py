@@ -1,4 +1,4 @@
-"""The orders: the list, one order, paying and noting."""
+"""The pages of orders: the list, one order, payments and notes."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ document.addEventListener("submit", async event => {
 
 
 def home(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The front door."""
+    """Redirect to the list of orders."""
     return redirect("/orders")
 
 
 def show_list(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """A page of the list: `?status=open|paid`, `?page=2`, `?pay=fetch`.
+    """Show a page of the list: `?status=open|paid`, `?page=2`, `?pay=fetch`.
 
-    `?paid=1003` says that this one was just paid and keeps its row.
+    `?paid=1003` says that this order was just paid, and keeps its row.
     """
     name = request.query.get("status", "")
     status: Status | None = "open" if name in ("open", "unpaid") else "paid" if name == "paid" else None
@@ -76,7 +76,7 @@ def show_list(shop: Shop, request: Request, part: Mapping[str, str]) -> Response
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """One order with its notes; `?pay=fetch` as in the list."""
+    """Show one order with its notes; `?pay=fetch` as in the list."""
     order = one(shop, part)
     by_fetch = request.query.get("pay") == "fetch"
     here = f"/orders/{order.number}" + ("?pay=fetch" if by_fetch else "")
@@ -98,7 +98,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def pay(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Record a payment, also for an order that is paid, and go back to where the button was."""
+    """Record a payment, even for a paid order, and go back to the page with the button."""
     order = one(shop, part)
     shop.store.record(request.request_id, "payment", order.number, {"total": order.total})
     if request.wants_json:
@@ -118,7 +118,6 @@ def note(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def as_json(order: Order, payments: list[LedgerRow]) -> dict[str, object]:
-    """An order for the JSON interface."""
     return {
         "number": order.number,
         "customer": order.customer,
@@ -129,7 +128,7 @@ def as_json(order: Order, payments: list[LedgerRow]) -> dict[str, object]:
 
 
 def one(shop: Shop, part: Mapping[str, str]) -> Order:
-    """The order whose number stands in the path; raises `RefusedError`."""
+    """Return the order with the number in the path. Raises `RefusedError`."""
     order = shop.store.order(part["number"])
     if order is None:
         raise RefusedError(404, f"There is no order {part['number']}.")
@@ -152,7 +151,7 @@ def _back(url: str, order: Order) -> str:
         return f"/orders/{order.number}"
     query = dict(parse_qsl(parts.query))
     if parts.path == "/orders" and "status" in query:
-        # A filtered list would lose the row that was just paid; nobody could see there that it worked.
+        # A filtered list would drop the row that was just paid, and not show that it worked.
         query["paid"] = order.number
     return parts.path + (f"?{urlencode(query)}" if query else "")
 

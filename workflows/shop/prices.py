@@ -1,4 +1,4 @@
-"""The price list, open to everybody. Prices change; the ledger says when, and from what to what."""
+"""The price list, open without a session. Prices change; the ledger has each change."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ PRODUCTS: Mapping[str, tuple[str, str]] = {
 
 
 def prices(store: Store) -> dict[str, str]:
-    """The price of each product now."""
+    """Return the current price of each product."""
     changed = {row.subject: row.detail["to"] for row in store.ledger("price")}
     return {sku: changed.get(sku, first) for sku, (_, first) in PRODUCTS.items()}
 
 
 def change(store: Store, request_id: str, sku: str, price: str) -> None:
-    """Give a product another price."""
     store.record(request_id, "price", sku, {"from": prices(store)[sku], "to": price})
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """All products with their prices."""
     rows = "\n".join(
         f'<tr><td class="sku">{sku}</td><td class="name">{escape(PRODUCTS[sku][0])}</td><td class="total">{price}</td></tr>'
         for sku, price in prices(shop.store).items()

@@ -1,4 +1,4 @@
-"""Giving money back: a form that asks once more before it is sent."""
+"""Refunds: a form that asks for confirmation before it is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workflows.shop.web import RefusedError, Request, Response, Route, Shop, red
 
 REASONS = ("Damaged", "Late", "Not wanted", "Wrong goods")
 
-# The browser's own question, which stands in the way of everything else on the page until it is answered.
+# The browser's own dialog, which blocks the page until it is answered.
 ASK_FIRST = """<script>
 document.getElementById("refund").addEventListener("submit", event => {
   const form = event.target;
@@ -22,7 +22,7 @@ document.getElementById("refund").addEventListener("submit", event => {
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """What was given back for an order so far, and the form for a refund if it is paid."""
+    """Show the refunds of an order, and if it is paid, the form for one."""
     order = orders.one(shop, part)
     refunded = sum((Decimal(row.detail["amount"]) for row in shop.store.ledger("refund", order.number)), Decimal(0))
     if order.paid:
@@ -44,7 +44,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def refund(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Record a refund, also a second one, and show what was given back."""
+    """Record a refund, even a second one, and show the refunds."""
     order = orders.one(shop, part)
     amount, reason = request.form.get("amount", ""), request.form.get("reason", "")
     if not order.paid:

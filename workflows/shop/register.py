@@ -1,7 +1,7 @@
 """A registration in two steps: who you are, what you wish.
 
-The first step leaves a draft behind, the second makes the registration of it. Both are ledger rows; the address of the
-second page names its draft, so that the page can be opened again in another browser.
+The first step makes a draft, the second a registration of it; both are ledger rows. The address of the second page names
+the draft, so that the page can be opened again in another browser.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ COUNTRIES = ("France", "Germany", "Italy", "Portugal", "Sweden")
 
 
 def show_first(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The first step."""
     body = (
         '<h1>Register</h1>\n<p class="hint">Step 1 of 2: who you are</p>\n'
         f'<form class="card" method="post" action="/register">{layout.request_id_field()}'
@@ -37,7 +36,7 @@ def send_first(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 
 def show_second(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The second step, of the draft in `?draft=`."""
+    """Show the second step, of the draft in `?draft=`."""
     draft = _draft(shop, request.query)
     body = (
         f'<h1>Register</h1>\n<p class="hint">Step 2 of 2: what you wish, {escape(draft.detail["name"])}. '
@@ -60,7 +59,6 @@ def send_second(shop: Shop, request: Request, part: Mapping[str, str]) -> Respon
 
 
 def show_done(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The registration that was made."""
     row = _row(shop, part["id"], "registration")
     body = (
         f'<h1>Welcome</h1>\n<div class="card"><p role="status">Thank you, {escape(row.detail["name"])}.</p>\n'
@@ -71,7 +69,7 @@ def show_done(shop: Shop, request: Request, part: Mapping[str, str]) -> Response
 
 
 def show_status(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Whether the draft in `?draft=` became a registration, and with which number the last time."""
+    """Show whether the draft in `?draft=` became a registration, with the number of the last one."""
     draft = _draft(shop, request.query)
     rows = [row for row in shop.store.ledger("registration", draft.subject) if row.detail["draft"] == draft.id]
     number = f'<dt>Registration</dt><dd data-testid="registration">{rows[-1].id}</dd>' if rows else ""

@@ -1,4 +1,4 @@
-"""The orders with which a new shop opens: the same ones every time."""
+"""The orders of a new shop, the same ones every time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MONTHS = {3: "March", 4: "April", 5: "May"}
 
 @dataclass(frozen=True)
 class SeedOrder:
-    """An order as it stands before anything was done in the shop."""
+    """An order as it is in a new shop."""
 
     number: str
     customer: str
@@ -28,10 +28,10 @@ class SeedOrder:
 
 
 def seed_orders(count: int, paid: int | None = None) -> list[SeedOrder]:
-    """`count` orders: 100, then 1001, 1002 and so on; a lone order is 1001.
+    """Return `count` orders: 100, then 1001, 1002 and so on; a single order is 1001.
 
-    Order 100 is a left-over of an older numbering: whoever looks for the text "100" without minding where a number ends
-    finds 1001 too. `paid` of them, spread over the list, are paid from the start; by default every fourth.
+    Order 100 is left over from an older numbering: a search for "100" that ignores where a number ends finds 1001, too.
+    `paid` of the orders, spread over the list, are paid from the start; by default every fourth.
     """
     numbers = ["100", *(str(1000 + place) for place in range(1, count))] if count > 1 else ["1001"][:count]
     settled = count // 4 if paid is None else min(paid, count)
@@ -41,7 +41,7 @@ def seed_orders(count: int, paid: int | None = None) -> list[SeedOrder]:
             customer=CUSTOMERS[place * 5 % len(CUSTOMERS)],
             ordered=_day(place * DAYS // count),
             cents=_cents(place),
-            # Spread evenly, the last of every stretch: order 100 stays open unless all are paid.
+            # The last order of each equal stretch is paid, so order 100 stays open unless all are paid.
             paid=(place + 1) * settled // count > place * settled // count,
         )
         for place, number in enumerate(numbers)
@@ -54,5 +54,5 @@ def _day(days: int) -> str:
 
 
 def _cents(place: int) -> int:
-    """Between 101.00 and 499.99, so that no total contains an order number."""
+    """Return cents between 101.00 and 499.99, so that no total contains an order number."""
     return 10_100 + place * 7_919 % 39_900

@@ -1,4 +1,4 @@
-"""The shop over HTTP: connections, and the switches at work."""
+"""Serves the shop over HTTP, and applies the switches."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ class ShopServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the shop answers."""
         return f"http://{HOST}:{self.server_address[1]}"
 
     def server_bind(self) -> None:
-        """Take the port, without HTTPServer's look-up of the host's name, which takes long and is of no use here."""
+        """Bind the port, without HTTPServer's look-up of the host name, which is slow and not needed."""
         TCPServer.server_bind(self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report what went wrong on a connection, unless the browser has gone, or the shop is ending."""
+        """Report an error of a connection, unless the browser has gone or the shop is ending."""
         if not isinstance(sys.exception(), ConnectionError) and not self.ending:
             super().handle_error(request, client_address)
 
@@ -85,15 +84,15 @@ class _Handler(BaseHTTPRequestHandler):
         response = self._answer(request) if site.is_api(request.path) else self._conduct(request)
         if response is None:
             self.log_message("%s %s unanswered", self.command, request.path)
-            # Closed without a byte, Chromium sends the request again by itself, even a POST, if the connection was open
-            # before it: it would be the browser then that pays twice. What is no answer it takes as an answer gone bad.
+            # If an open connection closes without a byte, Chromium repeats the request by itself, even a POST: then the browser
+            # would pay twice. Bytes that are no HTTP answer count as a bad answer, and are not repeated.
             self.wfile.write(NO_ANSWER)
             self.close_connection = True
         else:
             self._send(response)
 
     def _conduct(self, request: Request) -> Response | None:
-        """Carry a request out as the switches want it; `None` if it gets no answer."""
+        """Carry a request out under the switches; `None` if it gets no answer."""
         shop = self.server.shop
         taken = shop.board.take(request.method, request.path)
         if any(each.kind == "logout" for each in taken):

@@ -1,4 +1,4 @@
-"""Signing in and out."""
+"""Sign-in and sign-out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from workflows.shop.web import Request, Response, Route, Shop, redirect, route
 USER = "admin"
 COOKIE = "shop_session"
 TYPED_PASSWORD = "typed_password"  # noqa: S105  # a name
-"""The setting with the text last typed into the password field, which the mirror can show."""
+"""The setting with the last input of the password field, which the mirror can show."""
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The form; also for someone who is signed in, so that a workflow may begin with it each time."""
+    """Show the form, even to a signed-in user, so that a workflow can always begin with it."""
     return _form("", 200)
 
 
 def sign_in(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Begin a session and go to the orders; with a wrong name or password show the form again, as HTTP 401."""
+    """Begin a session and go to the orders; after a wrong name or password show the form again, with HTTP 401."""
     name, password = request.form.get("username", ""), request.form.get("password", "")
     shop.store.keep(TYPED_PASSWORD, password)
     if name != USER or not compare_digest(password.encode(), shop.password.encode()):

@@ -1,4 +1,4 @@
-"""The site as a function: a request goes in, a response comes out."""
+"""The site as a function from a request to a response."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ ROUTES: tuple[Route, ...] = (
 
 
 def is_api(path: str) -> bool:
-    """Whether a path belongs to the JSON interface for tests, to which no switch applies."""
+    """Return whether a path belongs to the JSON interface for tests, to which no switch applies."""
     return path.startswith("/_")
 
 
 def answer(shop: Shop, request: Request) -> Response:
-    """Carry the request out. What it changed is committed when this returns."""
+    """Carry the request out. Its changes are committed when this returns."""
     request = replace(request, user=shop.store.user(request.cookies.get(sign_in.COOKIE, "")))
     try:
         return _dispatch(shop, request)
@@ -44,7 +44,7 @@ def answer(shop: Shop, request: Request) -> Response:
 
 
 def refuse(request: Request, refusal: RefusedError) -> Response:
-    """The answer to a request that cannot be served: a page for a person, JSON for a script."""
+    """Return the answer to a refused request: a page for a person, JSON for a script."""
     if is_api(request.path) or request.wants_json:
         return json_response({"error": refusal.sentence}, refusal.status)
     title = {404: "Not found", 500: "Something broke"}.get(refusal.status, "This did not work")

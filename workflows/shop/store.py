@@ -1,8 +1,8 @@
-"""Everything that the shop remembers, in one SQLite file.
+"""The data of the shop, in one SQLite file.
 
-The ledger is the only truth about what was done: an order is paid because a payment stands in the ledger (or because it
-was paid before the shop opened), a note and a record *are* their ledger rows. Every change is committed when its method
-returns, so that a shop that is killed continues with the same data, sessions included.
+The ledger alone says what was done: an order is paid if the ledger has a payment (or if it was paid before the shop
+opened), and notes and records *are* ledger rows. Every change is committed when its method returns, so that a killed
+shop continues with the same data, sessions included.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Status = Literal["open", "paid"]
 
 @dataclass(frozen=True)
 class Order:
-    """An order as it stands now."""
+    """An order in its current state."""
 
     number: str
     customer: str
@@ -60,12 +60,12 @@ class Order:
 
     @property
     def total(self) -> str:
-        """Like `248.50`: a plain number, so that reading it needs no rule for currencies."""
+        """A plain number such as `248.50`, without a currency."""
         return f"{self.cents // 100}.{self.cents % 100:02}"
 
     @property
     def status(self) -> Literal["paid", "unpaid"]:
-        """As the pages show it."""
+        """The status as the pages show it."""
         return "paid" if self.paid else "unpaid"
 
 
@@ -78,17 +78,17 @@ class LedgerRow:
     """UTC, ISO 8601 with milliseconds."""
     request_id: str
     kind: str
-    """Like `payment` or `sign_in`; the module that records a kind says what it means."""
+    """A kind such as `payment` or `sign_in`; the module that records it defines it."""
     subject: str
-    """What it was done to: an order number, an e-mail address, a gate, a user, or empty."""
+    """The object of the side effect: an order number, an e-mail address, a gate, a user, or empty."""
     detail: dict[str, Any]
 
 
 class Store:
-    """The shop's memory; its methods may be called from any thread."""
+    """The shop's data; its methods may be called from any thread."""
 
     def __init__(self, path: Path, seed: Callable[[], list[SeedOrder]]) -> None:
-        """Open the file at `path`; a new one is filled with the orders of `seed`, an existing one keeps its own.
+        """Open the file at `path`; a new one gets the orders of `seed`, an existing one keeps its own.
 
         Raises `sqlite3.Error` if `path` cannot be opened or is no SQLite file.
         """
@@ -101,7 +101,6 @@ class Store:
             self._open_with(seed())
 
     def close(self) -> None:
-        """Close the file; the store is of no use afterwards."""
         with self._changed:
             self._db.close()
 
@@ -110,9 +109,9 @@ class Store:
     def orders(
         self, status: Status | None = None, *, keep: str | None = None, page: int = 1, size: int = -1
     ) -> tuple[list[Order], int]:
-        """One page of the orders of a status, and how many there are on all pages; a `size` of -1 is one page with all.
+        """Return one page of the orders of a status, and their number on all pages; a `size` of -1 is one page with all.
 
-        `keep` is the number of an order that is among them whatever its status.
+        `keep` is the number of an order that is included whatever its status.
         """
         values = (None if status is None else status == "paid", keep)
         with self._changed:
@@ -120,7 +119,7 @@ class Store:
             return [_order(row) for row in self._db.execute(LIST, (*values, size, (page - 1) * size))], total
 
     def order(self, number: str) -> Order | None:
-        """The order of that number, if there is one."""
+        """Return the order of that number, if there is one."""
         with self._changed:
             row = self._db.execute(ONE, (number,)).fetchone()
             return None if row is None else _order(row)
@@ -130,7 +129,7 @@ class Store:
     def record(
         self, request_id: str, kind: str, subject: str = "", detail: Mapping[str, object] | None = None
     ) -> LedgerRow:
-        """Write one side effect. Nothing is looked up first: what is asked for twice is recorded twice."""
+        """Write one side effect, without any check: a repeated request is recorded twice."""
         with self._changed:
             row = self._insert(request_id, kind, subject, detail or {})
             self._changed.notify_all()
@@ -139,7 +138,7 @@ class Store:
     def record_file(
         self, request_id: str, kind: str, subject: str, detail: Mapping[str, object], content: bytes
     ) -> LedgerRow:
-        """Write one side effect that leaves a file behind; `content` gives it back by the id of the row."""
+        """Write one side effect with a file, which `content` returns by the id of the row."""
         with self._changed, self._transaction():
             row = self._insert(request_id, kind, subject, detail)
             self._db.execute("INSERT INTO files VALUES (?, ?)", (row.id, content))
@@ -147,13 +146,13 @@ class Store:
             return row
 
     def content(self, id: int) -> bytes:
-        """The file that the row with that id left behind; empty if it left none."""
+        """Return the file of the row with that id; empty if it has none."""
         with self._changed:
             row = self._db.execute("SELECT content FROM files WHERE id = ?", (id,)).fetchone()
             return b"" if row is None else row["content"]
 
     def ledger(self, kind: str | None = None, subject: str | None = None) -> list[LedgerRow]:
-        """The rows of a kind and subject, oldest first; `None` is any."""
+        """Return the rows of a kind and subject, oldest first; `None` is any."""
         with self._changed:
             rows = self._db.execute(
                 "SELECT * FROM ledger WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY id",
@@ -162,7 +161,7 @@ class Store:
             return [_ledger_row(row) for row in rows]
 
     def ledger_row(self, id: int, kind: str | None = None) -> LedgerRow | None:
-        """The row of that id, if there is one and it is of that kind."""
+        """Return the row of that id, if there is one of that kind."""
         with self._changed:
             row = self._db.execute(
                 "SELECT * FROM ledger WHERE id = ?1 AND (?2 IS NULL OR kind = ?2)", (id, kind)
@@ -172,7 +171,7 @@ class Store:
     def wait_for_rows(
         self, count: int, timeout: float, kind: str | None = None, subject: str | None = None
     ) -> list[LedgerRow]:
-        """The rows of a kind and subject, as soon as there are `count` of them or after `timeout` seconds."""
+        """Return the rows of a kind and subject once there are `count` of them, or after `timeout` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: len(self.ledger(kind, subject)) >= count, timeout)
             return self.ledger(kind, subject)
@@ -180,7 +179,7 @@ class Store:
     # Sessions
 
     def sign_in(self, request_id: str, user: str) -> str:
-        """Begin a session and record it; returns its token."""
+        """Begin a session and record it; return its token."""
         token = uuid4().hex
         with self._changed, self._transaction():
             self._db.execute("INSERT INTO sessions VALUES (?, ?)", (token, user))
@@ -194,12 +193,12 @@ class Store:
             self._insert(request_id, "sign_out", user, {})
 
     def sign_everyone_out(self) -> None:
-        """End all sessions, as a shop does that has lost them: no ledger row, nobody asked for it."""
+        """End all sessions without a ledger row, as if the shop had lost them."""
         with self._changed:
             self._db.execute("DELETE FROM sessions")
 
     def user(self, token: str) -> str | None:
-        """Who is signed in with that token."""
+        """Return the user with that token, if there is one."""
         with self._changed:
             row = self._db.execute("SELECT user FROM sessions WHERE token = ?", (token,)).fetchone()
             return None if row is None else row["user"]
@@ -207,18 +206,18 @@ class Store:
     # Settings
 
     def setting(self, name: str) -> str | None:
-        """A value that was kept under that name."""
+        """Return the value of that name, if there is one."""
         with self._changed:
             row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
             return None if row is None else row["value"]
 
     def keep(self, name: str, value: str) -> None:
-        """Keep a value under a name; an earlier one is replaced."""
+        """Store a value under a name; it replaces an earlier one."""
         with self._changed:
             self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def _open_with(self, orders: list[SeedOrder]) -> None:
-        # One transaction, with its mark: a shop that is killed while it opens for the first time does so again.
+        # One transaction sets the mark, too: a shop that is killed while it opens its new file begins again.
         with self._changed, self._transaction():
             self._db.executemany(
                 "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)",
@@ -243,7 +242,7 @@ class Store:
 
 
 class _Transaction:
-    """Commits at its end, rolls back if it is left by an exception."""
+    """Commits at its end, rolls back after an exception."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

@@ -1,8 +1,8 @@
-"""How a test makes the shop misbehave: switches, and the requests that they hold.
+"""Switches with which a test makes the shop misbehave, and the requests that they hold.
 
-A switch names the requests it is for (method, path, how many to let pass, how many to take) and what happens to them.
-Switches are kept in the shop's file, with what is left of their counts; a held request lives in its process and ends
-with it, not carried out.
+A switch selects requests (method, path, how many to let pass, how many to take) and says what happens to them. Switches
+are stored in the shop's file, with their remaining counts. A held request exists in its process alone, and ends with it
+without being carried out.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ Moment = Literal["before", "after"]
 
 
 class SwitchError(ValueError):
-    """A switch that makes no sense; says what is wrong and what would be right."""
+    """An invalid switch; the message gives the mistake and the fix."""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """What happens to the next requests that match. Every switch that matches a request applies to it."""
+    """A fault for the next matching requests. Every switch that matches a request applies to it."""
 
     kind: Kind
-    """What is done to the request.
+    """The fault.
 
-    `delay`: it takes `ms` longer. `break`: HTTP 500, not carried out. `drop`: carried out, then the connection is
-    closed and the answer lost. `hold`: it stands still until it is released. `logout`: all sessions end just before it.
+    `delay`: the request takes `ms` longer. `break`: HTTP 500, not carried out. `drop`: carried out, then the connection is
+    closed and the answer lost. `hold`: it waits until it is released. `logout`: all sessions end just before it.
     """
     path: str = ".*"
     """A regular expression for the whole path, without the query."""
     method: str | None = None
     """`GET`, `POST`, or any."""
     times: int | None = 1
-    """How many requests it takes; `None`: all, until it is removed."""
+    """The number of requests that it takes; `None` for all, until it is removed."""
     skip: int = 0
-    """How many matching requests pass untouched first: `skip=4` is "at the fifth"."""
+    """The number of matching requests that first pass untouched: `skip=4` begins with the fifth."""
     ms: int = 0
-    """Of a delay: milliseconds."""
+    """The length of a `delay`, in milliseconds."""
     moment: Moment = "before"
-    """Of a delay and a hold: before the request is carried out, or after that and before it is answered."""
+    """The moment of a `delay` or `hold`: before the request is carried out, or after that and before its answer."""
     id: int = 0
     """Given by the shop."""
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether it is for such a request."""
+        """Return whether it applies to such a request."""
         return self.method in (None, method) and re.fullmatch(self.path, path) is not None
 
 
@@ -67,7 +67,7 @@ class Held:
 
 
 def read_switch(body: object) -> Switch:
-    """The switch that a JSON object describes; raises `SwitchError`."""
+    """Parse a switch from a JSON object. Raises `SwitchError`."""
     if not isinstance(body, dict):
         raise SwitchError(
             'a switch is a JSON object, like {"kind": "hold", "path": "/orders/1003/pay", "method": "POST"}'
@@ -100,7 +100,7 @@ def read_switch(body: object) -> Switch:
 
 
 class Switchboard:
-    """The switches that stand and the requests that are held; may be used from any thread."""
+    """The active switches and the held requests; may be used from any thread."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -113,7 +113,7 @@ class Switchboard:
         self._next_held = 1
 
     def add(self, switch: Switch) -> Switch:
-        """Let a switch stand from now on; returned with its id."""
+        """Activate a switch; return it with its id."""
         with self._changed:
             added = replace(switch, id=self._next)
             self._next += 1
@@ -121,7 +121,7 @@ class Switchboard:
             return added
 
     def remove(self, id: int | None = None) -> int:
-        """Take one switch away, or all; returns how many. What is held stays held."""
+        """Remove one switch, or all; return how many. Held requests stay held."""
         with self._changed:
             kept = [each for each in self._switches if id is not None and each.id != id]
             removed = len(self._switches) - len(kept)
@@ -129,12 +129,12 @@ class Switchboard:
             return removed
 
     def switches(self) -> list[Switch]:
-        """Those that still stand, with what is left of their counts."""
+        """Return the active switches, with their remaining counts."""
         with self._changed:
             return list(self._switches)
 
     def take(self, method: str, path: str) -> list[Switch]:
-        """The switches that apply to the request that has just arrived; it counts for each that matches."""
+        """Return the switches that apply to the request that has just arrived, and count it for each that matches."""
         with self._changed:
             taken: list[Switch] = []
             kept: list[Switch] = []
@@ -154,7 +154,7 @@ class Switchboard:
             return taken
 
     def hold(self, switch: Switch, method: str, path: str) -> bool:
-        """Stand still until released; returns whether the request is to continue."""
+        """Wait until released; return whether the request is to continue."""
         with self._changed:
             id = self._next_held
             self._next_held += 1
@@ -165,12 +165,12 @@ class Switchboard:
             return self._verdicts.pop(id)
 
     def held(self, path: str = ".*") -> list[Held]:
-        """The requests that are held now and whose whole path matches, in the order of their arrival."""
+        """Return the held requests whose whole path matches, in order of arrival."""
         with self._changed:
             return [each for each in self._held.values() if re.fullmatch(path, each.path)]
 
     def release(self, id: int | None = None, *, go_on: bool = True) -> int:
-        """Let one held request, or all, continue or (`go_on=False`) end there and unanswered; returns how many.
+        """Let one held request, or all, continue, or with `go_on=False` end unanswered; return how many.
 
         A request continues even if its browser has gone meanwhile, as on any server.
         """
@@ -183,7 +183,7 @@ class Switchboard:
             return len(freed)
 
     def wait_for_held(self, count: int, timeout: float, path: str = ".*") -> list[Held]:
-        """The held requests, as soon as there are `count` of them or after `timeout` seconds."""
+        """Return the held requests once there are `count` of them, or after `timeout` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: len(self.held(path)) >= count, timeout)
             return self.held(path)

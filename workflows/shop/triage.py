@@ -1,4 +1,4 @@
-"""Triage: every order is looked at once before it is packed, and approved, held or escalated."""
+"""Triage: each order is approved, held or escalated before it is packed."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from workflows.shop.store import LedgerRow, Order
 from workflows.shop.web import RefusedError, Request, Response, Route, Shop, redirect, route
 
 DECISIONS: Mapping[str, str] = {"approve": "approved", "hold": "held", "escalate": "escalated"}
-"""What can be decided, and how the page then says it."""
+"""The decisions, with the status that the page shows."""
 
 COUNTRIES = ("France", "Germany", "Italy", "Portugal", "Sweden")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an order goes, and where the card that pays for it comes from."""
+    """The country to which an order goes, and that of the card that pays for it."""
 
     ships_to: str
     card_from: str
 
 
 def origin(order: Order) -> Origin:
-    """Of every fourth order the card is from another country."""
+    """Return the countries of an order: every fourth card is from another one."""
     place = int(order.number)
     return Origin(COUNTRIES[place % len(COUNTRIES)], COUNTRIES[(place + (place % 4 == 3)) % len(COUNTRIES)])
 
 
 def show_queue(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """The orders that nobody has decided on."""
+    """Show the orders without a decision."""
     decided = {row.subject for row in shop.store.ledger("decision")}
     waiting = [order for order in shop.store.orders()[0] if order.number not in decided]
     rows = "\n".join(
@@ -50,7 +50,7 @@ def show_queue(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """One order, what was decided on it last, and the buttons that decide."""
+    """Show one order, its last decision, and the buttons that decide."""
     order = orders.one(shop, part)
     last = _last_decision(shop, order)
     status = DECISIONS[last.detail["decision"]] if last else "open"
@@ -70,7 +70,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 
 def decide(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Record a decision, also on an order that has one, and show the order again."""
+    """Record a decision, even on an order that has one, and show the order again."""
     order = orders.one(shop, part)
     decision, note = request.form.get("decision", ""), request.form.get("note", "").strip()
     if decision not in DECISIONS:

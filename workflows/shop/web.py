@@ -1,4 +1,4 @@
-"""What passes between the HTTP server and the pages: requests, responses, routes, and the shop itself."""
+"""The interface between the HTTP server and the pages: requests, responses, routes, and the shop itself."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from workflows.shop.switches import Switchboard
 
 @dataclass(frozen=True)
 class Shop:
-    """What every page may use."""
-
     store: Store
-    """Everything that the shop remembers."""
     board: Switchboard
-    """How the shop was told to misbehave."""
     password: str
     """The password of the user `admin`."""
     page_size: int
-    """How many orders a page of the list shows."""
+    """The number of orders on a page of the list."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +44,19 @@ class Request:
     form: Mapping[str, str]
     """The fields of a form that are no files."""
     files: tuple[Upload, ...] = ()
-    """The files of a form, those of one field in the order in which they were chosen."""
+    """The files of a form; those of one field in the order of their choice."""
     body: bytes = b""
     cookies: Mapping[str, str] = field(default_factory=dict[str, str])
     wants_json: bool = False
-    """A script asked for JSON, so it gets JSON where a person gets a page."""
+    """True for the request of a script, which gets JSON where a person gets a page."""
     user: str | None = None
-    """Who is signed in; set by the site."""
+    """The signed-in user; set by the site."""
 
     @property
     def request_id(self) -> str:
-        """The one-time id of the form that was sent; a fresh one for a request without a form.
+        """The one-time id of the form that was sent; a new one for a request without a form.
 
-        Two ledger rows with one id are one form sent twice. The shop records both, as a careless site would.
+        Two ledger rows with the same id mean one form sent twice. The shop records both, as a careless site would.
         """
         return self.form.get("request_id") or uuid4().hex
 
@@ -76,7 +72,7 @@ class Response:
 
 
 class RefusedError(Exception):
-    """A request that the shop cannot serve, with the HTTP status and one sentence for the reader."""
+    """A refused request, with the HTTP status and one sentence for the reader."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -89,25 +85,24 @@ Handler = Callable[[Shop, Request, Mapping[str, str]], Response]
 
 @dataclass(frozen=True)
 class Route:
-    """One method and path (a regular expression for the whole path) and who answers it."""
+    """One method and path (a regular expression for the whole path) with its handler."""
 
     method: str
     path: re.Pattern[str]
     handler: Handler
     open: bool = False
-    """Whether it is answered without a session."""
+    """True if it is answered without a session."""
 
 
 def route(method: str, path: str, handler: Handler, *, open: bool = False) -> Route:
-    """A route whose named groups in `path` reach the handler as its third argument."""
+    """Return a route; named groups of `path` are the third argument of the handler."""
     return Route(method, re.compile(path), handler, open)
 
 
 def redirect(url: str, *headers: tuple[str, str]) -> Response:
-    """Send the browser on with a GET, so that reloading the next page repeats nothing."""
+    """Redirect the browser to a GET, so that reloading the next page repeats nothing."""
     return Response(303, headers=(("Location", url), *headers))
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """`value` as JSON."""
     return Response(status, json.dumps(value, ensure_ascii=False).encode(), "application/json")

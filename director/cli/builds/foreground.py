@@ -24,7 +24,7 @@ from runtime.workspace import host
 
 
 class Building(foreground.Conversation):
-    """Resources of a build in progress. Call ``close`` on it."""
+    """Resources of a build in progress, until ``close``."""
 
     command = "build"
     options = loop.OPTIONS
@@ -38,7 +38,7 @@ class Building(foreground.Conversation):
         who: person.Person,
     ) -> None:
         super().__init__(writer, here, models, screen)
-        # The budget is the session's; the rest of it applies to each run.
+        # The budget belongs to the session: each run gets what is left of it.
         of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
         self.build = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
         self._subject = subject.BuildSubject(self.build)
@@ -53,7 +53,7 @@ class Building(foreground.Conversation):
 
 
 def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quiet: bool) -> None:
-    """Begin or resume a build, to its end. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
+    """Begin or resume a build, and follow it to its end. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     order.check()
     foreground_run.silence()
     here = here.having(options.settings_for(here.settings))
@@ -90,7 +90,7 @@ def follow(
 ) -> outcome.Outcome:
     """Run the build that ``opening`` opens, and close it.
 
-    ``word`` is a message of the person; with ``asks`` the person at the terminal is asked.
+    ``word`` is a message of the person; with ``asks`` a person at the terminal answers questions.
     """
     screen = cli_screen.BuildScreen(sys.stderr, quiet=quiet)
     who = typed_input.person_at(screen.asks) if asks and typed_input.can_ask() else person.Nobody()
@@ -101,7 +101,7 @@ def follow(
         front,
         conversation,
     ):
-        # A build tries anew with the browsers that a dead process left; runs that are resumed elsewhere keep theirs.
+        # Browsers left by a dead process are not reused; runs that are resumed elsewhere keep theirs.
         dead = [each for each in conversation.session.open_runs if not here.reader.owned(each)]
         foreground.end_browsers(here.reader, [conversation.id, *dead])
         try:

@@ -30,7 +30,7 @@ from runtime.workspace import host
 FOLDER = "workflows"  # folder of new workflows, if it exists
 SLUG = 60  # limit of a file name made from a goal, in characters
 REQUEST_SECONDS = 300.0  # default time limit of one request of a build, in seconds: its answers are long
-RECENT_OUTPUTS = 5_000  # default size of the newest part of a build with whole tool outputs, in tokens
+RECENT_OUTPUTS = 5_000  # default size of a build's newest part, in which tool outputs are whole, in tokens
 GOAL = 4_000  # limit of a goal, in characters
 
 
@@ -101,7 +101,7 @@ def _named(goal: str) -> Path:
 
 
 def _refuse_place(save: Path, *, force: bool) -> None:
-    """Raise UsageError ``file-exists``, ``file-not-written`` if no workflow can be written there, before anything is paid."""
+    """Raise UsageError ``file-exists``, ``file-not-written`` if no workflow can be written there, before any cost."""
     if os.path.lexists(save) and not force:
         raise UsageError(
             "file-exists",
@@ -150,7 +150,7 @@ def _checked(url: str | None) -> str | None:
 
 
 def settings_for(given: Settings) -> Settings:
-    # A build has many small calls: their text counts, and a summary in its middle costs more than they do.
+    # A build has many small calls: limiting messages would cause summaries that cost more than the calls.
     defaults = {"window_recent_outputs": RECENT_OUTPUTS, "window_max_messages": 0}
     update: dict[str, float] = {name: value for name, value in defaults.items() if getattr(given, name) is None}
     if "model_timeout" not in given.model_fields_set:
@@ -165,7 +165,7 @@ def given(order: BuildOrder, settings: Settings) -> dict[str, Json]:
 async def open_build(
     order: BuildOrder, here: host.Host, models: session_options.Models, found: session_options.Found | None = None
 ) -> open_session.SessionWriter:
-    """Begin a build, or resume the one that was ``found``, with the answer that was given."""
+    """Begin a build, or resume the ``found`` one, with the answer that was given."""
     source: entries.SessionHeader | session_options.Found
     said = given(order, here.settings)
     if found is not None:
@@ -193,7 +193,7 @@ async def open_build(
 
 
 def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:
-    """Raise UsageError ``secret-in-input`` if the goal contains a secret: it would be logged masked, and a mask is no value."""
+    """Raise UsageError ``secret-in-input`` if the goal contains a secret: the log would have a mask in place of the value."""
     said: dict[str, Json] = {"the goal": goal.goal, "`--url`": goal.url}
     said["`--save`"] = str(goal.save) if order.save is not None else None
     said |= {f"`-i {name}`": value for name, value in goal.inputs.items()}

@@ -38,7 +38,7 @@ class Outcome:
 def of_build(
     session: str, past: log_session.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
 ) -> Outcome:
-    """Return the outcome; ``ended`` and ``error`` are None for an interruption by a signal, whose exit code is ``code``."""
+    """Return the outcome. After an interruption by a signal ``ended`` and ``error`` are None, and ``code`` is its exit code."""
     left = ended.value if ended is not None else {}
     file, fix = left.get("file"), left.get("fix")
     build = past.header.build if past.header is not None else None
@@ -47,7 +47,7 @@ def of_build(
     if ended is not None:
         status = "done" if ended.done else "given-up"
         code = (READY if fix else 0) if ended.done else 1
-        # A fix is of another file, which stays as it was.
+        # A fix is for another file, which the build does not write.
         changed = output_files.changed(Path(str(file)), session) if ended.done and file and not fix else None
     record = endings.BuildRecord(
         session=session,
@@ -119,7 +119,7 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
 
 
 def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
-    """Yield the outputs of the proof's runs: a later one may find the work of an earlier one done, and yield less."""
+    """Yield the outputs of the proof's runs. They may differ: a later run may find the work done by an earlier one."""
     runs: list[dict[str, Json]] = left.get("runs") or []
     outputs = [(number, each["output"]) for number, each in enumerate(runs, 1) if each.get("output") is not None]
     if outputs and all(each == outputs[0][1] for _number, each in outputs):

@@ -57,7 +57,7 @@ class RepairOptions:
 
 
 def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
-    """Repair a run; ``of_build`` has the settings of a build that fixes it.
+    """Repair a run; ``of_build`` has the settings for a build that looks for a fix.
 
     Always raises ``typer.Exit``, or RunOpsError if it could not begin.
     """
@@ -76,7 +76,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
     ending = one.ending(found, built)
     console.say("\n".join(one.render(ending, found, built, no_build)))
     if built is not None and built.ended is None:
-        # The build can be resumed: the person reads that last.
+        # The command that resumes the build comes last.
         console.say(built.text)
     patch = ending.fix.patch.rstrip("\n") if ending.fix is not None else ""
     cli_foreground.result(ending.as_json() if as_json else patch or None, one.next_command(ending.fix))
@@ -144,7 +144,7 @@ class _Repair:
                 raise typer.Exit(interrupted.exit) from None
 
     def build(self, found: repair.Outcome, of_build: host.Host) -> tuple[outcome.Outcome | None, str | None]:
-        """Return the outcome of a build for the fix; without one, the reason why none was begun although it was possible."""
+        """Return the outcome of a build for the fix, or None with the reason why none was begun, if one is to be shown."""
         if not goals.is_open(found) or self._goal.no_model:
             return None, None
         step = found.case.found
@@ -154,16 +154,16 @@ class _Repair:
         try:
             return self._built(found, of_build.having(options.settings_for(of_build.settings))), None
         except (SetupError, UsageError) as error:
-            # Results without a model are reported even so.
+            # What was found without a model is still reported.
             return None, f"no model was asked: {error.message}. {error.fix or ''}".rstrip()
 
     def _built(self, found: repair.Outcome, here: host.Host) -> outcome.Outcome:
-        """Run a build that fixes it, to its end. Raises SetupError and UsageError if it cannot begin; nothing is written then."""
+        """Run a build that looks for a fix. Raises SetupError and UsageError if it cannot begin; then nothing is written."""
         models = session_options.Models.of(here)
         models.check(here.settings.budget)
         if not self._quiet:
             console.say(f"..  no fix is proved ({found.found.kind}): a model looks further")
-        # Actions that a person has refused once are not requested again.
+        # A person who has refused an action is not asked again.
         policy: Policy = "hold" if found.refused else self.policy
         goal = goals.of(found, self.past, self._loaded, here.reader, policy=policy, runs=self._goal.runs)
         known = sources.read(here.secrets, goal.secrets, goal.place.parent)
@@ -200,7 +200,7 @@ class _Repair:
         return endings.PatchReport.model_validate(fix)
 
     def apply(self, *, as_json: bool) -> None:
-        """With `--apply`, write the stored fix into its files, and exit, if there is one. Raises UsageError ``fix-not-proved``."""
+        """With `--apply` and a stored fix, write the fix into its files and exit. Raises UsageError ``fix-not-proved``."""
         known = patch_files.known(self._here.reader, self.run) if self._goal.apply else None
         if known is None:
             return
@@ -219,7 +219,7 @@ class _Repair:
         raise typer.Exit(0)
 
     def _next(self, known: patch_files.KnownPatch) -> str:
-        """Return the command after the fix. Actions of the proof must not be repeated."""
+        """Return the next command after the fix; it must not repeat the actions of the proof."""
         if not known.done:
             return f"again  {self._resume_command()}"
         if known.verdict == "proved":
@@ -228,7 +228,7 @@ class _Repair:
         return f"look   runops show {known.proof}   (it did {actions} on the site: resuming {self.run} would do that again)"
 
     def _resume_command(self) -> str:
-        """Return the command that resumes with the current file: a run resumes only with the file that it began with."""
+        """Return the command that continues with the current file. A run resumes only with the path that it began with."""
         if self._same_file:
             return f"runops resume {self.run} --allow-changed"
         file = shlex.quote(outcome.shown(str(self._loaded.path)))

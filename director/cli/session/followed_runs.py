@@ -1,4 +1,4 @@
-"""Runs that a person begins or resumes in a chat: followed to their end, reported to the model, and counted against the session's budget."""
+"""Follows runs that a person begins or resumes in a chat: reports them to the model, and charges the session's budget."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def to_its_end(
     begin: Begin,
     before: entries.Ran = runs.NOTHING,
 ) -> events.RunEnded | None:
-    """Follow a run, shown by plain lines, and log its end; None if it was interrupted before it reported one.
+    """Follow a run, show it in plain lines, and log its end; None if it was interrupted before it reported one.
 
-    ``what`` is the message that begins it, ``before`` its spending until now. Raises RunOpsError if it could not start,
-    ``signals.Interrupted``.
+    ``what`` is the message that begins it, ``before`` its spending until now. Raises ``signals.Interrupted``, and RunOpsError if it could
+    not start.
     """
     run_id, began = "", False
     ended: events.RunEnded | None = None
@@ -56,7 +56,7 @@ def to_its_end(
         async with Runtime.of(here) as carrier:
             with shown:
                 ended = await (await begin(carrier, listen, conversation.runs.options(begun, before))).to_its_end()
-            # A run that had ended before reports its end, and not its beginning.
+            # A run that had already ended reports its end, but no beginning.
             run_id = ended.run
 
     try:
@@ -90,7 +90,7 @@ async def settle(conversation: Conversation) -> None:
     run, what = str(note.data["run"]), str(note.data["what"])
     past = conversation.runs.past(run)
     if past is None:
-        # It was begun, and its log is gone or damaged: its spending is unknown.
+        # Its log is gone or damaged: its spending is unknown.
         text = f"{what}: of run {run} nothing is known any more"
         await conversation.happened(text)
     else:
@@ -103,7 +103,7 @@ async def settle(conversation: Conversation) -> None:
 
 
 def ending_text(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
-    """Return the end of a run for the model. Possible page text (errors, keys in a path) is not repeated: the model reads it marked as data."""
+    """Return the end of a run for the model, without page text (errors, keys in a path): that is shown only where it is marked as data."""
     code = (error or {}).get("code") or (error or {}).get("reason")
     where = f" at {briefs.ours(path)}" if path else ""
     return f"{what}: run {run} {status}{where}{f' ({code})' if code else ''}"

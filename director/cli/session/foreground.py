@@ -1,4 +1,4 @@
-"""A chat in the foreground: its messages in turn, and its end."""
+"""Runs a chat in the foreground: processes its messages, and reports its end."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _ending(conversation: foreground.Conversation, code: int) -> endings.ChatEnd
 
 class Chat:
     def __init__(self, conversation: foreground.Conversation, front: Foreground, *, person: bool) -> None:
-        """``person``: somebody types, and sees the output; then errors do not end it."""
+        """With ``person``, somebody types and sees the output: errors do not end the chat."""
         self._conversation, self._front, self._person = conversation, front, person
         self._code = 0
         self._over = False  # True if a further message would only repeat the last error
@@ -205,11 +205,11 @@ class Chat:
                     fix=f"make room; `runops show {self._conversation.id}` has it",
                 )
             )
-        # Without a reader nothing is sent, and nothing is paid.
+        # If nobody reads the answers, nothing more is sent or paid.
         return more and not self._conversation.screen.unheard
 
     def _answer(self, said: str, answering: Callable[[reply.Talk], Coroutine[Any, Any, str | None]]) -> None:
-        """Show the model's answer; there is none if nothing was left to answer."""
+        """Show the model's answer, if there is something to answer."""
         conversation, rows = self._conversation, len(self._conversation.session.ledger.rows)
         answer: str | None = None
         failed: RunOpsError | None = None
@@ -230,7 +230,7 @@ class Chat:
     def _failed(self, error: RunOpsError) -> None:
         self._code, self._over = error.exit, error.exit in FINAL
         self._conversation.screen.broken()
-        # The command for a budget names the larger one itself.
+        # The next command names the larger budget, so the fix would repeat it.
         shown = error.replaced(fix=None) if isinstance(error, BudgetReached) else error
         console.say(console.failure(shown, self._next(error)))
 

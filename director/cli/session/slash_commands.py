@@ -1,4 +1,4 @@
-"""The slash commands of a chat: their syntax, and their work."""
+"""Parses and executes the slash commands of a chat."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from runtime.workspace import run_index
 
 MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
 
-Words = tuple[str, ...]  # the arguments of a command, split like in a shell
+Words = tuple[str, ...]  # the arguments of a command, split as in a shell
 
 HELP = {
     "/mode [chat|agent|run]": "tell the mode, or change it",
@@ -49,14 +49,14 @@ HELP = {
 SHAPES = {shape.partition(" ")[0].removeprefix("/"): shape for shape in HELP}  # the syntax of each command, by its name
 
 MOST = {"mode": 1, "resume": 1, "save": 1, "window": 2}
-"""Limits of arguments; of others none is allowed, and ``/run`` looks at its own."""
+"""Limits of the number of arguments; other commands take none, and ``/run`` checks its own."""
 
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text may contain: undecodable bytes come as lone surrogates, and file names contain no NUL."""
 
 
 def parse(line: str) -> str | tuple[str, Words]:
-    """Return the message for the model, or a command. ``//…`` is a message with one slash. Invalid characters become ``�``.
+    """Return a message for the model, or a command and its arguments. ``//…`` is a message with one slash. Invalid characters become ``�``.
 
     Raises UsageError ``unknown-word`` with the closest command, ``usage`` for an unclosed quotation mark.
     """
@@ -119,7 +119,7 @@ def _wrong(name: str, what: str) -> UsageError:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a saved session atomically. Raises UsageError ``file-not-written``, also if the file there is none."""
+    """Write a saved session atomically. Raises UsageError ``file-not-written``, also if another kind of file is there."""
     head = markdown.HEAD.encode()
     problem: str | None = None
     try:
