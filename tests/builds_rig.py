@@ -66,7 +66,7 @@ class Builds(Chats):
         done = self.build(said, *arguments, "--json", **more)
         return done, json.loads(done.stdout)
 
-    def goes_on(
+    def resumes(
         self, said: Sequence[scripted_model.Scripted] | scripted_model.Script, *arguments: str, **more: Any
     ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
         """The last build continues."""

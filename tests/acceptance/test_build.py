@@ -48,7 +48,7 @@ def test_a_question_waits_and_its_answer_resumes_the_build(builds: Builds) -> No
         "2 the new one",
     ]
     assert shown[-1] == f"  answer runops build --resume {session_of(done)} --answer TEXT"
-    done, result = builds.goes_on([text("So be it."), text("I see.")], "--yes", "--answer", "2")
+    done, result = builds.resumes([text("So be it."), text("I see.")], "--yes", "--answer", "2")
     assert builds.outputs(0)[3] == "the new one"
     assert (done.returncode, result["status"], result["error"]["code"]) == (1, "failed", "build-stopped")
     assert result["questions"] == [
@@ -89,7 +89,7 @@ def test_a_used_up_budget_exits_5_and_a_larger_one_continues(builds: Builds) -> 
     assert (done.returncode, done.stdout, len(builds.asked)) == (5, "", 1), done.stderr
     assert f"next: runops build --resume {session_of(done)} --budget calls=" in done.stderr
     assert "chat" not in done.stderr
-    done, result = builds.goes_on([text("One."), text("Two.")], "--budget", "calls=9")
+    done, result = builds.resumes([text("One."), text("Two.")], "--budget", "calls=9")
     assert (done.returncode, result["error"]["code"], result["costs"]["requests"]) == (1, "build-stopped", 3)
 
 
@@ -106,7 +106,7 @@ def test_an_interrupted_build_resumes(builds: Builds) -> None:
     gate.set()
     assert (process.returncode, json.loads(out)["status"]) == (143, "interrupted"), err
     assert f"runops build --resume {json.loads(out)['session']}" in err
-    done, result = builds.goes_on([text("One."), text("Two.")])
+    done, result = builds.resumes([text("One."), text("Two.")])
     assert (done.returncode, result["error"]["code"]) == (1, "build-stopped")
     assert builds.outputs(0) == ["kept as version 1"]
 
@@ -122,7 +122,7 @@ def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: 
         terminal.press("\x03")
         assert terminal.wait() == 130
     assert builds.outputs(1)[1] == "the old one"
-    done, result = builds.goes_on([], "--yes")
+    done, result = builds.resumes([], "--yes")
     assert (done.returncode, [each["answer"] for each in result["questions"]]) == (4, ["the old one", None])
 
 

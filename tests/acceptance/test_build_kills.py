@@ -19,7 +19,7 @@ CASES = {
     "background": (built.Case("background"), breadth.of(1, 12)),
     "power": (built.Case("streamed", power=True), breadth.of(1, 20)),
 }
-"""Ways of killing a build whose page is faked, and how many times each; on the shop the rest of twelve."""
+"""Variants of killing a build with a faked page, with the number of kills for each."""
 
 REAL = breadth.of(1, 12)
 
@@ -32,7 +32,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def server() -> warm.Warm:
-    """What forks the commands."""
+    """The server that forks the commands."""
     found = warm_server()
     if found is None:
         pytest.skip("this system cannot fork commands")
@@ -41,7 +41,7 @@ def server() -> warm.Warm:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
-    """A build that nobody kills."""
+    """A build that is not killed."""
     done = built.Bench(tmp_path_factory.mktemp("alone"), None, server()).run(built.Case())
     assert done.wrong == []
     return done
@@ -73,9 +73,9 @@ def test_a_killed_build_puts_into_the_cart_what_its_calls_say(shop: Shop, tmp_pa
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("control", built.CONTROLS)
-def test_a_build_that_does_not_look_into_its_log_is_found_out(
+def test_a_build_that_ignores_its_log_is_detected(
     control: controls.Control, alone: built.Trial, tmp_path: Path
 ) -> None:
-    """One that forgets an answer does not do its tools; one that does not know a call that was begun does it again."""
+    """The check detects a build that forgets an answer and skips its tools, and one that repeats a call already begun."""
     bench = built.Bench(tmp_path, None, server())
     assert built.found_out(bench, control, alone)

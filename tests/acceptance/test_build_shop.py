@@ -64,7 +64,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     assert (tmp_path / "pay.build.md").read_text().count("passed in") == 2
     for text in ((tmp_path / "pay.yaml").read_text(), done.stdout, done.stderr, logs(tmp_path)):
         assert shop.password not in text
-    again, same = builds.goes_on([], SHOP_PASSWORD=shop.password)
+    again, same = builds.resumes([], SHOP_PASSWORD=shop.password)
     assert (again.returncode, same["file"], builds.asked) == (0, result["file"], [])
     project = builds.project
     listed = json.loads(project.runops("runs", "--sessions", "--json").stdout)["sessions"]
@@ -167,7 +167,7 @@ def test_an_action_that_ctrl_c_interrupted_is_reported_and_not_repeated(builds: 
         assert len(shop.ledger("payment")) == 1
         shop.clear()
         last = finish(unproved="pay and output: the order was paid before")
-        done, result = builds.goes_on([last], SHOP_PASSWORD=shop.password)
+        done, result = builds.resumes([last], SHOP_PASSWORD=shop.password)
         assert (done.returncode, result["status"]) == (0, "done"), done.stderr
         assert len(shop.ledger("payment")) == 1
     assert "paying[#1001]/pay: open: it may have happened" in builds.outputs(0)[-1]
@@ -194,5 +194,5 @@ def test_a_resumed_build_closes_the_browser_that_a_killed_one_left(builds: Build
             process.communicate(timeout=60)
         assert len(browsers()) == 1
         shop.clear()
-        done, _result = builds.goes_on([finish(done=False)])
+        done, _result = builds.resumes([finish(done=False)])
     assert (done.returncode, browsers()) == (1, []), done.stderr

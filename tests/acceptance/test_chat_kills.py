@@ -14,7 +14,7 @@ from tests.kills import controls, said, talked
 from tests.shop_process import Shop
 
 EACH = breadth.of(1, 3)
-"""So many times a session is killed in each way."""
+"""Number of kills for each variant."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def server() -> warm.Warm:
-    """What forks the commands."""
+    """The server that forks the commands."""
     found = warm_server()
     if found is None:
         pytest.skip("this system cannot fork commands")
@@ -37,8 +37,8 @@ CASES = {**{way: talked.Case(way) for way in said.WAYS}, "power": talked.Case("s
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", CASES)
-def test_a_killed_session_ends_as_one_that_was_left_alone(way: str, tmp_path: Path, seed: int) -> None:
-    """The model is asked the same, no answer that the log has is asked for again, and the session shows the same: words, tools, plan, summary, delegates, run, fork."""
+def test_a_killed_session_ends_like_an_uninterrupted_one(way: str, tmp_path: Path, seed: int) -> None:
+    """A killed session sends the same requests, repeats none that the log has answered, and shows the same messages, tools, plan, summary, delegates, run and fork."""
     chance = random.Random(f"{seed} {way}")
     bench = talked.Bench(tmp_path, None, server())
     draws = [chance.randrange(10**6) for _ in range(EACH)]
@@ -47,7 +47,7 @@ def test_a_killed_session_ends_as_one_that_was_left_alone(way: str, tmp_path: Pa
 
 
 def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed: int) -> None:
-    """Whether its browser lives on or not, the run is resumed, and the model is told how it ended, once."""
+    """A killed session resumes its run, with or without a surviving browser, and reports its outcome to the model once."""
     chance = random.Random(seed)
     bench = talked.Bench(tmp_path, shop, server())
     draws = [chance.randrange(10**6) for _ in range(EACH)]

@@ -33,8 +33,8 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_a_run_asks_and_goes_on_with_the_answers(project: Project) -> None:
-    """It pauses (4) and says what to type; wrong and missing answers end 2 by name; answers continue at once, and are asked for once."""
+def test_a_run_asks_and_resumes_with_the_answers(project: Project) -> None:
+    """A question exits 4 with the command to answer. Wrong or missing answers exit 2 by code; right ones resume at once and are asked for once."""
     asked = project.here("run", "ask.yaml", "--json")
     (question,) = json.loads(asked.stdout)["runs"]
     answer = f"runops answer {question['run']} approver=… amount=…"
@@ -63,7 +63,7 @@ def test_a_run_asks_and_goes_on_with_the_answers(project: Project) -> None:
 
 
 def test_a_secret_that_is_no_answer_is_not_shown(project: Project) -> None:
-    """Given where a number was wanted, or by a wrong name: what is wrong is said without it, as words and as JSON."""
+    """An answer with a secret, of the wrong type or under a wrong name, is refused without showing the secret, in text and in JSON."""
     project.environment["SHOP_PASSWORD"] = "hunter22-secret"
     project.write("ask.yaml", f"secrets: [SHOP_PASSWORD]\n{ASK.lstrip()}")
     assert project.here("run", "ask.yaml").returncode == 4

@@ -115,7 +115,7 @@ def test_without_the_package_its_type_is_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_package_is_named(project: Project, tmp_path: Path, entry: str, module: str, said: str) -> None:
-    """Exit code 3, one error with the package, its entry point and what to do, and no traceback: whatever is wrong with it."""
+    """A broken package exits 3 with one error: the package, its entry point and a fix. No traceback appears."""
     broken = tmp_path / "broken"
     info = broken / "broken-0.1.dist-info"
     info.mkdir(parents=True)
@@ -135,11 +135,11 @@ def test_a_broken_package_is_named(project: Project, tmp_path: Path, entry: str,
     assert not (tmp_path / ".runops").exists()
 
 
-def test_the_guide_shows_what_is_installed_here() -> None:
-    """The class and the entry point in CONTRIBUTING.md are those of the example package, so what the guide says is run."""
+def test_the_guide_shows_the_installed_example() -> None:
+    """The class and entry point in CONTRIBUTING.md equal those of the example package, so that the guide is tested."""
     (code,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     (table,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
     assert code == (ACME / "acme_clock.py").read_text()
-    told = tomllib.loads(table)["project"]["entry-points"]["runops.nodes"]
+    shown = tomllib.loads(table)["project"]["entry-points"]["runops.nodes"]
     offered = tomllib.loads((ACME / "pyproject.toml").read_text())["project"]["entry-points"]["runops.nodes"]
-    assert told.items() <= offered.items()
+    assert shown.items() <= offered.items()

@@ -77,7 +77,7 @@ def test_a_model_fixes_a_step_without_a_proved_candidate(failed: tuple[Builds, s
     assert page.index('heading "Till"') < page.index('"5"') < page.index(page_text.END)
     assert "runops build --resume" in stopped.stderr.splitlines()[-1]
 
-    ended, value = builds.goes_on([patched()], "--budget", "calls=9")
+    ended, value = builds.resumes([patched()], "--budget", "calls=9")
     assert "there is nothing to review" in builds.outputs(0)[0]
     assert (ended.returncode, value["status"], value["finish"]["fix"]["verdict"]) == (6, "done", "proved"), ended.stderr
     assert file.read_bytes() == before

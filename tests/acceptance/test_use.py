@@ -52,8 +52,8 @@ def test_a_workflow_runs_through_two_levels_and_shows_its_steps(project: Project
     assert "part/first/first" in project.here("show", "last", "--at", "part/first/first").stdout
 
 
-def test_mistakes_are_told_in_the_file_where_they_are(project: Project) -> None:
-    """All files' at once, by `validate` and by `run`, with line and column of that file; exit code 2, and nothing is begun."""
+def test_mistakes_are_reported_in_their_own_file(project: Project) -> None:
+    """`validate` and `run` report the mistakes of all files at once, with line and column of the used file. Exit code 2, nothing starts."""
     project.write("root.yaml", ROOT.replace("with: {n:", "with: {m:"))
     project.write(
         "parts/deep/inner.yaml", INNER.replace("inputs.n +", "inputs.m +").replace('"{{ first }}"', '"{{ fist }}"')
