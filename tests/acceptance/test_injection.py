@@ -106,9 +106,9 @@ def test_no_page_can_send_a_model_to_another_site(tmp_path: Path, home: Site, fo
         _project, code, said = run(tmp_path, server, home)
     assert code == 0, said
     assert foreign.arrived() == []
-    for url, result in zip(gotos, model.result, strict=False):
+    for url, result in zip(gotos, model.told, strict=False):
         assert "origin-refused" in result, (url, result)
-    clicks = model.result[len(gotos) + 1 : -1 : 2]
+    clicks = model.told[len(gotos) + 1 : -1 : 2]
     for name, result in zip(away, clicks, strict=True):
         # Chromium itself blocks scripts that navigate to a data: address, so nothing changes.
         assert "origin-refused" in result or (name == "Data" and "nothing changed" in result), (name, result)
