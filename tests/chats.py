@@ -26,7 +26,7 @@ COST = json.dumps({"test-model": {"input": 0.5, "output": 2.0}})
 
 
 class Chats:
-    """A project whose model is that of a fake server."""
+    """A project with a fake model server."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Chats:
         *said: scripted_model.Scripted | scripted_model.Script,
         **settings: str,
     ) -> Project:
-        """The project, where the model says this: answers, one after the other, or one function that makes them."""
+        """The project with these model answers, one after the other, or one function that makes them."""
         self.close()
         first = said[0] if said else None
         script = first if callable(first) else [each for each in said if not callable(each)]
@@ -60,7 +60,7 @@ class Chats:
         return self.server.asked
 
     def bodies(self) -> list[dict[str, Any]]:
-        """What they held."""
+        """The bodies of the requests."""
         return [each.body for each in self.asked]
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Chats:
 def typed(
     project: Project, said: str, *arguments: str, seconds: float = TIMEOUT, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """`runops` with these arguments, to which standard input says this."""
+    """`runops` with these arguments and this text on standard input."""
     settled = Project(project.folder, **{**project.environment, **environment})
     return settled.runops(*arguments, said=said, seconds=seconds)
 
@@ -85,7 +85,7 @@ def session_of(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def text_of(body: dict[str, Any]) -> str:
-    """All that a request tells, as one text."""
+    """Everything in a request, as one text."""
     return json.dumps([body.get("instructions"), body["input"], body.get("tools")], ensure_ascii=False)
 
 

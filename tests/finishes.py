@@ -56,12 +56,12 @@ class Browsers:
         return FakeBrowser(self.site)
 
     async def reattach(self) -> port.Browser | None:
-        """None survives."""
+        """No browser survives."""
         return None
 
 
 def installed(monkeypatch: pytest.MonkeyPatch) -> Browsers:
-    """What runs open here."""
+    """The browsers that runs open here."""
     site = FakeSite(texts={'test_id="status"': "paid"})
     found = Browsers(site)
     monkeypatch.setattr(start, "Chromium", found.of_run)
@@ -85,7 +85,7 @@ def opened(folder: Path, text: str | None = TEXT, **more: Any) -> BuildContext:
 
 
 def finish(build: BuildContext, **given: Json) -> Awaitable[turn.Outcome]:
-    """The tool, called with what is ``given``."""
+    """Call the tool with these arguments."""
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "It is done."}
     return build_contexts.call(build, "finish", tools.toolsets(build), **{**arguments, **given})
 

@@ -42,11 +42,11 @@ class Order(Rig):
         self.site.on_click = self.answer
 
     async def answer(self, target: str, _page: object) -> None:
-        """What the site shows once it has carried an action out."""
+        """The display of the site after an action."""
         self.site.texts[SHOWS[target]] = "yes"
 
     async def begin(self) -> str:
-        """Run it to its end; how it ended: passed, or the code of the error."""
+        """Run it to its end; its outcome: passed, or the code of the error."""
         self.open_writer = await self.newly_begun()
         run.write_header(self.open_writer, self.loaded, {})
         ended = await self._run(self.open_writer).begin()
@@ -54,14 +54,14 @@ class Order(Rig):
         return ended.status if ended.error is None else str(ended.error["code"])
 
     async def pay(self) -> str:
-        """Go on with it to its end; how that ended."""
+        """Resume it to its end; the outcome."""
         ended = await self.resume()
         assert ended.exit == (2 if ended.error else 0), ended
         return ended.status if ended.error is None else str(ended.error["code"])
 
     @property
     def begun(self) -> bool:
-        """Whether its first line is there."""
+        """Whether its first line exists."""
         return self.reader.has(self.id) and self.reader.first(self.id) is not None
 
 

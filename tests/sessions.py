@@ -1,4 +1,4 @@
-"""A session without a command: its log in memory, and what it keeps."""
+"""A session without a command: its log in memory, and its state."""
 
 from __future__ import annotations
 

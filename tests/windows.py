@@ -1,4 +1,4 @@
-"""Threads of a session for tests of what a window holds of them: written through the writer that sessions have, into a store in memory."""
+"""Threads of a session for tests of windows: written with the writer of real sessions, into a store in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMA = {
 
 @dataclasses.dataclass
 class Asked:
-    """A call that a model asks for, and what it is told of it; None: nothing yet."""
+    """A call of a model, and its output; None: nothing yet."""
 
     name: str
     arguments: str
@@ -37,10 +37,10 @@ class Asked:
 
 
 class Talk:
-    """A session that is written by hand."""
+    """A session written directly."""
 
     def __init__(self, store: log_store.Store | None = None, masker: masking.Masker | None = None) -> None:
-        """It has begun, and nothing was said."""
+        """Start it, without messages."""
         self.store = store or testing.MemoryStore(Path(tempfile.gettempdir()) / "unused")
         self.masker = masker or masking.Masker({})
         self.thread = log_entries.SESSION_THREAD
@@ -52,7 +52,7 @@ class Talk:
 
     @classmethod
     def read(cls, other: Talk) -> Talk:
-        """The same session, folded anew from what its store holds."""
+        """The same session, read again from its store."""
         self = cls.__new__(cls)
         self.store, self.masker, self.thread, self._calls = other.store, other.masker, other.thread, other._calls
         entries = other.store.reader.read(other.writer.conversation.id).entries
@@ -60,7 +60,7 @@ class Talk:
         return self
 
     def says(self, text: str) -> None:
-        """A person says something."""
+        """Add a message of a person."""
         self.writer.said(log_entries.User(thread=self.thread, mode="chat"), text, "")
 
     def answers(self, text: str, asked: Sequence[Asked] = ()) -> None:
@@ -85,21 +85,21 @@ class Talk:
         self.writer.said(log_entries.Event(thread=self.thread), text, "")
 
     def sums_up(self, text: str, upto: int) -> None:
-        """A summary stands for all up to that line."""
+        """Add a summary of everything up to that line."""
         self.writer.said(log_entries.Summary(thread=self.thread, upto=upto), text, "")
 
     @property
     def items(self) -> items.Thread:
-        """What a window may hold of it."""
+        """The items that a window may contain."""
         return items.Thread(self.writer.history.thread(self.thread), self.writer)
 
     def window(self, around: window.RequestFrame | None = None, **limits: object) -> window.Window:
-        """What a request would hold."""
+        """The window of a request."""
         return window.build(self.items, around or AROUND, window.Limits.model_validate(limits))
 
 
 def request(built: window.Window, model: str = MODEL) -> Request:
-    """The request that holds it."""
+    """The request with this window."""
     return Request(model, built.instructions, built.items, None, 1_000, True, built.tools, state=built.state)
 
 
