@@ -1,4 +1,4 @@
-"""The six builds that are made by hand: what was wanted, in one sentence each, written down before anything was built."""
+"""The goals of the six recorded builds, in one sentence each, written before anything was built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Goal:
 
     name: str
     site: str
-    """What it is built on: ``shop``, ``django``, ``datasette``, ``radicale``."""
+    """The kind of site: ``shop``, ``django``, ``datasette``, ``radicale``."""
     goal: str
     path: str = "/"
     """Of the address that is given with ``--url``."""
@@ -28,7 +28,7 @@ class Goal:
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     effects: str = "allow"
     again: bool = False
-    """Whether it says that a second run is to change nothing."""
+    """Whether the goal requires that a second run changes nothing."""
 
 
 GOALS = {
@@ -78,4 +78,4 @@ GOALS = {
         ),
     )
 }
-"""By their names, in the order in which they were written down."""
+"""By their names, in the order in which they were written."""

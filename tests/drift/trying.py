@@ -26,7 +26,7 @@ PASSWORD = "correct-horse"
 
 @dataclasses.dataclass(frozen=True)
 class Tried:
-    """What a repair came to."""
+    """The result of a repair."""
 
     case: changes.Case
     outcome: repair.Outcome
@@ -34,7 +34,7 @@ class Tried:
 
     @property
     def classified(self) -> bool:
-        """Whether it was told for what it was."""
+        """Whether its kind was recognised."""
         return self.outcome.found.kind == self.case.kind
 
     @property
@@ -44,7 +44,7 @@ class Tried:
 
     @property
     def wrong(self) -> bool:
-        """Whether a fix passed its proof that is not right."""
+        """Whether a wrong fix passed its proof."""
         return self.passed and (self.case.right is None or self.case.right not in self.patch)
 
     @property
@@ -61,12 +61,12 @@ class Tried:
 
 @contextlib.asynccontextmanager
 async def one_browser() -> AsyncGenerator[None]:
-    """A browser that stays: each run has a context of its own in it."""
-    held = await shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
+    """A browser that stays: each run has its own context in it."""
+    browser = await shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
     try:
         yield
     finally:
-        await held.close()
+        await browser.close()
 
 
 @contextlib.contextmanager
@@ -81,7 +81,7 @@ def site(folder: Path) -> Generator[tuple[Shop, changing.Changing]]:
 
 
 async def run(folder: Path, flow: str, url: str) -> tuple[str, str, settings.Settings, Path]:
-    """Run a workflow: the run's id, how it ended, and what it was run with."""
+    """Run a workflow: the run's id, its status, its settings and its file."""
     folder.mkdir(exist_ok=True)
     file = folder / "flow.yaml"
     file.write_text(flows.FLOWS[flow])
