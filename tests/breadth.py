@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 WHOLE = "RUNOPS_TEST_WHOLE" in os.environ
-"""Whether everything runs."""
+"""True if everything runs."""
 
 _T = TypeVar("_T")
 

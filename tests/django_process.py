@@ -29,7 +29,7 @@ class DjangoAdmin:
     folder: Path
     """Contains its database `db.sqlite3`, the uploads (`media`), and its log `django.log`."""
     password: str
-    """Of the user `admin`."""
+    """The password of the user `admin`."""
     url: str = ""
     """Like `http://127.0.0.1:41234`, without a slash at its end."""
     _process: subprocess.Popen[str] | None = field(default=None, repr=False)

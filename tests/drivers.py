@@ -67,5 +67,5 @@ class Drivers:
 
 
 def served() -> bool:
-    """Whether this system supports it: Playwright's node is at its usual place, and no other is configured."""
+    """True if this system supports it: Playwright's node is at its usual place, and no other is configured."""
     return (PACKAGE / "node").exists() and not os.environ.get(VARIABLE)

@@ -317,7 +317,7 @@ class FakeBrowser:
         self.lost: str | None = None
         self.unanswered: MissingAnswer | None = None
         self.on_its_way = False
-        """Whether an answer that does not come in time never comes."""
+        """True if an answer that does not come in time never comes."""
         """The answer that is missing where every request of an action is awaited."""
         self.refused: OriginRefused | None = None
         self.closed = False

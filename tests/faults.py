@@ -20,7 +20,7 @@ class Disk:
     fails_at: int = 0
     """The number of the write that fails, from 1; 0: none does."""
     full: bool = False
-    """Whether the disk is full from there on, with half of a log line written. Otherwise one write fails, and later ones do not."""
+    """True if the disk is full from there on, with half of a log line written. Otherwise one write fails, and later ones do not."""
     done: list[str] = dataclasses.field(default_factory=list)
     """The writes so far, in order: operation and path."""
     on_failure: Callable[[], None] = lambda: None

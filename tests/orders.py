@@ -61,7 +61,7 @@ class Order(Rig):
 
     @property
     def begun(self) -> bool:
-        """Whether its first line exists."""
+        """True if its first line exists."""
         return self.reader.has(self.id) and self.reader.first(self.id) is not None
 
 

@@ -106,6 +106,6 @@ def difference(wanted: str, printed: str) -> tuple[int, str] | None:
 
 
 def same(wanted: str, printed: str) -> bool:
-    """Whether an output line matches the line of the page, ignoring blanks at its end."""
+    """True if an output line matches the line of the page, ignoring blanks at its end."""
     pattern = re.escape(wanted.rstrip()).replace("…", ".*")
     return re.fullmatch(pattern, printed.rstrip()) is not None

@@ -32,7 +32,7 @@ def _validator(name: schemas.Name) -> jsonschema_rs.Draft202012Validator:
 
 
 def fits(name: schemas.Name, printed: object) -> bool:
-    """Whether something matches the schema."""
+    """True if something matches the schema."""
     return _validator(name).is_valid(printed)
 
 

@@ -48,7 +48,7 @@ class Rig:
     elsewhere: log_store.Store | None = None
     """The store of the log, if not files."""
     keep_browser: bool = False
-    """Whether the browser stays open when the run ends."""
+    """True if the browser stays open when the run ends."""
     settings: Settings | None = None
     """Settings of model requests."""
     models: run_models.RunModels | None = None

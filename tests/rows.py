@@ -87,7 +87,7 @@ def summaries(chats: Chats) -> list[list[str]]:
 
 
 def is_for_summary(body: dict[str, Any]) -> bool:
-    """Whether that request asks for a summary."""
+    """True if that request asks for a summary."""
     return body["instructions"].startswith(SUM_UP)
 
 

@@ -64,7 +64,7 @@ class Action:
     before: str = ""
     """Steps that come first."""
     verify: bool = True
-    """Whether the page shows afterwards that it is done."""
+    """True if the page shows afterwards that it is done."""
     of_agent: tuple[tuple[str, dict[str, Any]], ...] = ()
     """The tools by which an agent does it; none where it has none for it."""
 
@@ -242,7 +242,7 @@ class Orders:
         self.site = served
         self.taken: collections.Counter[str] = collections.Counter()
         self._at_work: collections.Counter[str] = collections.Counter()
-        """How many requests of each order came and are neither taken nor turned away."""
+        """The number of requests of each order that are neither accepted nor refused yet."""
         self._settled = threading.Condition()
         self.over = threading.Event()
         """Late answers come now."""

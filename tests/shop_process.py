@@ -43,7 +43,7 @@ class Shop:
     folder: Path
     """Contains its file `shop.sqlite`, and its log `shop.log`."""
     password: str
-    """Of the user `admin`."""
+    """The password of the user `admin`."""
     arguments: tuple[str, ...]
     port: int = 0
     _process: subprocess.Popen[str] | warm.Forked | None = field(default=None, repr=False)
@@ -215,7 +215,7 @@ class Shop:
         """Start it again on the same port with its data; one that runs is ended first."""
         self.end()
         until = time.monotonic() + RESTART_TIMEOUT
-        # A free port may be lent for a moment to somebody's outgoing connection while the shop is closed.
+        # A free port may be used briefly by an outgoing connection while the shop is closed.
         while (code := self._launch()) == PORT_TAKEN and self.port and time.monotonic() < until:
             time.sleep(0.05)
         if code is not None:

@@ -137,7 +137,7 @@ class Terminal:
         folder: Path | None = None,
         server: warm.Warm | None = None,
     ) -> None:
-        """Where there is a ``server``, it forks for the arguments of the command, which then is `runops`."""
+        """Start the command; a ``server`` forks for its arguments, and then it is `runops`."""
         self.screen = Screen(columns, rows)
         self._folder = folder
         self.raw = ""

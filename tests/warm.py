@@ -104,7 +104,7 @@ class Warm:
         self.script.chmod(0o755)
 
     def takes(self, environment: Mapping[str, str]) -> bool:
-        """Whether a command with this environment can be forked: nothing in it changes how Python starts, except what `_become` handles."""
+        """True if a command with this environment can be forked: nothing in it changes how Python starts, except what `_become` handles."""
         changing = {name for name in environment if name.startswith(("PYTHON", "LC_"))}
         return environment.get("LANG") == LANGUAGE and changing <= OWN_WORK
 

@@ -32,12 +32,12 @@ class Watched:
         self.helper = helper
 
     def gone(self) -> bool:
-        """Whether nothing is left: neither process nor helper nor folder."""
+        """True if nothing is left: neither process nor helper nor folder."""
         processes = (self.watcher, self.chromium, self.helper)
         return not self.folder.exists() and not any(system_processes.started(each) for each in processes)
 
     def alive(self) -> bool:
-        """Whether everything still exists."""
+        """True if everything still exists."""
         return self.folder.exists() and all(system_processes.started(each) for each in (self.watcher, self.chromium))
 
     async def hold(self, linger: float, token: str = TOKEN) -> launch.Chromium:

@@ -54,7 +54,7 @@ class BadRun:
 
     @property
     def brings_pages(self) -> bool:
-        """Whether its site needs more than the common page."""
+        """True if its site needs more than the common page."""
         return any((self.pages, self.redirects, self.drops, self.hangs, self.crashes))
 
     @property

@@ -153,7 +153,7 @@ def test_a_build_without_progress_leaves_its_draft(builds: Builds, shop: Shop) -
 
 
 def test_an_action_that_ctrl_c_interrupted_is_reported_and_not_repeated(builds: Builds, tmp_path: Path) -> None:
-    """After Ctrl-C during an unanswered payment, the resumed build is told that it may have happened. The shop is paid once."""
+    """After Ctrl-C during an unanswered payment, the resumed build learns that it may have happened. The shop is paid once."""
     with Shop.start(tmp_path, orders=1, paid=0) as shop:
         shop.switch("hold", path="/orders/.*/pay", method="POST", moment="after")
         _look, sign_in, orders, paying_it, _end = paying.script(shop.url)
@@ -174,7 +174,7 @@ def test_an_action_that_ctrl_c_interrupted_is_reported_and_not_repeated(builds: 
 
 
 def test_a_resumed_build_closes_the_browser_that_a_killed_one_left(builds: Builds, tmp_path: Path) -> None:
-    """A resumed build closes the browser that a killed build left: its run of the draft starts anew."""
+    """A resumed build closes the browser that a killed build left: its run of the draft starts from the beginning."""
 
     def browsers() -> list[object]:
         active = json.loads(builds.project.runops("ps", "--json").stdout)["alive"]

@@ -83,5 +83,5 @@ def running_in(folder: Path) -> list[str]:
 
 
 def named(process: psutil.Process, folder: Path) -> bool:
-    """Whether a running process has the folder in its arguments."""
+    """True if a running process has the folder in its arguments."""
     return any(str(folder) in part for part in process.info["cmdline"] or []) and process.pid != os.getpid()

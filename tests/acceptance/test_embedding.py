@@ -107,7 +107,7 @@ def served(folder: Path) -> Generator[Service]:
 
 
 def test_the_service_of_the_page_carries_runs(tmp_path: Path) -> None:
-    """Of three concurrent runs one is answered and passes, one signs in and shows no secret, one is interrupted. Each is followed from its reader's cursor."""
+    """Three runs are concurrent: one is answered and passes, one signs in and shows no secret, one is interrupted. Each is followed from its reader's cursor."""
     (tmp_path / "flows").mkdir()
     for name, text in (("asks", ASKS), ("login", LOGIN), ("waits", WAITS)):
         (tmp_path / "flows" / f"{name}.yaml").write_text(text)

@@ -124,7 +124,7 @@ def test_a_response_that_cannot_be_fetched_yet_is_not_paid_again(project: Projec
 
 
 def test_ctrl_c_cancels_a_background_response(project: Project) -> None:
-    """Ctrl-C cancels the response on the server, and the resume asks anew."""
+    """Ctrl-C cancels the response on the server, and the resume asks again."""
     with responses.serve([SAID.held(threading.Event()), SAID], strict=True) as server:
         ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
         with project.start("run", "one.yaml") as run:

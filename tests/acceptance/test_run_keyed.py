@@ -133,7 +133,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_only_one_of_two_commands_with_a_new_key_starts_a_run(project: Project) -> None:
-    """Of two concurrent commands with a new key one starts the run. The other exits 1 and names the owner; asked again later it prints the result."""
+    """One of two concurrent commands with a new key starts the run. The other exits 1 with the owner; repeated later it prints the result."""
     project.environment |= {"RUNOPS_PYTHON_MODULES": "waiting", "PYTHONPATH": str(project.folder)}
     project.write("waiting.py", shop_flows.WAITING)
     project.write("wait.yaml", WAIT)

@@ -105,8 +105,7 @@ def test_a_run_is_taken_over_by_one_of_two(project: Project) -> None:
             (winner,) = [each for each in both if each is not loser]
             assert loser.returncode in (1, -signal.SIGKILL)
             (project.folder / "go").touch()
-            # The winner took the run over, or found it free between the end of its owner and the claim of the other
-            # process.
+            # It took the run over, or found it free between the owner's end and the other claim.
             out, _said = winner.communicate(timeout=TIMEOUT)
             assert (winner.returncode, out) == (0, "told\n")
         finally:

@@ -107,7 +107,7 @@ def of_log(folder: Path, chosen: argparse.Namespace) -> Numbers:
 
 
 def of_restarts(folder: Path, chosen: argparse.Namespace) -> Numbers:
-    """A run that died in the middle, resumed and started anew."""
+    """A run that died in the middle, resumed and restarted."""
     restarts = asyncio.run(attach.measure(folder, chosen.restarts, min(chosen.warm, 1), chosen.orders))
     return compared("resume_attach_over_restart", "resumed", "anew", restarts)
 

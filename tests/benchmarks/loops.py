@@ -13,7 +13,7 @@ from tests.rig import Rig
 ITEMS = 5000
 
 NODES = 2
-"""Of each item."""
+"""Nodes of each item."""
 
 
 def workflow(when: str = "") -> str:

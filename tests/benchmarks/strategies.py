@@ -55,7 +55,7 @@ class Cost:
     """The cost of one session."""
 
     tokens: int
-    """Of all requests: instructions, tool schemas, the conversation, and the state beside it."""
+    """Tokens of all requests: instructions, tool schemas, the conversation, and the state beside it."""
     requests: int
     told: int
     """Number of needs that the request itself satisfied."""

@@ -23,12 +23,12 @@ class Goal:
     """The kind of site: ``shop``, ``django``, ``datasette``, ``radicale``."""
     goal: str
     path: str = "/"
-    """Of the address that is given with ``--url``."""
+    """The path of the address given with ``--url``."""
     secrets: tuple[str, ...] = ()
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     effects: str = "allow"
     again: bool = False
-    """Whether the goal requires that a second run changes nothing."""
+    """True if the goal requires that a second run changes nothing."""
 
 
 GOALS = {

@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def over(found: dict[str, Any]) -> bool:
-    """Whether a figure is over its limit."""
+    """True if a figure is over its limit."""
     return (
         found["requests"] > MOST_REQUESTS
         or found["input_tokens"] > MOST_TOKENS

@@ -24,9 +24,9 @@ class Flow:
     repeatable: set[str] = dataclasses.field(default_factory=set)
     """Actions that may be done more than once: idempotent, or declared repeatable."""
     exact: bool = True
-    """Whether a killed run must end exactly like an uninterrupted one. Not so where a crash changes how often the site is asked."""
+    """True if a killed run must end exactly like an uninterrupted one. Not so where a crash changes how often the site is asked."""
     ordered: bool = True
-    """Whether the lists come in the same order each time."""
+    """True if the lists come in the same order each time."""
     whys: list[str] = dataclasses.field(default_factory=list)
     """The reasons why it is not exact."""
 
@@ -39,7 +39,7 @@ class Scope:
     shown: list[str] = dataclasses.field(default_factory=list)
     """Readable references whose values do not depend on the time."""
     free: bool = False
-    """Whether actions are declared repeatable."""
+    """True if actions are declared repeatable."""
     caught: bool = False
     depth: int = 0
 

@@ -40,7 +40,7 @@ class Report:
 
     @property
     def fine(self) -> bool:
-        """Whether every promise was kept."""
+        """True if every promise was kept."""
         return not (self.lost or self.doubled or self.wrong)
 
 
@@ -182,7 +182,7 @@ async def examine(seed: int, home: Path) -> Report:
     try:
         whole = Trial(flow, home / "whole", seed)
         expected = await whole.run(0, 0)
-    except Exception as error:  # noqa: BLE001 - an engine that breaks by itself is found as well
+    except Exception as error:  # noqa: BLE001 - an engine that fails without a kill is found as well
         report.wrong.append(f"undisturbed run: {type(error).__name__}: {error}")
         return report
     span = whole.reaper.count
@@ -238,6 +238,6 @@ def _name(target: str) -> str:
 
 
 def _ended_by_error(trial: Trial) -> bool:
-    """Whether a block or the run ended with an error: it is not replayed, so a new browser lacks the pages and fields of it."""
+    """True if a block or the run ended with an error: it is not replayed, so a new browser lacks the pages and fields of it."""
     past = history.History(trial.store.read(trial.rig.id).entries)
     return len(trial.ends) > 1 or any(scope.stays_failed for scope in past.scopes.values())

@@ -102,7 +102,7 @@ class World(FakeSite):
         return fault if fault is not None and random.Random(f"{self.seed} {target}").random() < 0.6 else None
 
     def first_time(self, target: str) -> bool:
-        """Whether the target is asked for the first time."""
+        """True if the target is asked for the first time."""
         known = target in self._once
         self._once.add(target)
         return not known

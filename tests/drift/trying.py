@@ -34,22 +34,22 @@ class Tried:
 
     @property
     def classified(self) -> bool:
-        """Whether its kind was recognised."""
+        """True if its kind was recognised."""
         return self.outcome.found.kind == self.case.kind
 
     @property
     def passed(self) -> bool:
-        """Whether a fix passed its proof."""
+        """True if a fix passed its proof."""
         return self.outcome.proof is not None and self.outcome.proof.verdict != "guess"
 
     @property
     def wrong(self) -> bool:
-        """Whether a wrong fix passed its proof."""
+        """True if a wrong fix passed its proof."""
         return self.passed and (self.case.right is None or self.case.right not in self.patch)
 
     @property
     def patched(self) -> bool:
-        """Whether a right fix passed its proof."""
+        """True if a right fix passed its proof."""
         return self.passed and not self.wrong
 
     def line(self) -> str:

@@ -32,7 +32,7 @@ DRAWN = 12
 """Number of random crash points for variants of builds that are not killed at every one."""
 
 MOST_ROUNDS = 9
-"""The first moment of a checkout is come to in any case, so that there are fewer with each round."""
+"""The first crash point of a checkout is always reached, so that fewer are left after each round."""
 
 
 @dataclasses.dataclass

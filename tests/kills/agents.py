@@ -21,7 +21,7 @@ from tests.kills import modelled
 from tests.shop_process import Shop
 
 Way = Literal["confirm", "ask"]
-"""Whether the agent has a `confirm`, or a person is asked."""
+"""The agent has a `confirm`, or a person is asked."""
 
 WAYS: tuple[tuple[Way, bool], ...] = (("confirm", True), ("confirm", False), ("ask", True), ("ask", False))
 """Each with whether the browser outlives the process."""

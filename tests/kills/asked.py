@@ -132,7 +132,7 @@ class Run:
 
     @property
     def waits(self) -> bool:
-        """Whether the log has a request without an answer."""
+        """True if the log has a request without an answer."""
         return any(row.status == "open" for row in self.rig.history.ledger.rows)
 
     @contextlib.contextmanager

@@ -94,7 +94,7 @@ class Disk:
         return [os.path.relpath(path, self.root) for path in lost]
 
     def _cut_file(self, path: Path) -> bool:
-        """Whether any part of the file is lost."""
+        """True if any part of the file is lost."""
         size = self.sizes.get(str(path), 0)
         if str(path) not in self.names:
             path.unlink()

@@ -68,7 +68,7 @@ _INTERRUPTED = re.compile(r"interrupted")
 
 
 def is_interrupted(item: dict[str, Any]) -> bool:
-    """Whether the item reports a call as interrupted."""
+    """True if the item reports a call as interrupted."""
     return item.get("type") == "function_call_output" and bool(_INTERRUPTED.search(scripted_model.text_of(item)))
 
 

@@ -40,7 +40,7 @@ class Case:
     """The deaths of a session."""
 
     power: bool = False
-    """Whether a power cut accompanies the kill: only synced data survives."""
+    """True if a power cut accompanies the kill: only synced data survives."""
     deaths: tuple[int | CrashPoint, ...] = ()
     """For each life the number of its fatal crash point, from 1, or the name of one at whose first passing it dies."""
     control: controls.Control | None = None

@@ -58,7 +58,7 @@ class Trial:
     server: warm.Warm
     background: bool = False
     survives: bool = True
-    """Whether the browser outlives the process that drives it."""
+    """True if the browser outlives the process that drives it."""
     kills: list[str] = dataclasses.field(default_factory=list[str])
     """The crash points at which it died."""
     on_the_way: int = 0

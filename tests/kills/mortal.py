@@ -37,15 +37,15 @@ class Fate:
     any: int = 0
     """The number of a crash point of any name, from 1; 0 for none."""
     begins: bool = True
-    """Whether it starts the checkout instead of resuming it."""
+    """True if it starts the checkout instead of resuming it."""
     control: str = ""
     """The control in force."""
     writes: bool = False
-    """Whether each written entry counts as a crash point, too: ``WRITTEN``."""
+    """True if each written entry counts as a crash point, too: ``WRITTEN``."""
     first: str = ""
     """The name of a crash point at whose first passing it dies; empty for none."""
     faked: bool = False
-    """Whether its pages are faked by a site that reports clicks."""
+    """True if its pages are faked by a site that reports clicks."""
 
     def environment(self) -> dict[str, str]:
         """The environment that passes it to a command."""

@@ -65,7 +65,7 @@ def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[K
 
 
 def _of_a_payment(order: str, chance: random.Random) -> list[Kill]:
-    """Every moment of an order's payment."""
+    """Every crash point of an order's payment."""
     requests: list[Kill] = [
         Held(order, "pay", "before", goes_on=chance.choice([True, False])),
         Held(order, "pay", "after"),

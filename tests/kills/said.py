@@ -41,7 +41,7 @@ class Plot:
     words: tuple[str, ...]
     flags: tuple[str, ...] = ()
     shop: bool = False
-    """Whether the run of the session orders something in the shop."""
+    """True if the run of the session orders something in the shop."""
 
 
 PRICES = """\

@@ -41,9 +41,9 @@ class Case(lives.Case):
 
     way: said.Way
     shop: bool = False
-    """Whether its run orders something."""
+    """True if its run orders something."""
     survives: bool = True
-    """Whether the browser of its run outlives the process."""
+    """True if the browser of its run outlives the process."""
 
 
 @dataclasses.dataclass
@@ -99,7 +99,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         return [f"/resume {runs[-1].id}" if word.startswith("/run") and runs else word for word in left]
 
     def _heard(self, word: str) -> bool:
-        """Whether the log has the message, or its effect."""
+        """True if the log has the message, or its effect."""
         every = self._sessions()
         if not every:
             return False
@@ -120,7 +120,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         )
 
     def _passed(self) -> bool:
-        """Whether the run has passed."""
+        """True if the run has passed."""
         return any(history.History(each.entries).status == "passed" for each in self._runs())
 
     def _text(self, entry: log_entries.Said) -> str:

@@ -61,7 +61,7 @@ class Held:
     action: Literal["add", "pay"]
     moment: Moment
     goes_on: bool = True
-    """Whether the shop carries out the request once the victim is dead."""
+    """True if the shop carries out the request once the victim is dead."""
     victim: Victim = "engine"
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class Report:
 
     @property
     def fine(self) -> bool:
-        """Whether every promise was kept."""
+        """True if every promise was kept."""
         return not (self.lost or self.doubled or self.wrong)
 
 
@@ -149,7 +149,7 @@ class Trial:
         self._read = 0
         self._last: At | Held | None = None
         self._hurt = False
-        """Whether the browser of the last life was hurt."""
+        """True if the browser of the last life was hurt."""
         self.output: Any = None
 
     @property
@@ -367,7 +367,7 @@ class Trial:
 
 
 def _is_over(process: psutil.Process) -> bool:
-    """Whether it has ended, even if not reaped yet."""
+    """True if it has ended, even if not reaped yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -44,7 +44,7 @@ class Kill:
     again: int = 0
     """The crash point at which its resume dies, too, by its number; 0 for none."""
     drops: bool = False
-    """Whether the site never carries out an effect before which the run dies."""
+    """True if the site never carries out an effect before which the run dies."""
 
 
 class Bench:

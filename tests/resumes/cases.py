@@ -73,7 +73,7 @@ class Case:
     fill: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Replacements for words of the file."""
     confirms: bool = True
-    """Whether its effects keep their `confirm`; otherwise a person is asked."""
+    """True if its effects keep their `confirm`; otherwise a person is asked."""
     shapes: tuple[Shape, ...] = SHAPES
 
     def text(self, shape: Shape) -> str:

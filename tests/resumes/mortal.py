@@ -57,7 +57,7 @@ class Reaper:
         self._over.set()
 
     def _comes(self, name: str) -> bool:
-        """Whether the process dies at this crash point, or is dead."""
+        """True if the process dies at this crash point, or is dead."""
         if self.died_at is None:
             self._times[name] += 1
             times = self._times[name]

@@ -89,7 +89,7 @@ def shop_login(_office: Office, request: Request) -> Answer:
 
 
 def signed_in(request: Request) -> bool:
-    """Whether the request comes from a signed-in customer."""
+    """True if the request comes from a signed-in customer."""
     return cookie(request, "shop") == "ada"
 
 
@@ -173,7 +173,7 @@ def note(office: Office, request: Request) -> Answer:
 
 
 def note_rename(office: Office, request: Request) -> Answer:
-    """The effect: the old address is gone."""
+    """The effect: the old address no longer exists."""
     name, new = request.path.split("/")[2], posted(request).get("name", "")
     if request.method == "GET" or name not in office.notes:
         return page("There is no such note", "", 404)

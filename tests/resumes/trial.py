@@ -107,7 +107,7 @@ class Trial:
         self._file.write_text(case.text(shape))
 
     async def run(self, at: str = "", again: int = 0, *, drops: bool = False) -> Report:
-        """Kill it at the moment of this name, and its resume at the moment of this number; then resume it to its end."""
+        """Kill it at the crash point of this name, and its resume at that of this number; then resume it to its end."""
         report = Report(self.case.name, self.shape, at, "wrong")
         with site.serve() as served:
             pages.build(served, self.office)
