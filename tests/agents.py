@@ -19,7 +19,7 @@ class Ref:
 
 
 def ref_in(texts: Sequence[str], name: str) -> str:
-    """The ref of the element of that name that was last shown."""
+    """The last shown ref of the element with that name."""
     for text in reversed(texts):
         found = re.findall(rf'"{re.escape(name)}"[^\n]*?\[ref=(\w+)\]', text)
         if found:
@@ -61,7 +61,7 @@ def click(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def fill(name: str, text: str) -> tuple[str, dict[str, Any]]:
-    """A text put into the field that is called so."""
+    """Text for the field with that name."""
     return "fill", {"ref": Ref(name), "text": text}
 
 

@@ -1,4 +1,4 @@
-"""A bench on a fake site: nodes run by the engine's own steps, in the runs of a session, and no browser is started."""
+"""A bench on a fake site: nodes run by the engine's own steps, in the runs of a session, without a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Browsers for tests: opened as the engine opens them, without settings from outside."""
+"""Browsers for tests: opened as the engine opens them, without external settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def opened(
     linger: float = 0.0,
     seconds: float = 10.0,
 ) -> AsyncGenerator[Session]:
-    """A fresh browser that may load documents of ``origins``; ended with the block."""
+    """A fresh browser that may load documents of ``origins``; closed with the block."""
     chosen = Chosen(browser_mode=mode, linger=linger)
     browser = await open_browser.open_browser(options, origins=origins, private=private, settings=chosen)
     browser.bound(seconds)

@@ -1,4 +1,4 @@
-"""Builds for tests, in this process: a model that answers from a function, and one process after another over the same log."""
+"""Builds for tests, in this process: a function as model, and one process after another on the same log."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Life:
     policy: Policy = "hold"
     url: str | None = "http://127.0.0.1:9"
     more: Callable[[BuildContext], Sequence[Toolset]] = lambda _shop: ()
-    """Tools beside those of every build."""
+    """Tools in addition to those of every build."""
     listener: Listener = dataclasses.field(default_factory=Listener)
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     ended: loop.Ended | None = None

@@ -35,7 +35,7 @@ PLAN: dict[str, Json] = {
 
 
 def use(name: str, /, **arguments: Json) -> scripted_model.Answer:
-    """One call of a tool by the model; several of one answer are added up."""
+    """One tool call by the model; calls of one answer are added up."""
     return scripted_model.call(name, arguments)
 
 

@@ -57,7 +57,7 @@ class Author:
     """Writes a workflow, and changes it."""
 
     def __init__(self, chance: random.Random) -> None:
-        """The same for the same chance."""
+        """The same workflow for the same random numbers."""
         self.chance = chance
         self._count = 0
 
@@ -125,7 +125,7 @@ class Author:
         return made
 
     def read(self, known: list[str], name: str) -> str:
-        """A text with something that is known in it."""
+        """A text with a known reference in it."""
         source = self.chance.choice([*known[-3:], "vars.n"])
         return f"{name} {{{{ {source} | json }}}}" if self.chance.random() < 0.7 else name
 
@@ -140,7 +140,7 @@ class Author:
         self.chance.choice(ways)(block, place)
 
     def alter(self, block: list[Spec], place: int) -> None:
-        """Let a node do something else."""
+        """Change the action of a node."""
         node = block[place]
         match node["type"], node.get("action"):
             case "browser_action", "goto":
@@ -177,11 +177,11 @@ class Author:
         block.insert(place + self.chance.randint(0, 1), self.node(kind, [], "", 0))
 
     def rename(self, block: list[Spec], place: int) -> None:
-        """Call a node something else."""
+        """Rename a node."""
         block[place]["id"] += "new"
 
     def swap(self, block: list[Spec], place: int) -> None:
-        """Change a node's place with its neighbour's."""
+        """Swap a node with its neighbour."""
         other = max(0, place - 1)
         block[place], block[other] = block[other], block[place]
 
@@ -190,12 +190,12 @@ class Author:
         block[place] = {"id": "wrapped", "type": "group", "nodes": [block[place]]}
 
     def guard(self, block: list[Spec], place: int) -> None:
-        """Give a node another condition."""
+        """Change the condition of a node."""
         block[place]["when"] = self.chance.choice(["{{ vars.n % 2 == 0 }}", "{{ vars.n >= 0 }}"])
 
 
 def blocks_of(nodes: list[Spec]) -> Iterator[list[Spec]]:
-    """Every block of nodes, ``confirm`` aside."""
+    """Every block of nodes, except ``confirm``."""
     yield nodes
     for node in nodes:
         inner = [node.get("nodes"), node.get("otherwise"), *(each["nodes"] for each in node.get("branches", ()))]
@@ -205,7 +205,7 @@ def blocks_of(nodes: list[Spec]) -> Iterator[list[Spec]]:
 
 
 def text_of(nodes: list[Spec], output: list[str]) -> str:
-    """A file of these nodes; the first sets the variable that they count with."""
+    """A file of these nodes; the first sets their counter variable."""
     first: Spec = {"id": "first", "type": "context", "set": {"n": 0}}
     shown = [f"{{{{ {name} | default('-') }}}}" for name in output]
     return json.dumps({"version": 1, "name": "any", "nodes": [first, *nodes], "output": [*shown, "{{ vars.n }}"]})

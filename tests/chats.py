@@ -1,4 +1,4 @@
-"""Conversations for tests: `runops chat` as a process, with a fake server for its model."""
+"""Chat sessions for tests: `runops chat` as a process, with a fake model server."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def typed(
 
 
 def session_of(done: subprocess.CompletedProcess[str]) -> str:
-    """The id of the session that a command names at its end."""
+    """The session id that a command prints at its end."""
     return done.stderr.strip().rpartition("--resume ")[2].split()[0]
 
 

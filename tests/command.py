@@ -55,7 +55,7 @@ class Project:
         return server if server is not None and server.takes({**self.environment, **environment}) else None
 
     def start(self, *arguments: str, prepare: Callable[[], None] | None = None, asks: bool = False) -> Started:
-        """Start `runops` with pipes for stdout and stderr, and for stdin if it ``asks``; `prepare` is called in the new process first."""
+        """Start `runops` with pipes for stdout and stderr, and for stdin if it ``asks``; `prepare` is called first in the new process."""
         if prepare is None and (server := self._server()) is not None:
             return server.start(arguments, self.folder, self.environment, asks=asks)
         return subprocess.Popen(
@@ -108,7 +108,7 @@ class Project:
         return os.pathsep.join((str(folder), str(RUNOPS.parent), self.environment["PATH"]))
 
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
-        """Run a line of shell; `runops` is on its PATH, and the exit code is that of the first program that failed."""
+        """Run a line of shell with `runops` on its PATH; the exit code is that of the first failed program."""
         return subprocess.run(
             ["bash", "-c", f"set -o pipefail; {line}"],
             cwd=self.folder,

@@ -10,7 +10,7 @@ import pytest
 
 from tests import breadth, light
 
-# A busy machine is no defect of the code: the tests of speed have their own place, tests/benchmarks.
+# A slow machine is no defect of the code: speed is measured in tests/benchmarks.
 hypothesis.settings.register_profile(
     "runops", deadline=None, derandomize=not breadth.WHOLE, max_examples=breadth.of(50, 100)
 )
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Scan garbage again, seldom, and count all that was collected as old."""
+    """Collect garbage again, rarely, and treat everything from collection as old."""
     gc.freeze()
     gc.unfreeze()
     gc.set_threshold(20_000, 50, 50)

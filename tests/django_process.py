@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Self
 
 ROOT = Path(__file__).parent.parent
-# A new one makes its tables first.
+# A new one creates its tables first.
 START_TIMEOUT = 60.0
 
 
 @dataclass
 class DjangoAdmin:
-    """An admin that runs. Make one with `DjangoAdmin.start`."""
+    """A running admin. Create one with `DjangoAdmin.start`."""
 
     folder: Path
     """Contains its database `db.sqlite3`, the uploads (`media`), and its log `django.log`."""
@@ -36,7 +36,7 @@ class DjangoAdmin:
 
     @classmethod
     def start(cls, folder: Path, *, password: str = "correct-horse") -> Self:
-        """Start an admin that keeps its data in `folder`; data of an earlier one is kept, its password too."""
+        """Start an admin with its data in `folder`; existing data is kept, the password too."""
         admin = cls(folder, password)
         admin._launch()
         return admin

@@ -59,11 +59,11 @@ class SessionLog:
         self.writer.noted("requested", data, thread)
 
     def submit(self, call: entries.Call, response: str, key: str = "k") -> None:
-        """The server works on it in the background."""
+        """The server processes the request in the background."""
         self.writer.noted("submitted", {"key": key, "response": response}, entries.model_thread(call.call))
 
     def fail(self, call: entries.Call, *, again: float | None, free: bool = False, partial: str = "") -> None:
-        """The request brings no answer."""
+        """The request fails."""
         error: dict[str, Json] = {"code": "model-failed", "who": "model", "message": "the server failed with 500"}
         entry = entries.ModelError(
             thread=entries.model_thread(call.call), error=error, seconds=0.25, again=again, free=True if free else None
@@ -93,7 +93,7 @@ class SessionLog:
 
 
 def every_way(home: Path) -> SessionLog:
-    """Failed and answered; answered by the log after a crash; by a cassette; in the background, across a crash; and lost by a crash."""
+    """Write requests that failed and were answered; answered by the log after a crash; by a cassette; in the background, across a crash; and lost by a crash."""
     writer = SessionLog(home)
     first = writer.call("sorted")
     writer.ask(first, "tea?")

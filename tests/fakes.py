@@ -46,7 +46,7 @@ class FakeSite:
 
 @dataclasses.dataclass(frozen=True)
 class FakePointed:
-    """An element that a ref points at (``runtime.browser.elements.targets.Pointed``). Every target that could be its own is."""
+    """An element that a ref points at (``runtime.browser.elements.targets.Pointed``). Any target that could be its own matches."""
 
     facts: Facts
     says: str
@@ -261,7 +261,7 @@ class FakeTabs:
     """The tabs of a fake browser (``nodes.pages.Tabs``)."""
 
     def __init__(self, browser: FakeBrowser) -> None:
-        """One blank tab, called ``main``."""
+        """One blank tab, named ``main``."""
         self.browser = browser
         self.open_ones: dict[str, FakePage] = {}
         self.unnamed: list[str] = []

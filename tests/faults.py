@@ -1,4 +1,4 @@
-"""A disk that fails: everything that is written below a folder is counted, and one of these writes fails, or all from one on."""
+"""A disk that fails: all writes below a folder are counted, and one of them fails, or all from one on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Disk:
 
     @property
     def failed(self) -> str | None:
-        """The write that failed first."""
+        """The first failed write."""
         return self.done[self.fails_at - 1] if 0 < self.fails_at <= len(self.done) else None
 
     def write(self, what: str, path: str) -> bool:

@@ -67,7 +67,7 @@ def edited(build: BuildContext, old: str, new: str) -> None:
 
 
 def click() -> Leaf:
-    """A click of an agent's own."""
+    """A click by an agent itself."""
     found = registry.parse_node({"id": "click", "type": "browser_action", "action": "click", "target": {"text": "Pay"}})
     assert isinstance(found, Leaf)
     return found

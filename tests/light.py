@@ -24,7 +24,7 @@ _NAMED = ("chrome-headless-shell", "headless_shell")
 
 @contextlib.contextmanager
 def runs(*, shell: bool = True, driver: bool = True) -> Generator[None]:
-    """Have runs of this process, and of those that it starts, drive the headless shell, if there is one, by a ``driver`` that is loaded."""
+    """Have runs of this process and its children drive the headless shell, if there is one, by a preloaded ``driver``."""
     with pytest.MonkeyPatch.context() as patched:
         if not os.environ.get(find.VARIABLE):
             if shell and (found := _headless_shell()):

@@ -20,7 +20,7 @@ def now(work: Coroutine[Any, Any, Found]) -> Found:
 
 
 def let_go(conversation: log_store.Conversation) -> None:
-    """Give the log up, as its owner does at its end."""
+    """Release the log, as its owner does at the end."""
     now(conversation.aclose())
 
 

@@ -17,7 +17,7 @@ from runtime.browser.chromium import find
 from runtime.browser.options import BrowserOptions
 
 VARIABLE = "RUNOPS_TEST_ONE_BROWSER"
-"""The environment variable that has a forked command keep its browser."""
+"""The environment variable that makes a forked command keep its browser."""
 
 
 def install_from(environment: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""An order on the fake site that writes everything a run can write: values that are large, checkpoints, a file, a signed-in state; and does two actions."""
+"""An order on the fake site that writes everything a run can write: large values, checkpoints, a file, a signed-in state, and two actions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Order(Rig):
 
 
 def as_was(order: Order) -> str:
-    """``passed``, of an order that came to its end with the output that it should have."""
+    """``passed``, for a finished order with the right output."""
     root = order.history.scopes[""].committed
     assert root is not None
     assert root.value == OUTPUT

@@ -23,7 +23,7 @@ NAMES: dict[type[parts.Printed], schemas.Name] = {
     endings.NothingToRepair: "repair-ending",
     endings.RepairApplied: "repair-ending",
 }
-"""The schema of each report that is printed."""
+"""The schema of each printed report."""
 
 
 @functools.cache

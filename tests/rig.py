@@ -1,4 +1,4 @@
-"""A run without a command or a real browser: an engine over a real log in a folder, and a fake site. It can die at any point and continue."""
+"""A run without a command or a real browser: an engine on a real log in a folder, and a fake site. It can die at any point and resume."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Rig:
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The files that the workflow uses, by path."""
     missing: set[str] = dataclasses.field(default_factory=set)
-    """Targets that no page has."""
+    """Targets missing on every page."""
     browser: FakeBrowser | None = None
     """The browser that the run opened last."""
     survivor: FakeBrowser | None = None

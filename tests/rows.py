@@ -61,7 +61,7 @@ _FILLED = re.compile(r"(?:(?:word|so) ){20,}")
 
 
 def begun(project: Project, text: str = LONG) -> str:
-    """The project with a run that has failed: its id."""
+    """The project with a failed run: its id."""
     project.write("long.yaml", text)
     project.runops("run", "long.yaml", "--quiet")
     return project.runs()[-1]["id"]

@@ -260,7 +260,7 @@ class Orders:
         self.site.answer(f"/done/{ref}", lambda _request: self._late())
 
     async def finished(self, ref: str) -> None:
-        """Wait until every request that came is taken or turned away."""
+        """Wait until every request received is accepted or refused."""
 
         def settled() -> bool:
             with self._settled:
@@ -281,7 +281,7 @@ class Orders:
         return site.Answer("<!doctype html><title>Done</title>", headers={"connection": "close"})
 
     def _ordered(self, ref: str, request: site.Request) -> site.Answer:
-        # A form that is sent once prepares the page; the same one again, by a reload, is the order.
+        # A form sent once prepares the page; the same one again, by a reload, is the order.
         once = re.search(r'name="once"\s+(\w+)', request.body)
         if once is not None and once[1] not in self._prepared:
             self._prepared.add(once[1])
@@ -339,7 +339,7 @@ class Live(Rig):
 
 
 MOST_RESUMES = 12
-"""A step may fail before its action as often as the machine is slow."""
+"""A step may fail before its action, as often as the machine is slow."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -384,7 +384,7 @@ def wrong(lived: Iterable[Lived]) -> dict[str, list[str]]:
 
 
 async def side_by_side(cases: Iterable[Case], live: Callable[[Case], Awaitable[_T]], at_once: int = 9) -> list[_T]:
-    """Run cases, so many side by side: they mostly wait."""
+    """Run cases, so many concurrently: they mostly wait."""
     room, one_drag = asyncio.Semaphore(at_once), asyncio.Semaphore()
 
     async def one(case: Case) -> _T:
@@ -396,7 +396,7 @@ async def side_by_side(cases: Iterable[Case], live: Callable[[Case], Awaitable[_
 
 
 async def live_all(cases: Iterable[Case], orders: Orders, folder: Path) -> list[Lived]:
-    """Run cases side by side, and resume each while that is of use."""
+    """Run cases concurrently, and resume each while useful."""
     return await side_by_side(cases, lambda case: live(case, orders, folder / str(case)))
 
 
@@ -412,7 +412,7 @@ def begun(case: Case, orders: Orders, folder: Path, text: str, settings: Setting
 
 
 async def live(case: Case, orders: Orders, folder: Path) -> Lived:
-    """Run a case, and resume it while that is of use."""
+    """Run a case, and resume it while useful."""
     return await lived(begun(case, orders, folder, case.text), case, orders)
 
 

@@ -28,7 +28,7 @@ End = Literal["told", "result", "called", "asked"]
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One thing that happens in a session."""
+    """One event of a session."""
 
     what: Literal["says", "answers", "event", "keeps", "clears", "sums", "fails", "retries", "delegates", "waits"]
     text: str = "x"
@@ -153,7 +153,7 @@ class Hand:
     def keeps(
         self, of: str, name: str, value: Json, *, thread: str = entries.SESSION_THREAD, clear: bool = False
     ) -> None:
-        """A further version of something."""
+        """Add a further version of a part of the state."""
         number = len(self.writer.history.versions(of, name)) + 1
         version = entries.Version.model_validate(
             {
@@ -169,7 +169,7 @@ class Hand:
         self.writer.version(version, None if clear else value, f"{of}/{number}")
 
     def fails(self, text: str, *, again: float | None = None) -> None:
-        """A request brings no answer."""
+        """Add a failed request."""
         self.asks()
         error: dict[str, Json] = {"code": "model-failed", "who": "model", "message": "the server failed"}
         entry = entries.ModelError(
@@ -184,7 +184,7 @@ class Hand:
         self.writer.said(entries.Summary(thread=entries.SESSION_THREAD, upto=upto), text, "summary")
 
     def happens(self, text: str, run: str | None = None) -> None:
-        """The person does something beside talking."""
+        """Add an action of the person besides messages."""
         self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run), text, "event")
 
     def does(self, step: Step) -> None:

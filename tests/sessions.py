@@ -60,5 +60,5 @@ def begun(
 
 
 def state_of(folder: Path, known: Mapping[str, str] | None = None) -> SessionState:
-    """The desk of a new session."""
+    """The state of a new session."""
     return SessionState(begun(folder, known))

@@ -38,7 +38,7 @@ Moment = Literal["before", "after"]
 
 @dataclass
 class Shop:
-    """A shop that runs, or that was ended and can be started again. Make one with `Shop.start`."""
+    """A running shop, or one that was stopped and can be restarted. Create one with `Shop.start`."""
 
     folder: Path
     """Contains its file `shop.sqlite`, and its log `shop.log`."""
@@ -95,7 +95,7 @@ class Shop:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs."""
+        """The process id of the running shop."""
         return self._running().pid
 
     # Events
@@ -198,13 +198,13 @@ class Shop:
     # The process
 
     def kill(self) -> None:
-        """End it at once (SIGKILL), as a crash would."""
+        """Kill it (SIGKILL), as a crash would."""
         process = self._running()
         process.kill()
         self._reap(process)
 
     def end(self) -> int | None:
-        """End it in good order, if it runs; returns its exit code."""
+        """Stop it in order, if it runs; returns its exit code."""
         if self._process is None:
             return None
         process = self._process
@@ -212,7 +212,7 @@ class Shop:
         return self._reap(process)
 
     def restart(self) -> None:
-        """Start it again on the same port with its data; one that runs is ended first."""
+        """Restart it on the same port with its data; a running one is stopped first."""
         self.end()
         until = time.monotonic() + RESTART_TIMEOUT
         # A free port may be used briefly by an outgoing connection while the shop is closed.
@@ -222,7 +222,7 @@ class Shop:
             raise RuntimeError(f"the shop ended with {code}:\n{self.log}")
 
     def api(self, method: str, path: str, body: object = None, *, timeout: float = 20) -> Any:
-        """Ask the JSON interface; raises `RuntimeError` with the shop's own sentence if it refuses."""
+        """Call the JSON interface; raises `RuntimeError` with the shop's own message if it refuses."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
         try:

@@ -93,7 +93,7 @@ class Client:
         demand_protocol(request)
         assert SECRET not in str(request)
         self._requests.append(request)
-        # Others that are at work at the same time continue meanwhile.
+        # Concurrent tasks continue meanwhile.
         await asyncio.sleep(0)
         answer = self._answers(request)
         if isinstance(answer, Failed):
@@ -135,7 +135,7 @@ def said(text: str) -> Answer:
 
 
 def asks(*calls: tuple[str, dict[str, Json]], text: str = "") -> Answer:
-    """The model asks for these tools."""
+    """The model calls these tools."""
     every = tuple(ToolCall(f"call_{number}", name, writer_text(given)) for number, (name, given) in enumerate(calls))
     return Answer(text, Usage(10, 0, 5, 0), "m", calls=every)
 

@@ -45,9 +45,9 @@ class Screen:
         self.lines: list[list[str]] = [[]]
         """From the first line on the screen to the last that was written; a wide character fills two cells, the second empty."""
         self.above: list[str] = []
-        """Lines that left the screen at its top."""
+        """Lines scrolled off the top."""
         self.wrapped: list[str] = []
-        """Lines that were wider than the terminal."""
+        """Lines wider than the terminal."""
         self._row = 0
         self._column = 0
         self._left = ""
@@ -163,7 +163,7 @@ class Terminal:
             self.process = server.start_on(streams, command[1:], where, environment or os.environ, terminal=True)
         os.close(slave)
         self.started: list[psutil.Process] = []
-        """Every process below the program that was ever seen."""
+        """Every descendant of the program that was ever seen."""
 
     def __enter__(self) -> Self:
         return self
@@ -227,7 +227,7 @@ class Terminal:
         return self.process.wait(max(until - time.monotonic(), 1))
 
     def note_children(self) -> list[psutil.Process]:
-        """The processes that the program started and that run now; they are remembered."""
+        """The running processes that the program started; they are remembered."""
         below = processes_of(self.process.pid, self._folder)
         self.started += [each for each in below if each not in self.started]
         return below

@@ -217,7 +217,7 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it, if it still runs."""
+        """Kill it, if it still runs."""
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, said: str | None = None, timeout: float = NEVER) -> tuple[str, str]:
@@ -295,7 +295,7 @@ def _say_some(pipe: int, said: bytes) -> bytes:
 
 
 def serve(address: str) -> int:
-    """Fork for each request; returns in the forked process, with the exit code of its command, and at the end."""
+    """Fork for each request; returns in the forked process with the exit code of its command, and at the end."""
     _import_all()
     gc.collect()
     gc.freeze()
@@ -430,7 +430,7 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     if request.get("terminal"):
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    # Tests that are started in the background ignore Ctrl-C; the program is in the foreground.
+    # Tests started in the background ignore Ctrl-C; the program is in the foreground.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Python decides when it starts whether to flush output at the end of each line, as on a terminal.
     assert isinstance(sys.stdout, io.TextIOWrapper)

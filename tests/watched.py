@@ -53,7 +53,7 @@ class Watched:
         )
 
     def note(self, private: Path) -> None:
-        """Write it down as a run does, in the private folder of the run."""
+        """Record it as a run does, in the private folder of the run."""
         private.mkdir(parents=True, exist_ok=True)
         (private / launch.STATE).write_text(json.dumps({**dataclasses.asdict(self.remembered()), "tabs": {}}))
 

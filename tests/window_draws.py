@@ -1,4 +1,4 @@
-"""Random threads, limits and frames of a window, for tests by property."""
+"""Random threads, limits and request frames, for property tests."""
 
 from __future__ import annotations
 

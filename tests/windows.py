@@ -64,7 +64,7 @@ class Talk:
         self.writer.said(log_entries.User(thread=self.thread, mode="chat"), text, "")
 
     def answers(self, text: str, asked: Sequence[Asked] = ()) -> None:
-        """The model answers, and every call is done."""
+        """Add an answer of the model with completed calls."""
         calls: list[ToolCall] = []
         for each in asked:
             self._calls += 1
@@ -76,12 +76,12 @@ class Talk:
                 self.writer.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.told, "")
 
     def fails(self, code: str, partial: str = "", again: float | None = None) -> None:
-        """The model's answer breaks off."""
+        """Add an answer that breaks off."""
         error = {"code": code, "who": "model", "message": "it broke off"}
         self.writer.said(log_entries.ModelError(thread=self.thread, error=error, again=again), partial, "")
 
     def happens(self, text: str) -> None:
-        """A person does something beside talking."""
+        """Add an action of a person besides messages."""
         self.writer.said(log_entries.Event(thread=self.thread), text, "")
 
     def sums_up(self, text: str, upto: int) -> None:

@@ -1,4 +1,4 @@
-"""A run with a cognition, an ai_extract and an agent, killed at crash points that a seed draws: ``make crash`` kills it at each of them."""
+"""A run with a cognition, an ai_extract and an agent, killed at random crash points; ``make crash`` kills it at each of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("way", "survives"), agents.WAYS)
-def test_what_an_agent_does_is_done_once(
+def test_a_killed_agent_repeats_no_action(
     way: agents.Way, survives: bool, shop: Shop, tmp_path: Path, seed: int
 ) -> None:
     """A model that would repeat its actions causes none twice: after a kill the runtime consults the conversation, the site or a person."""

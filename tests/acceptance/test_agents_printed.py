@@ -68,7 +68,7 @@ def thanks(_request: Request) -> Answer:
 
 
 def filling(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-    """A model that sends the form for whom its goal names."""
+    """A model that sends the form for the person named in its goal."""
     name = "Grace" if "Grace" in scripted_model.text_of(asked.items[0]) else "Ada"
     return Obedient(LOOK, fill("Name", name), click("Send"))(asked)
 
@@ -116,8 +116,8 @@ def test_for_an_agent_in_a_used_file_that_file_is_printed(tmp_path: Path) -> Non
 
 
 @pytest.mark.drawn(1, of="agents_printed")
-def test_what_uses_other_files_says_where_it_is_to_be_saved(tmp_path: Path) -> None:
-    """Printed into the folder that it names it runs; the paths of the files that it uses are those of the file it came from."""
+def test_a_printed_file_with_used_files_states_its_folder(tmp_path: Path) -> None:
+    """The printed file states its folder, and runs from there: its paths are those of the original file."""
     project = Project(tmp_path)
     with serve() as site, responses.serve(filling, strict=True) as server:
         site.page("/", FORM)

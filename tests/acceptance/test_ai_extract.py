@@ -1,4 +1,4 @@
-"""``ai_extract`` through the command, on pages of the shop, with a scripted model in the place of a provider's."""
+"""``ai_extract`` through the command, on pages of the shop, with a scripted model instead of a provider's."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Reading:
 
     @property
     def page(self) -> list[str]:
-        """The lines that the model was sent of the page, its fence first and last."""
+        """The lines of the page in the request to the model, with the fence first and last."""
         (said,) = self.asked[0]["input"]
         text = said["content"] if isinstance(said["content"], str) else said["content"][0]["text"]
         return str(text).split("\n")
@@ -120,8 +120,8 @@ def test_prices_are_read_off_the_price_list(reading: Reading, prices: str) -> No
 
 
 @pytest.mark.drawn(share=0.5, of="ai_extract")
-def test_a_price_that_is_not_on_the_list_is_flagged_where_people_look(reading: Reading, prices: str) -> None:
-    """In the talk, in `show`, and in its JSON; with `unseen: fail` the run fails with it."""
+def test_a_price_that_is_not_on_the_list_is_flagged(reading: Reading, prices: str) -> None:
+    """A price that is not on the page is flagged in the log, in `show` and in its JSON; under `unseen: fail` the run fails with it."""
     wrong = {"rows": [{"article": "TEA-1", "price": 9.35}]}
     code, said, talk = reading.run(prices, wrong)
     assert (code, said["output"]) == (0, wrong)
@@ -147,7 +147,7 @@ def test_a_missing_value_is_null_or_an_error(reading: Reading, prices: str) -> N
 
 @pytest.mark.drawn(share=0.5, of="ai_extract")
 def test_a_ref_is_that_of_an_element(reading: Reading) -> None:
-    """The refs that the model is shown are known again when it gives them back; others are flagged."""
+    """A ref that the model was shown is accepted in its answer; any other is flagged."""
     page = "<h1>Pay 12.50 €</h1><button>Pay now</button><a href='/x'>Later</a>"
     with served(page) as url:
         answer = {"value": "Pay now", "ref": "e999"}

@@ -30,6 +30,6 @@ def test_a_mistake_is_reported_with_its_place_and_its_fix(case: bad_files.BadFil
 
 
 def test_the_names_of_the_cases_differ() -> None:
-    """No case hides another one."""
+    """Case names are unique."""
     names = [case.name for case in bad_files.ALL]
     assert len(names) == len(set(names))

@@ -55,7 +55,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
 
 
 def test_one_is_measured_alone() -> None:
-    """`--only` leaves the other numbers out, and the tools of a build keep to their tokens."""
+    """`--only` omits the other numbers, and the tools of a build stay within their token limit."""
     numbers = measured("nodes", "schemas")
     assert numbers["node_overhead_ms"] > 0
     assert 0 < numbers["tool_schema_tokens"] <= 4000

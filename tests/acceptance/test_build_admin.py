@@ -1,4 +1,4 @@
-"""A whole build on a Django admin, by script, judged by SQL on Django's own database."""
+"""A whole build on a Django admin with a scripted model, judged by SQL on Django's own database."""
 
 from __future__ import annotations
 

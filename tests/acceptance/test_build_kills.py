@@ -1,4 +1,4 @@
-"""`runops build`, killed at moments that a seed draws among all entries that it writes and all crash points: ``make crash`` kills it at each of them."""
+"""`runops build`, killed at random written entries and crash points; ``make crash`` kills it at each of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
 def test_a_killed_build_ends_as_one_that_was_left_alone(
     way: str, alone: built.Trial, tmp_path: Path, seed: int
 ) -> None:
-    """It leaves the same file, no call of the model is done twice, no answer that the log has is paid for again, and no action is done without a call."""
+    """A killed build saves the same file, repeats no call of the model, pays no logged answer again, and performs no action without a call."""
     chance = random.Random(f"{seed} {way}")
     bench = built.Bench(tmp_path, None, server())
     case, times = CASES[way]
@@ -62,8 +62,8 @@ def test_a_killed_build_ends_as_one_that_was_left_alone(
 
 
 @pytest.mark.drawn(0)
-def test_a_killed_build_puts_into_the_cart_what_its_calls_say(shop: Shop, tmp_path: Path, seed: int) -> None:
-    """On the shop itself, with a real browser: the shop's own ledger has an action for a call at most once."""
+def test_a_killed_build_acts_on_the_shop_once_per_call(shop: Shop, tmp_path: Path, seed: int) -> None:
+    """With a real browser, the shop's ledger has at most one action for each call."""
     chance = random.Random(seed)
     bench = built.Bench(tmp_path, shop, server())
     draws = [chance.randrange(10**6) for _ in range(REAL)]

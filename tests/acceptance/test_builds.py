@@ -27,7 +27,7 @@ FEW = 14
 
 
 def given(inputs: Mapping[str, Json]) -> list[str]:
-    """Inputs, as the command takes them."""
+    """Inputs as arguments of the command."""
     return [part for name, value in inputs.items() for part in ("-i", f"{name}={value}")]
 
 
@@ -79,7 +79,7 @@ def test_the_data_that_a_recorded_build_leaves_is_right(name: str, tmp_path: Pat
 
 @pytest.mark.parametrize("name", GOALS)
 def test_the_record_of_a_build_keeps_to_its_limits(name: str) -> None:
-    """25 requests, 150,000 input tokens, two calls that failed, and no request that broke the protocol; its files are all there."""
+    """A recorded build has at most 25 requests, 150,000 input tokens and two failed calls, no protocol violation, and all its files."""
     folder = RECORDS / name
     found: dict[str, Any] = json.loads((folder / "figures.json").read_text())
     assert found["requests"] <= MOST_REQUESTS

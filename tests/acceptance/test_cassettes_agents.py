@@ -46,7 +46,7 @@ class Naming:
         self.names: list[str] = []
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """The next answer, its calls named."""
+        """The next answer, with named calls."""
         answer = self._model(asked)
         assert isinstance(answer, scripted_model.Answer)
         self.names.append(f"call_{uuid.uuid4().hex}")
@@ -86,7 +86,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def test_an_agent_is_recorded_again_to_the_same_bytes(recorded: bytes, tmp_path: Path) -> None:
-    """Another shop on another port, other names of calls, another browser: the same bytes."""
+    """Another shop and port, other call ids and another browser yield the same cassette."""
     in_shop(tmp_path / "again", "--model-calls", "record")
     assert (tmp_path / "again" / "cassettes" / "pay.json").read_text() == recorded.decode()
 

@@ -407,7 +407,7 @@ def test_at_the_prompt_a_second_ctrl_c_ends_the_session(chats: Chats) -> None:
         assert "again  runops chat --resume" in terminal.everything
 
 
-def test_on_a_terminal_an_answer_is_shown_as_it_comes(chats: Chats) -> None:
+def test_on_a_terminal_an_answer_is_shown_while_it_arrives(chats: Chats) -> None:
     """The beginning of an answer that stalls is on the screen at once, except for a tail in which a secret may begin."""
     project = chats.answers(
         scripted_model.stall(f"The run failed at `total`: {'a number was wanted there, ' * 4}"),

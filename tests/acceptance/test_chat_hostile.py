@@ -25,7 +25,7 @@ nodes:
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()

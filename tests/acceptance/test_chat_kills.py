@@ -1,4 +1,4 @@
-"""`runops chat`, killed at moments that a seed draws among all entries that it writes and all crash points: ``make crash`` kills it at each of them."""
+"""`runops chat`, killed at random written entries and crash points; ``make crash`` kills it at each of them."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed:
 
 @pytest.mark.drawn(0)
 @pytest.mark.parametrize("control", talked.CONTROLS)
-def test_a_session_that_does_not_look_into_its_log_is_found_out(control: controls.Control, tmp_path: Path) -> None:
-    """One that forgets an answer asks for it again, or does not do its tools; one that does not hear a delegate sends it again."""
+def test_a_session_that_ignores_its_log_is_detected(control: controls.Control, tmp_path: Path) -> None:
+    """The check detects a session that forgets an answer, and requests it again or skips its tools, and one that calls a delegate again."""
     bench = talked.Bench(tmp_path, None, server())
     alone = bench.run(talked.Case("streamed"))
     assert alone.wrong == []

@@ -40,7 +40,7 @@ A = text({"value": "a"})
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
@@ -108,8 +108,8 @@ def test_an_earlier_run_costs_the_session_only_its_later_requests(chats: Chats) 
     assert " 1 request " in done.stdout.splitlines()[0]
 
 
-def test_what_a_run_cost_stands_beside_what_was_said_and_is_counted_once(chats: Chats) -> None:
-    """`/cost` and `runops show` name the run with its sum; the requests themselves are the run's alone."""
+def test_the_cost_of_a_run_is_listed_separately_and_counted_once(chats: Chats) -> None:
+    """`/cost` and `runops show` list the run with its sum. Its requests are counted only in the run."""
     project = sorting(chats, text("It sorts."), A, A)
     done = typed(project, "What does it do?\n/run\n/cost\n", "chat", "sort.yaml")
     session, (run,) = session_of(done), project.runs()

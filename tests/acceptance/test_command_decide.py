@@ -55,8 +55,8 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> None:
-    """Killed between action and answer: `resume` asks (4), `show` and `--json` have the question, `decide` continues, and one payment is made."""
+def test_a_person_decides_an_unknown_outcome(project: Project, shop: Shop) -> None:
+    """A run killed between action and response asks (4) on `resume`. `show` and `--json` have the question, `decide` continues, and one payment is made."""
     shop.switch("hold", path="/orders/1001/pay", method="POST", moment="after")
     with project.start("run", "pay.yaml", "-i", f"base_url={shop.url}") as process:
         shop.wait("held", path="/orders/1001/pay")
@@ -135,7 +135,7 @@ def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(projec
 
 
 @pytest.mark.drawn(0)
-def test_a_person_may_say_what_a_slow_site_does_not_show(project: Project, shop: Shop) -> None:
+def test_a_person_may_decide_while_a_slow_site_cannot(project: Project, shop: Shop) -> None:
     """`decide not-done` is trusted where the site's *not done* is not, and the payment is made once."""
     project.write("pay.yaml", PAY_SLOWLY)
     shop.switch("hold", path="/orders/1001/pay", method="POST")

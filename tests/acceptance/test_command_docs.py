@@ -15,7 +15,7 @@ def test_every_command_is_documented_with_its_real_help() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_page_has_what_a_person_sees(tmp_path) -> None:
+def test_the_page_has_the_help_of_a_real_terminal(tmp_path) -> None:
     """The help in the page is that of the command as a process, on a terminal of 80 columns."""
     page = (ROOT / "docs" / "command.md").read_text()
     for arguments in ([], ["run"]):

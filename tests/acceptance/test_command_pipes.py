@@ -1,4 +1,4 @@
-"""A named pipe, a socket or a device in the place of a file: no command waits for it."""
+"""A named pipe, a socket or a device instead of a file: no command waits for it."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SECRET = FLOW.replace("inputs:", "secrets: [TOKEN_OF_MINE]\ninputs:")
 ASKS = "version: 1\nnodes:\n  - {id: ask, type: cognition, instruction: Say it., output: [a, b]}\n"
 
 SECONDS = 20.0
-"""A command that has not ended by then waits for the pipe."""
+"""A command still running after this time waits for the pipe."""
 
 Place = Callable[[Path], None]
 

@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_failed_step_has_a_new_attempt(project: Project) -> None:
-    """Exit code 1 again, the steps before it are not done again, and the next command is named."""
+    """A resume exits 1 again, repeats no earlier step, and names the next command."""
     again = project.here("resume", "last")
     assert again.returncode == 1
     assert "2 steps are done and will not be done again, continuing at three" in again.stderr
@@ -52,8 +52,8 @@ def test_a_damaged_log_is_refused_by_its_line(project: Project) -> None:
     assert project.here("resume", "last").returncode == 1
 
 
-def test_the_file_as_it_is_now_is_taken_on_request(project: Project) -> None:
-    """Without the flag the run keeps its text, and the flag is named; with it the fixed step passes, and the result is that of the fixed file."""
+def test_the_changed_file_is_used_on_request(project: Project) -> None:
+    """Without the flag the run keeps its workflow and names the flag. With it the fixed step passes, with the output of the fixed file."""
     project.write("flow.yaml", FLOW.replace("two // 0", "two // 1"))
     kept = project.here("resume", "last")
     assert (kept.returncode, "`--allow-changed` takes it as it is now" in kept.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""The command between other programs: pipes, files, full disks, ports that are taken."""
+"""The command between other programs: pipes, files, full disks, used ports."""
 
 import json
 import resource
@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_the_result_goes_to_stdout_and_the_talk_to_stderr(project: Project) -> None:
+def test_the_result_goes_to_stdout_and_the_progress_to_stderr(project: Project) -> None:
     """Stdout is exactly the output; stderr has a line per step, without a control sequence."""
     done = project.runops("run", "squares.yaml")
     assert done.returncode == 0
@@ -71,8 +71,8 @@ def test_json_is_one_object_with_a_version(project: Project) -> None:
     assert project.runs()[0]["id"] == run["run"]
 
 
-def test_json_also_says_what_could_not_start(project: Project) -> None:
-    """A program that asked for JSON gets JSON when the file is missing, the option is wrong, or the run is unknown."""
+def test_json_also_reports_a_failed_start(project: Project) -> None:
+    """`--json` prints JSON when the file is missing, the option is wrong, or the run is unknown."""
     for arguments, code in [
         (["run", "no.yaml", "--json"], 2),
         (["run", "squares.yaml", "--jsonn", "--json"], 2),
@@ -93,8 +93,8 @@ def test_quiet_prints_nothing_but_the_output(project: Project) -> None:
     assert project.here("run", "no.yaml", "--quiet").stderr != ""
 
 
-def test_head_ends_a_list_without_a_word(project: Project) -> None:
-    """`| head` on a list, on a help, on a run's output: no traceback, no complaint, exit code 0."""
+def test_head_ends_a_list_silently(project: Project) -> None:
+    """A list, a help or an output piped into `head` has no traceback, no error message and exit code 0."""
     for line in (
         "runops run squares.yaml 2>/dev/null | head -1",
         "runops show last --json | head -1",
@@ -105,8 +105,8 @@ def test_head_ends_a_list_without_a_word(project: Project) -> None:
         assert len(done.stdout.splitlines()) == 1
 
 
-def test_a_run_outlives_the_reader_of_its_talk(project: Project) -> None:
-    """When `| head` has seen enough of the progress, the run continues to its end in silence."""
+def test_a_run_outlives_the_reader_of_its_progress(project: Project) -> None:
+    """After `| head` has closed the progress, the run continues silently to its end."""
     done = project.shell("runops run long.yaml 2>&1 | head -2")
     assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 2, "")
     assert [(run["state"], run["steps"]) for run in project.runs()] == [("passed", 400)]

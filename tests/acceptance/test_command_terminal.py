@@ -22,7 +22,7 @@ PAY_ORDERS = (
     .read_text()
     .replace("        verify: [{text", "        timeout: 4\n        verify: [{text")
 )
-"""The example, with a payment that a new browser waits less for after a resume."""
+"""The example, with a shorter wait for a payment in a new browser after a resume."""
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 ADD = """
@@ -60,8 +60,8 @@ def pay(project: Project, shop: Shop, *, columns: int = 80, rows: int = 24) -> T
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("columns", [60, 120])
-def test_the_tree_fits_the_terminal_and_says_where_the_run_is(columns: int, project: Project, shop: Shop) -> None:
-    """While a payment hangs the screen names its step and its place in the loop, its clock continues, and no line ever wraps."""
+def test_the_tree_fits_the_terminal_and_shows_the_position(columns: int, project: Project, shop: Shop) -> None:
+    """While a payment is pending the screen names its step and its position in the loop, the clock advances, and no line wraps."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
     with pay(project, shop, columns=columns, rows=12) as terminal:
         terminal.wait_for(lambda: bool(re.search(r">>  each_order +3/5  #1002", terminal.text)))
@@ -83,7 +83,7 @@ def test_the_tree_fits_the_terminal_and_says_where_the_run_is(columns: int, proj
 def test_a_terminal_gets_no_more_than_it_can_take(
     variable: str, value: str, forbidden: re.Pattern[str], project: Project
 ) -> None:
-    """`NO_COLOR`: the tree without colours. `TERM=dumb`: no control sequence at all, and a line per step."""
+    """`NO_COLOR` prints the tree without colours, and `TERM=dumb` one line per step without control sequences."""
     project.write("add.yaml", ADD)
     project.environment[variable] = value
     with project.terminal("run", "add.yaml") as terminal:
@@ -122,7 +122,7 @@ def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
             child.suspend()
         terminal.press("\x03")
         terminal.wait_for(lambda: "again: at once" in terminal.text)
-        # Presses that come within a tenth of a second are one.
+        # Presses within a tenth of a second count as one.
         pressed = time.monotonic()
         terminal.wait_for(lambda: time.monotonic() - pressed > 0.2)
         terminal.press("\x03")
@@ -148,7 +148,7 @@ def test_the_browser_of_a_run_can_be_closed_from_outside(project: Project, shop:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("moment", ["the display begins", "the browser starts"])
 def test_ctrl_c_during_start_up(moment: str, project: Project, shop: Shop) -> None:
-    """Before the first step Ctrl-C is as clean as later: 130, no traceback, no process left."""
+    """Ctrl-C before the first step also exits 130, without a traceback or a remaining process."""
     with pay(project, shop) as terminal:
         if moment == "the display begins":
             terminal.wait_for(lambda: "starting" in terminal.text or "Pay the" in terminal.text)

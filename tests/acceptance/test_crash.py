@@ -1,4 +1,4 @@
-"""Killed in the middle of a payment: the command as a process, a real Chromium, the shop's ledger as the judge."""
+"""Runs killed in the middle of a payment: a real command and Chromium, with the shop's ledger as the judge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Operator:
         return self.project.start("run", "flow.yaml", "-i", f"base_url={self.shop.url}", "--json")
 
     def kill(self, process: Started, *, chromium: Literal["survives", "gone"]) -> None:
-        """End the engine with SIGKILL, and its browser too or not."""
+        """Kill the engine with SIGKILL, and optionally its browser."""
         state = json.loads(next(self.project.folder.glob(".runops/private/*/browser.json")).read_text())
         browser = psutil.Process(state["chromium"])
         process.send_signal(signal.SIGKILL)
@@ -124,7 +124,7 @@ def test_filled_fields_are_filled_again(operator: Operator) -> None:
 @pytest.mark.drawn(2, of="crash")
 @pytest.mark.parametrize(("how", "code", "actions"), [("confirm", 0, 1), ("nothing", 4, 1)])
 def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, actions: int) -> None:
-    """The shop has acted and drops its answer, without any crash of ours: `confirm` finds out, and without one the run pauses; paid once in either case."""
+    """The shop acts and drops its response, without a kill. `confirm` detects the payment, and without it the run pauses; it is paid once in either case."""
     operator.shop.switch("drop", PAY, method="POST", moment="after")
     one = WORKFLOW.replace('over: "{{ orders }}"', 'over: "{{ orders | batch(1) | first }}"')
     engine = operator.start(one + KNOWS[how])

@@ -1,4 +1,4 @@
-"""The demo, as `make demo` starts it: interrupted in the middle it leaves no process and can be resumed."""
+"""The demo as `make demo` starts it: an interruption leaves no process, and the demo can be resumed."""
 
 from __future__ import annotations
 

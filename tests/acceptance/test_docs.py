@@ -170,7 +170,7 @@ def test_a_page_shows_the_real_output(sheet: Path, project: Project, tmp_path: P
 
 
 def test_few_blocks_are_not_run() -> None:
-    """At most five blocks are on the list, each for a reason, and each of them is there."""
+    """The list of blocks that are not run has at most five entries, each with a reason and an existing block."""
     assert len(EXEMPT) <= 5
     there = [
         (name_of(page), next(iter(block.commands())).text)

@@ -60,7 +60,7 @@ class Service:
         self._base = f"http://127.0.0.1:{port}"
 
     def ask(self, path: str, given: object = None, **headers: str) -> Any:
-        """Send a request; the answer's JSON. Raises HTTPError."""
+        """Send a request; returns the JSON of the response. Raises HTTPError."""
         with self._asked(path, given, headers) as answer:
             text = answer.read()
         return json.loads(text) if text else None

@@ -160,7 +160,7 @@ def test_watch_prices(project: Project, shop: Shop) -> None:
 
 
 def test_file_papers(project: Project, shop: Shop) -> None:
-    """The invoice and two papers are filed once, to the byte, and fetched whole each time."""
+    """The invoice and two papers are filed once, byte for byte, and downloaded completely each time."""
     outputs = run_often(project, "file_papers", shop)
     names = ["invoice-1002.txt", "delivery_note.txt", "packing_list.csv"]
     assert outputs == [{"invoice": "invoice-1002.txt", "filed": names}] * TIMES
@@ -201,7 +201,7 @@ def test_book_delivery(project: Project, shop: Shop) -> None:
 
 
 def test_export_orders(project: Project, shop: Shop) -> None:
-    """The file has every order of the shop, from all pages, in the order of the list."""
+    """The file has every order of the shop, from all pages, in list order."""
     for output in run_often(project, "export_orders", shop):
         with Path(output["saved"]).open(newline="") as file:
             rows = list(csv.DictReader(file))

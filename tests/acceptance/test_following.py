@@ -1,4 +1,4 @@
-"""A program follows a run that other processes carry: while it lives, when it is killed, and when it is resumed."""
+"""A program follows a run of other processes: while it is active, when it is killed, and when it is resumed."""
 
 from __future__ import annotations
 

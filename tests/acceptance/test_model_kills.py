@@ -56,7 +56,7 @@ output: {orders: "{{ each }}", sum: "{{ sum }}"}
 
 ORDERS = 2
 TIMES = breadth.of(6, 12)
-"""So many times a run is killed in all."""
+"""Total number of kills of a run."""
 
 TRIALS, KILLS = breadth.of(2, 4), 3
 """Number of trials, and kills in each; more where a trial ended early."""
@@ -66,7 +66,7 @@ LATEST = 14
 
 
 class Voice:
-    """The model. Its first answer to the second order does not fit, and the first request of all comes in a rush hour."""
+    """The model. Its first answer to the second order is invalid, and the very first request is rate-limited."""
 
     def __init__(self) -> None:
         self.refused = False
@@ -116,7 +116,7 @@ def test_no_answer_is_paid_twice_and_no_action_done_twice(shop: Shop, tmp_path: 
 
     alone = trial(background=False).run([])
     assert alone.wrong == []
-    # Each trial dies first in another part of the run.
+    # Each trial first dies in a different part of the run.
     moments, killed = len(alone.passed) // TRIALS, 0
     for number in itertools.count():
         first = number % TRIALS * moments + chance.randint(1, moments)

@@ -29,7 +29,7 @@ GETS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()

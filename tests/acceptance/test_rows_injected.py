@@ -27,7 +27,7 @@ SUMMARY = "The prices are to be added up (aim). `n/a` is left out (decided). " +
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
@@ -52,7 +52,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "compress_at_3300": (*INJECTED, "--compress-at", "3300"),
     "compress_to_100": (*INJECTED, "--compress-at", "3300", "--compress-to", "100"),
 }
-"""Each setting of the row at a value beside its default."""
+"""Settings of the row, each with a value besides its default."""
 
 
 @pytest.mark.drawn(share=0.4)

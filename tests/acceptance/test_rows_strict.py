@@ -36,7 +36,7 @@ THINGS, LAST = 14, "prices, returns?"
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
@@ -58,7 +58,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "min_recent_9": (*STRICT, "--min-recent", "9"),
     "top_k_1": (*STRICT, "--top-k", "1"),
 }
-"""Each setting of the row at a value beside its default."""
+"""Settings of the row, each with a value besides its default."""
 
 
 def known(chats: Chats) -> None:
@@ -87,7 +87,7 @@ def test_strict_budget(name: str, chats: Chats) -> None:
     sizes = [int(found.replace(",", "")) for found in re.findall(r"window ([\d,]+) of", done.stderr)]
     assert len(sizes) == len(talked(chats)) == THINGS + 1
     assert max(sizes) <= limit * 93 // 100
-    # Tools, as far as their share goes.
+    # Tools, within their share.
     offered = {len(body.get("tools") or ()) for body in bodies if not is_for_summary(body)}
     assert offered == ({15} if limit == 20_000 else {0})
     # Knowledge: a title counts three times, and the sections shown have their share.

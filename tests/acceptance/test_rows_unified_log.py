@@ -16,7 +16,7 @@ from tests.rows import LONG, agrees, last, said
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
@@ -46,7 +46,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "recent_outputs_200": ("--recent-outputs", "200"),
     "no_events": ("--no-events",),
 }
-"""Each setting of the row at a value beside its default."""
+"""Settings of the row, each with a value besides its default."""
 
 QUESTION, PARTIAL, WELCOME = "user: What does it do?", "The step `total` met", "You are welcome.\n"
 
@@ -84,7 +84,7 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     assert bool(partial) == (name != "max_messages_4")
     assert bool(events) == (name != "no_events")
     assert (len(words) > 4, chars > 1_000) == (name != "max_messages_4", not narrow)
-    # The output of the first tool was cut, that of the second is the part that was read by range.
+    # The output of the first tool was truncated, that of the second is the part read by range.
     assert [("line 0 of" in each, "line 399 of" in each) for each in outputs] == (
         [(True, False), (False, True)] if whole else []
     )

@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def keyed(project: Project, key: str, *more: str, file: str = "add.yaml") -> subprocess.CompletedProcess[str]:
-    """The run of a key, as a CI job asks for it."""
+    """Run with a key, as in a CI job."""
     return project.here("run", file, "--resume-if-exists", key, *more)
 
 
@@ -61,7 +61,7 @@ def test_the_same_key_is_the_same_run(project: Project) -> None:
 
 
 def test_a_run_that_failed_is_tried_again(project: Project) -> None:
-    """The failed step has a new attempt, in the same run; `--allow-changed` takes the file that was fixed meanwhile."""
+    """A repeated key attempts the failed step again, in the same run. `--allow-changed` uses the file fixed meanwhile."""
     for _ in range(2):
         assert keyed(project, "k", "-i", "n=0").returncode == 1
     (run,) = project.runs()
@@ -115,8 +115,8 @@ def test_an_invalid_key_or_combination_is_refused(project: Project, arguments: l
     assert not [each for each in kept if b"hunter22" in each.read_bytes()]
 
 
-def test_a_run_that_died_before_its_first_line_is_begun(project: Project) -> None:
-    """An empty log, or half a first line, is no run yet."""
+def test_a_run_that_died_before_its_first_line_starts_again(project: Project) -> None:
+    """An empty log, or one with half a first line, does not count as a run."""
     assert keyed(project, "k").returncode == 0
     log = next((project.folder / ".runops" / "conversations").glob("*.jsonl"))
     for left in (b"", log.read_bytes()[:20]):

@@ -11,7 +11,7 @@ from nodes.values import Json
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Do:
-    """The model asks for a tool."""
+    """The model calls a tool."""
 
     name: str
     arguments: dict[str, Json]

@@ -43,7 +43,7 @@ class One(run.Browsers):
     """The one browser, for every run."""
 
     def __init__(self, browser: port.Browser) -> None:
-        """``browser`` is opened already."""
+        """``browser`` is already open."""
         self._kept: Any = Kept(browser)
 
     async def open(self) -> port.Browser:

@@ -43,7 +43,7 @@ from tests.benchmarks import building
 from tests.now import now
 
 SHOWN = 5_000
-"""Characters of an observation: as many as an agent is shown."""
+"""Characters of an observation: the limit for an agent."""
 
 
 DEADLINE = 60
@@ -133,7 +133,7 @@ class _Session:
             await self._browser.page.goto(f"{self._shop}{arguments['path']}")
             return page_text.fenced((await self._browser.page.look()).render(SHOWN))
         except RunOpsError as error:
-            # Not for the model of this session: with other pages other tokens are measured.
+            # Unrelated to the model of this session: with other pages other tokens are measured.
             raise AssertionError(f"{arguments['path']} could not be looked at: {error}") from None
 
     async def _add(self, arguments: dict[str, Json]) -> str:
@@ -197,7 +197,7 @@ _ADD = Tool("add_node", "Adds a node at the end of the workflow.", _object("yaml
 
 
 class _Toolset(Toolset):
-    """A tool that a session has beside those of every session."""
+    """A tool of one session, in addition to the common ones."""
 
     def __init__(self, offered: Tool, do: Callable[[dict[str, Json]], Awaitable[str]]) -> None:
         super().__init__(offered, CHANGED)

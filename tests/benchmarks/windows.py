@@ -13,7 +13,7 @@ from tests.benchmarks import pairs
 
 LONG, SHORT = 300_000, 1_000
 BUILDS = 20
-"""Windows that are built for one time: a single one is over too soon."""
+"""Windows built for one measurement: a single one is too fast to measure."""
 
 AROUND = window.RequestFrame((window.Part("rules", "Answer from what you are told."),))
 

@@ -9,9 +9,9 @@ from nodes.values import Json
 
 MOST_REQUESTS = 25
 MOST_TOKENS = 150_000
-"""Input tokens of all requests together, each counted whole."""
+"""Total input tokens of all requests, each counted whole."""
 MOST_FAILED = 2
-"""Calls that may have failed."""
+"""Most failed calls."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

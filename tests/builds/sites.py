@@ -19,7 +19,7 @@ PASSWORDS = {"SHOP_PASSWORD": "correct-horse", "ADMIN_PASSWORD": "correct-horse"
 """The secrets of the sites, by the names of their variables."""
 
 SECONDS = 30.0
-"""Until a site must answer."""
+"""Timeout for a site to start."""
 
 COUNTRIES = ("Portugal", "Ireland", "France", "Germany")
 

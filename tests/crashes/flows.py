@@ -15,7 +15,7 @@ Spec = dict[str, Any]
 
 @dataclasses.dataclass
 class Flow:
-    """A workflow, and the site behaviour that belongs to it."""
+    """A workflow, and the behaviour of its site."""
 
     text: str = ""
     texts: dict[str, str] = dataclasses.field(default_factory=dict)

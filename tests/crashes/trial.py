@@ -1,4 +1,4 @@
-"""One random workflow: run undisturbed, then killed again and again, and both compared in the site's books."""
+"""One random workflow: run without kills, then killed repeatedly, and both compared by the site's records."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Trial:
         asked = set(evidence["calls"] if "calls" in evidence else [evidence["call"]])
         if self.lives == 1 and question["reason"] == "redo-unconfirmed":
             self.mixed.append(f"asked about {question['path']} though nothing had died or failed")
-        # A question about a step that may be the repetition of an action is about that step.
+        # A question about a step that may repeat an action is about that step.
         truths = (
             {evidence["step"].split()[-1] in self.site.actions}
             if "step" in evidence
@@ -151,7 +151,7 @@ class Trial:
             now(run_index.decide(file_store.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done"))
 
     def wrongly_settled(self) -> list[str]:
-        """Actions that the log has as done and the site has not."""
+        """Actions that are done in the log but not on the site."""
         past = history.History(self.store.read(self.rig.id).entries)
         found: list[str] = []
         for path in past.order:

@@ -48,7 +48,7 @@ class Reaper:
         self.count, self.at, self.dead = 0, at, False
 
     def tick(self, what: str) -> None:
-        """Something is about to be done."""
+        """Called before each operation."""
         self.count += 1
         if self.count == self.at and not self.dead:
             self.dead = True
@@ -59,7 +59,7 @@ class Reaper:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """An action as the site has it in its books."""
+    """An action as recorded by the site."""
 
     target: str
     url: str
@@ -209,7 +209,7 @@ class WatchedStore(file_store.Files):
             self.open.close()
 
     def cut_power(self, conversation: str, chance: random.Random) -> None:
-        """Anything that was not brought to the disk may be lost, from any byte on."""
+        """Anything that was not synced may be lost, from any byte on."""
         file = self.conversation_file(conversation)
         size = file.stat().st_size
         with file.open("r+b") as opened:
@@ -237,7 +237,7 @@ class _Watched(file_store.OpenFile):
 
     @override
     async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> log_store.File:
-        """Beside the run, yet in an order that a seed repeats."""
+        """In the background, but in an order that a seed repeats."""
         for _ in range(self._owner.chance.choice([0, 1, 3, 10])):
             await asyncio.sleep(0)
         self._owner.reaper.tick(f"keep {name}")

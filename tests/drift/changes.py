@@ -65,7 +65,7 @@ def _signed_out(proxy: Changing, _shop: Shop) -> None:
 
 
 def _down(proxy: Changing, _shop: Shop) -> None:
-    """It goes down once the list was opened."""
+    """The site goes down once the list was opened."""
 
     def before(_method: str, path: str) -> None:
         if path == ORDER:

@@ -54,7 +54,7 @@ class Changing:
         return f"http://127.0.0.1:{self.own}"
 
     def begin(self, change: Change | None, before: Callable[[str, str], None] | None = None) -> None:
-        """From now on answers are changed so."""
+        """Change all answers like this from now on."""
         self.change, self.before = change, before
         self.seen.clear()
 
@@ -68,7 +68,7 @@ class Changing:
 
             @override
             def handle_error(self, request: object, client_address: object) -> None:
-                """A browser that hangs up is no news."""
+                """Ignore a browser that hangs up."""
 
         class Incoming(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -160,7 +160,7 @@ def adding(html: str, path: str | None = None, at: str = "<main") -> Change:
 
 
 def waiting(path: str, seconds: float, method: str = "GET") -> Callable[[str, str], None]:
-    """Lets the site take its time for one path."""
+    """Delays the answers for one path."""
 
     def before(asked: str, at: str) -> None:
         if at == path and asked == method:

@@ -1,4 +1,4 @@
-"""One change after the other: the workflow fails of it, and is repaired."""
+"""One change after the other: the workflow fails because of it, and is repaired."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def run(folder: Path, flow: str, url: str) -> tuple[str, str, settings.Set
 
 
 async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.Changing) -> Tried:
-    """Let the site change, and repair the run that fails of it."""
+    """Change the site, and repair the run that fails because of it."""
     case.begin(proxy, shop)
     number, status, chosen, file = await run(folder, case.flow, proxy.url)
     assert status == "failed", f"{case.name}: the run {status}"

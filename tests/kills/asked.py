@@ -80,7 +80,7 @@ class Report:
 
 
 class Voice:
-    """The model. Its first answer to the second note does not fit; the third note comes in a rush hour, and is refused once in each run."""
+    """The model. Its first answer to the second note is invalid; the third note is rate-limited once in each run."""
 
     def __init__(self) -> None:
         self.refused = False
@@ -107,7 +107,7 @@ class Run:
         chosen = models.asked_at(server, patch, **WAYS[way])
         self.rig = Rig(folder, FLOW, site=self.site, inputs={"notes": NOTES}, settings=chosen)
         self.passed: list[CrashPoint] = []
-        """The crash points, in order, over all lives."""
+        """The crash points over all lives, in order."""
         self.output: Json = None
 
     def live(self, deadly: int = 0) -> bool:
@@ -214,7 +214,7 @@ def _same(output: Json) -> bool:
 
 
 def _broken_threads(entries: Sequence[log_entries.AnyEntry]) -> Iterable[str]:
-    """A thread with a model alternates: whatever is asked comes before whatever is answered, and no answer follows an answer."""
+    """A thread with a model alternates: questions come before their answers, and no answer follows an answer."""
     last: dict[str, str] = {}
     for entry in entries:
         if isinstance(entry, log_entries.User | log_entries.Assistant):

@@ -69,7 +69,7 @@ class Trial(lives.Trial[Case, drafted.Voice]):
         arguments = ["build", drafted.GOAL, "--url", self._url, "--save", "built.yaml", "--effects", "allow"]
         return [*arguments, "-i", f"ref={self._ref}", "--secret", "SHOP_PASSWORD"], None
 
-    # Its judge.
+    # The judge.
 
     @property
     def built(self) -> str:

@@ -65,7 +65,7 @@ def _never_known() -> None:
 
 
 def _forgotten() -> None:
-    """An answer that is in the log of a session is not looked up there: its tools are not done."""
+    """The tools of an answer that is in the log of a session are skipped."""
     from runtime.models.turns import turn
 
     take_up = turn.Turns._load
@@ -78,7 +78,7 @@ def _forgotten() -> None:
 
 
 def _unheard() -> None:
-    """Nor is the answer of a delegate."""
+    """A delegate's answer in the log is ignored."""
     from director.conversation import delegate
 
     delegate.Delegation.find_out = lambda *_given: None  # type: ignore[method-assign]

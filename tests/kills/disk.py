@@ -57,9 +57,9 @@ class Disk:
 
     root: Path
     sizes: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Bytes of each file that was synced, by its path."""
+    """Synced bytes of each file, by its path."""
     names: set[str] = dataclasses.field(default_factory=set)
-    """Paths that their folder has on the disk."""
+    """Paths whose names are synced in their folder."""
 
     def learn(self, events: Iterable[dict[str, Any]]) -> None:
         """Apply the events of ``watch``, in order."""

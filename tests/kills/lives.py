@@ -60,7 +60,7 @@ class Voice(Protocol):
     """The model of a session."""
 
     requests: list[dict[str, Any]]
-    """All that it was asked, in order."""
+    """All requests, in order."""
 
     def __call__(self, asked: scripted_model.AskedFor, /) -> scripted_model.Scripted:
         """The answer to a request."""
@@ -84,7 +84,7 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         self.lost = 0
         """Requests whose answer was lost entirely."""
         self.interrupted = 0
-        """Calls that a death has ended."""
+        """Calls interrupted by a death."""
         self._shop, self._server, self._faked = place.shop, place.server, faked
         self._ref = f"ref-{name}"
         self._folder = place.folder / name
@@ -112,7 +112,7 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         """It has died; ``cut`` removes what is not synced."""
         cut()
 
-    # Its lives.
+    # The lives.
 
     @property
     def moments(self) -> list[str]:
@@ -169,7 +169,7 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         return [kept.read(each) for each in kept.ids()]
 
     def _sessions(self) -> list[log_store.Reading]:
-        """The sessions that are whole, oldest first."""
+        """The sessions with complete logs, oldest first."""
         return [each for each in self._readings() if _is_session(each)]
 
     def _runs(self) -> list[log_store.Reading]:

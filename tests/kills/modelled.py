@@ -85,7 +85,7 @@ class Trial:
 
     @property
     def passed(self) -> list[str]:
-        """The crash points that were passed so far, in order."""
+        """The crash points so far, in order."""
         return [each["point"][1] for each in disk.read(self._record) if "point" in each]
 
     def run(self, deaths: Sequence[int]) -> Trial:

@@ -53,7 +53,7 @@ class Fate:
 
 
 def install(fate: Fate) -> None:
-    """Take the fate upon this process."""
+    """Apply the fate to this process."""
     record = os.open(fate.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     passed: collections.Counter[tuple[str, str]] = collections.Counter()
     deadly = {tuple(each) for each in fate.points}
@@ -105,6 +105,6 @@ def _watch_writes(written: Callable[[], None]) -> None:
 
 
 def install_from(environment: dict[str, str]) -> None:
-    """Take the fate that the environment has, if any, out of it."""
+    """Take the fate, if any, out of the environment."""
     if (text := environment.pop(VARIABLE, None)) is not None:
         install(Fate(**json.loads(text)))

@@ -19,7 +19,7 @@ ACTION_POINTS = (
     CrashPoint.EFFECT_DONE,
     CrashPoint.RESULT_APPENDED,
 )
-"""The crash points of one action, in order. Between the last two of the first three and the others the shop has its request."""
+"""The crash points of one action, in order. The shop has its request between the third and the fourth."""
 
 BY_KEYS: tuple[flow.By, ...] = ("press", "type")
 BYS: tuple[flow.By, ...] = ("click", *BY_KEYS)

@@ -126,7 +126,7 @@ _STEPS: dict[str, list[dict[str, tuple[str, Json]]]] = {
 
 
 class Voice:
-    """The model. One answer breaks off and is asked for again; the answer to ``BREAK`` never comes to its end."""
+    """The model. One answer breaks off and is requested again; the answer to ``BREAK`` never completes."""
 
     def __init__(self, way: Way) -> None:
         self.requests: list[dict[str, Any]] = []

@@ -75,7 +75,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         file = self._project.write("flow.yaml", self._plot.file)
         self._disk = disk.Disk(self._folder, {str(file): file.stat().st_size}, {str(file)})
 
-    # Its lives.
+    # The lives.
 
     @override
     def _words(self, *, begins: bool) -> tuple[list[str], str]:
@@ -164,7 +164,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         ]
         return len(waiting)
 
-    # Its judge.
+    # The judge.
 
     @override
     def _judge(self) -> None:
@@ -236,7 +236,7 @@ def _apart(request: str, others: Iterable[str]) -> str:
 
 
 def _same(one: str, other: str) -> int:
-    """So many characters they have in common at their beginnings."""
+    """The length of their common beginning."""
     differ = (number for number, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
     return next(differ, min(len(one), len(other)))
 
@@ -259,7 +259,7 @@ def moments(alone: Trial) -> list[int]:
 def examine(
     bench: Bench, case: Case, draws: Sequence[int] | None, chance: random.Random, jobs: int = 1
 ) -> Iterator[Trial]:
-    """Kill a session at each of its moments, or at those that are drawn. The first is not killed."""
+    """Kill a session at each of its crash points, or at those drawn. The first session is not killed."""
     alone = bench.run(case)
     yield alone
     yield from lives.examine(bench.run, case, alone, moments(alone), draws, chance, later=30, jobs=jobs)

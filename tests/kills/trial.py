@@ -158,7 +158,7 @@ class Trial:
         return self._project.folder / ".runops"
 
     def run(self) -> Report:
-        """Kill it, continue, judge."""
+        """Kill it, resume it, judge it."""
         try:
             self._lives()
             self._judge()
@@ -174,7 +174,7 @@ class Trial:
         """The crash points so far, in order: part, name, and number of its passing in that part of that process."""
         return [tuple(each["point"]) for each in disk.read(self._record) if "point" in each]
 
-    # Its lives
+    # The lives
 
     def _lives(self) -> None:
         """Start; resume whenever it died or waits for an answer, until it has passed."""
@@ -299,7 +299,7 @@ class Trial:
         if decided.returncode not in (0, 4):
             raise RuntimeError(f"decide: exit {decided.returncode}: {decided.stderr}")
 
-    # Its judge
+    # The judge
 
     def _times(self, kind: str, order: str) -> int:
         return len(self._shop.ledger(kind, order))
@@ -324,7 +324,7 @@ class Trial:
         self._judge_files()
 
     def _wrongly_settled(self) -> list[str]:
-        """Actions that the log has as done and the shop has not."""
+        """Actions that are done in the log but not in the shop."""
         found: list[str] = []
         store = file_store.Files(self.home)
         for run in store.ids():
@@ -349,7 +349,7 @@ class Trial:
             if not written.exists() or hashlib.sha256(written.read_bytes()).hexdigest() != each["sha256"]:
                 self.report.wrong.append(f"the file {each['file']} of {each['order']} is not what its step says")
 
-    # Tidying up
+    # Cleanup
 
     def _end_browsers(self) -> None:
         """Kill the browser that a killed engine left, by its state file, and wait until it is gone."""

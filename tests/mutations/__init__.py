@@ -67,7 +67,7 @@ SEED = 1
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """A mistake that somebody might make, as a patch."""
+    """A plausible mistake, as a patch."""
 
     patch: Path
     mistake: str

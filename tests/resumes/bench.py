@@ -30,7 +30,7 @@ class Done:
 
     report: trial.Report
     moments: list[str]
-    """Of its last process."""
+    """The crash points of its last process."""
     said: list[str]
     log: list[str]
 
@@ -58,7 +58,7 @@ class Bench:
         self._free = asyncio.Semaphore(jobs)
 
     async def one(self, case: Case, shape: Shape, kill: Kill | None = None) -> Done:
-        """One trial; without ``kill`` it is left alone."""
+        """One trial; without ``kill`` it is not interrupted."""
         async with self._free:
             tried = trial.Trial(case, shape, self._folder / f"t{next(self._names)}", self._mode)
             report = await (tried.run(kill.at, kill.again, drops=kill.drops) if kill is not None else tried.run())

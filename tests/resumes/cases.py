@@ -103,7 +103,7 @@ def _bounded(step: re.Match[str]) -> str:
 
 
 def _grouped(text: str) -> str:
-    """The file with a group in the place of each part between two marks."""
+    """The file with a group instead of each part between two marks."""
     lines: list[str] = []
     part: list[str] | None = None
     groups = 0

@@ -48,7 +48,7 @@ class Reaper:
         self._over = threading.Event()
 
     def watch(self, task: asyncio.Task[object]) -> None:
-        """The process lives in this task of the running loop."""
+        """The process runs in this task of the running loop."""
         loop = asyncio.get_running_loop()
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
 
@@ -82,7 +82,7 @@ class Reaper:
 
 
 def install() -> None:
-    """Have crash points count for whichever run passes them."""
+    """Have crash points count for the run that passes them."""
 
     def hook(point: CrashPoint) -> None:
         reaper = present.get(None)

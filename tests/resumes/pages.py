@@ -49,7 +49,7 @@ def build(site: Site, office: Office) -> None:
 
 
 def list_page(_office: Office, request: Request) -> Answer:
-    """Leafed by a form: each page has the address of the first."""
+    """Paged by a form: each page has the address of the first."""
     number = int(posted(request).get("page", "1"))
     rows = ROWS[(number - 1) * AT_ONCE : number * AT_ONCE]
     more = number * AT_ONCE < len(ROWS)
@@ -103,7 +103,7 @@ def shop_items(_office: Office, request: Request) -> Answer:
 
 
 def shop_basket(office: Office, request: Request) -> Answer:
-    """One piece of each article at most: to put it in twice is as good as once."""
+    """One piece of each article at most: adding it twice is the same as once."""
     if not signed_in(request):
         return see("/shop/login")
     if request.method == "POST":
@@ -190,7 +190,7 @@ def draft(office: Office, _request: Request) -> Answer:
 
 
 def draft_file(office: Office, _request: Request) -> Answer:
-    """The effect: the draft is filed, and no draft any more."""
+    """The effect: the draft is filed, and no longer a draft."""
     if "7" not in office.drafts:
         return page("There is no such draft", "", 404)
     if not office.effect("file", "7", lambda: office.filed.update({"7": office.drafts.pop("7")})):
@@ -272,7 +272,7 @@ def app_save(office: Office, request: Request) -> Answer:
     return Answer(json.dumps(office.items))
 
 
-# Effects that ask, that are slow, that are far away
+# Effects with a question, slow effects, effects elsewhere
 
 
 def registry(office: Office, request: Request) -> Answer:
@@ -309,7 +309,7 @@ const send = async () => {{
 
 
 def files_upload(office: Office, request: Request) -> Answer:
-    """The effect: a file is there, whatever was there before."""
+    """The effect: the file exists, whatever existed before."""
     name = request.headers["x-name"]
     fine = office.effect("upload", f"{name}: {request.body}", lambda: office.files.update({name: request.body}))
     return Answer("there") if fine else DROPPED

@@ -96,7 +96,7 @@ class Trial:
         self.case = case
         self.shape: Shape = shape
         self.reaper = mortal.Reaper(0)
-        """Of the present process."""
+        """The reaper of the current process."""
         self.office = Office(lambda: self.reaper.on_site)
         self.said: list[str] = []
         """The messages to a person over all its lives."""
