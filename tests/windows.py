@@ -33,7 +33,7 @@ class Asked:
 
     name: str
     arguments: str
-    told: str | None
+    output: str | None
 
 
 class Talk:
@@ -72,8 +72,8 @@ class Talk:
         answer = log_entries.Assistant(thread=self.thread, key=f"k{self._calls}", source="model", model=MODEL)
         self.writer.said(answer, text, "", calls)
         for call, each in zip(calls, asked, strict=True):
-            if each.told is not None:
-                self.writer.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.told, "")
+            if each.output is not None:
+                self.writer.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.output, "")
 
     def fails(self, code: str, partial: str = "", again: float | None = None) -> None:
         """Add an answer that breaks off."""

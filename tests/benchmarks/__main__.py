@@ -131,7 +131,7 @@ def of_strategies(folder: Path, chosen: argparse.Namespace) -> Numbers:
     for strategy, cost in read.items():
         say(
             f"  {strategy}: {cost.tokens:,} tokens in {cost.requests} requests, {cost.summaries} of them for a summary; "
-            f"needed and told {cost.told}, needed and fetched {cost.fetched}"
+            f"needed and told {cost.in_request}, needed and fetched {cost.fetched}"
         )
     return {
         f"context_{name}_over_injected": read[name].tokens / read["injected"].tokens for name in ("clean", "hybrid")

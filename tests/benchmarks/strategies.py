@@ -57,7 +57,7 @@ class Cost:
     tokens: int
     """Tokens of all requests: instructions, tool schemas, the conversation, and the state beside it."""
     requests: int
-    told: int
+    in_request: int
     """Number of needs that the request itself satisfied."""
     fetched: int
     """Number of needs that a tool satisfied."""
@@ -74,7 +74,7 @@ async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.S
             browser.bound(DEADLINE)
             await _sign_in(browser.page, shop)
             for strategy in ("injected", "clean", "hybrid"):
-                found[strategy] = await _Session(folder / strategy, strategy, browser, shop.url).held(words)
+                found[strategy] = await _Session(folder / strategy, strategy, browser, shop.url).run(words)
         finally:
             await browser.close()
     return found
@@ -114,7 +114,7 @@ class _Session:
         )
         self._talk.mode = "agent"
 
-    async def held(self, words: int) -> Cost:
+    async def run(self, words: int) -> Cost:
         """Lead it, message by message. Fails where neither a request nor its tool has what is needed."""
         for number in range(1, words + 1):
             word, steps = building.word(number)

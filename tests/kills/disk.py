@@ -18,16 +18,16 @@ Report = Callable[[dict[str, Any]], None]
 """Receives one event as a JSON object."""
 
 
-def watch(tell: Report) -> None:
+def watch(report: Report) -> None:
     """Report everything that this process syncs from now on, once it is synced."""
-    _watch_syncs("fsync", tell)
-    _watch_syncs("fdatasync", tell)
-    _watch_names("rename", tell)
-    _watch_names("replace", tell)
-    _watch_names("link", tell)
+    _watch_syncs("fsync", report)
+    _watch_syncs("fdatasync", report)
+    _watch_names("rename", report)
+    _watch_names("replace", report)
+    _watch_names("link", report)
 
 
-def _watch_syncs(name: str, tell: Report) -> None:
+def _watch_syncs(name: str, report: Report) -> None:
     real = getattr(os, name)
 
     def watched(handle: int) -> None:
@@ -36,17 +36,17 @@ def _watch_syncs(name: str, tell: Report) -> None:
         within = sorted(each.name for each in path.iterdir()) if path.is_dir() else None
         size = os.fstat(handle).st_size
         real(handle)
-        tell({"sync": str(path), "size": size, "within": within})
+        report({"sync": str(path), "size": size, "within": within})
 
     setattr(os, name, watched)
 
 
-def _watch_names(name: str, tell: Report) -> None:
+def _watch_names(name: str, report: Report) -> None:
     real = getattr(os, name)
 
     def watched(source: Any, target: Any, **more: Any) -> None:
         real(source, target, **more)
-        tell({"linked" if name == "link" else "moved": [os.fspath(source), os.fspath(target)]})
+        report({"linked" if name == "link" else "moved": [os.fspath(source), os.fspath(target)]})
 
     setattr(os, name, watched)
 

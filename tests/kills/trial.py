@@ -279,9 +279,9 @@ class Trial:
         self.report.kills.append(f"{self.case.mode} {where}")
         if self.case.mode != "surviving":
             self._end_browsers()
-        told = disk.read(self._record)
-        self._disk.learn(told[self._read :])
-        self._read = len(told)
+        events = disk.read(self._record)
+        self._disk.learn(events[self._read :])
+        self._read = len(events)
         if self.case.mode == "power":
             self._disk.cut()
 
