@@ -78,4 +78,4 @@ def test_a_build_that_ignores_its_log_is_detected(
 ) -> None:
     """The check detects a build that forgets an answer and skips its tools, and one that repeats a call already begun."""
     bench = built.Bench(tmp_path, None, server())
-    assert built.found_out(bench, control, alone)
+    assert built.deviations(bench, control, alone)

@@ -63,4 +63,4 @@ def test_a_session_that_ignores_its_log_is_detected(control: controls.Control, t
     bench = talked.Bench(tmp_path, None, server())
     alone = bench.run(talked.Case("streamed"))
     assert alone.wrong == []
-    assert talked.found_out(bench, control, alone)
+    assert talked.deviations(bench, control, alone)

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bench = Bench(Path(folder), shop, server)
             ways: dict[plan.Way, list[plan.Kill]] = {
                 way: [each for each in moments if (chosen.point or "") in str(each)]
-                for way, moments in plan.every(left_alone(bench), chosen.seed).items()
+                for way, moments in plan.every(unkilled(bench), chosen.seed).items()
                 if chosen.mode in (None, way[0])
             }
             reports = carry_out(bench, plan.cases(ways, chosen.seed)[: chosen.only], chosen.jobs)
@@ -87,9 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = conclude(reports, controls)
             whole = chosen.only is None and chosen.mode is None and chosen.point is None
             models_fine = not whole or all((
-                send(bench), let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed),
+                send(bench), work(bench, chosen.seed, chosen.jobs), ask(chosen.seed),
                 talk(bench, chosen.seed, chosen.jobs), build(bench, chosen.seed, chosen.jobs),
-                come_back(chosen.seed, chosen.jobs),
+                restore(chosen.seed, chosen.jobs),
             ))  # fmt: skip
         finally:
             server.close()
@@ -140,7 +140,7 @@ def ask(seed: int) -> bool:
     return fine
 
 
-def let_work(bench: Bench, seed: int, jobs: int) -> bool:
+def work(bench: Bench, seed: int, jobs: int) -> bool:
     """Kill runs with a node of each type that asks a model, at every crash point. Prints a line for each variant; returns whether all passed."""
     fine = True
     for way, survives in agents.WAYS:
@@ -179,7 +179,7 @@ def talk(bench: Bench, seed: int, jobs: int) -> bool:
         fine = fine and not wrong
     alone = place.run(talks[0])
     for control in talked.CONTROLS:
-        caught = talked.found_out(place, control, alone)
+        caught = talked.deviations(place, control, alone)
         print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
         fine = fine and bool(caught)
     return fine
@@ -209,18 +209,18 @@ def build(bench: Bench, seed: int, jobs: int) -> bool:
         fine = fine and not wrong
     alone = place.run(built.Case())
     for control in built.CONTROLS:
-        caught = built.found_out(place, control, alone)
+        caught = built.deviations(place, control, alone)
         print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
         fine = fine and bool(caught)
     return fine
 
 
-def come_back(seed: int, jobs: int) -> bool:
+def restore(seed: int, jobs: int) -> bool:
     """Kill workflows and their browser at every step, on pages that are hard to restore. Prints a line for each; returns whether all passed."""
     return resumes.main(["--seed", str(seed), "--jobs", str(jobs)]) == 0
 
 
-def left_alone(bench: Bench) -> list[tuple[str, str, int]]:
+def unkilled(bench: Bench) -> list[tuple[str, str, int]]:
     """The crash points that an uninterrupted checkout passes."""
     one = bench.trial(trial.Case("surviving", "confirm"))
     report = one.run()

@@ -238,7 +238,7 @@ def examine(
             yield done
 
 
-def found_out(
+def deviations(
     run: Callable[[OfCase], OfTrial], case: OfCase, control: controls.Control, dies: CrashPoint, alone: OfTrial
 ) -> list[str]:
     """The deviations of a session with this defect that dies where the defect shows."""

@@ -67,7 +67,7 @@ def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[K
 def _of_a_payment(order: str, chance: random.Random) -> list[Kill]:
     """Every crash point of an order's payment."""
     requests: list[Kill] = [
-        Held(order, "pay", "before", goes_on=chance.choice([True, False])),
+        Held(order, "pay", "before", accepts=chance.choice([True, False])),
         Held(order, "pay", "after"),
     ]
     return [*(At(order, point, 2) for point in ACTION_POINTS), *requests]
@@ -76,7 +76,7 @@ def _of_a_payment(order: str, chance: random.Random) -> list[Kill]:
 def _hurt(order: str, how: flow.How, chance: random.Random) -> list[Kill]:
     """A process of the browser dies while the shop has the request of an action. Without `confirm` one random case suffices."""
     hurt: list[Kill] = [
-        Held(order, action, moment, goes_on=moment == "after" or chance.choice([True, False]), victim=victim)
+        Held(order, action, moment, accepts=moment == "after" or chance.choice([True, False]), victim=victim)
         for action, moment, victim in itertools.product(ACTIONS, MOMENTS, VICTIMS)
     ]
     return hurt if how == "confirm" else [chance.choice(hurt)]
@@ -130,8 +130,8 @@ def _of_one_action(orders: Sequence[str], chance: random.Random) -> list[Kill]:
 def _held(order: str, chance: random.Random) -> list[Kill]:
     """The crash points at which the shop has the request of an action of the order."""
     return [
-        Held(order, "add", "before", goes_on=chance.choice([True, False])),
+        Held(order, "add", "before", accepts=chance.choice([True, False])),
         Held(order, "add", "after"),
         Held(order, "pay", "after"),
-        Held(order, "pay", "before", goes_on=chance.choice([True, False])),
+        Held(order, "pay", "before", accepts=chance.choice([True, False])),
     ]

@@ -265,6 +265,6 @@ def examine(
     yield from lives.examine(bench.run, case, alone, moments(alone), draws, chance, later=30, jobs=jobs)
 
 
-def found_out(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
+def deviations(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
     """The deviations of a session with this defect that dies where the defect shows."""
-    return lives.found_out(bench.run, alone.case, control, CONTROLS[control], alone)
+    return lives.deviations(bench.run, alone.case, control, CONTROLS[control], alone)

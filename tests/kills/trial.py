@@ -60,12 +60,12 @@ class Held:
     """The order, by its number from 1."""
     action: Literal["add", "pay"]
     moment: Moment
-    goes_on: bool = True
+    accepts: bool = True
     """True if the shop carries out the request once the victim is dead."""
     victim: Victim = "engine"
 
     def __str__(self) -> str:
-        what = "answer-held" if self.moment == "after" else "received" + ("" if self.goes_on else "-and-dropped")
+        what = "answer-held" if self.moment == "after" else "received" + ("" if self.accepts else "-and-dropped")
         whose = "" if self.victim == "engine" else f" {self.victim}"
         return f"{what}{whose} {self.action}#{self.part}"
 
@@ -220,7 +220,7 @@ class Trial:
                 self._hurt = True
                 self.report.kills.append(f"{self.case.mode} {self._last}")
                 self.report.reached.append(self._last)
-                self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.goes_on})
+                self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.accepts})
             ended = ending.result()
         for each in switches:
             self._shop.api("DELETE", f"/_switch/{each}")
@@ -231,7 +231,7 @@ class Trial:
         if waits is not None:
             assert isinstance(self._last, Held)
             self._died(str(self._last))
-            self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.goes_on})
+            self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.accepts})
         else:
             part, point, number = self.passed()[-1] if len(self.passed()) > before else ("", "?", 0)
             self._last = next((each for each in kills if each == At(part, point, number)), None)
