@@ -1,4 +1,4 @@
-"""A run without a command or a real browser: an engine on a real log in a folder, and a fake site. It can die at any point and resume."""
+"""A run without a command or a browser: an engine on a real log and a fake site, which can die at any point and resume."""
 
 from __future__ import annotations
 

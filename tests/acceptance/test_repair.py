@@ -43,7 +43,7 @@ def till() -> Iterator[Site]:
 
 
 def test_a_fix_is_proposed_proved_applied_and_resumed(till: Site, tmp_path: Path) -> None:
-    """The action is withheld while the fix is proved. `git apply` accepts the patch, and the run's log does not change until the resume with the fixed file."""
+    """The action is withheld during the proof, and `git apply` accepts the patch. The run's log changes only at the resume with the fixed file."""
     project = Project(tmp_path)
     file = project.write("flow.yaml", FLOW.format(base=till.origin).replace("\n", "\r\n"))
     text = file.read_bytes()

@@ -62,7 +62,7 @@ def patched() -> scripted_model.Answer:
 
 
 def test_a_model_fixes_a_step_without_a_proved_candidate(failed: tuple[Builds, str]) -> None:
-    """The failure reaches the model as fenced data, and a finish without a change is refused. A used-up budget exits 5, and the resumed build leaves a patch."""
+    """The failure reaches the model as fenced data, and a finish without changes is refused. A used-up budget exits 5; the resume leaves a patch."""
     builds, run = failed
     file = builds.folder / "flows/flow.yaml"
     before = file.read_bytes()

@@ -75,7 +75,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_delegation(name: str, chats: Chats) -> None:
-    """A delegate starts with its task or the conversation, by its call or the default. Delegates of one turn run concurrently, and only answer or failure and cost return."""
+    """A delegate starts with its task or the conversation, by its call or the default. Delegates of one turn are concurrent; only answer, failure and cost return."""
     flags, more = SETTINGS[name]
     project = chats.answers(delegating(), **more)
     words = ("The colour is blue.", "Send one.", "Send a clean one.", "Send one that inherits.", "Send three.", "/cost")

@@ -113,7 +113,7 @@ def demand_summary(chats: Chats, bound: int | None) -> None:
 
 
 def test_a_conversation_is_summed_up_at_180_000_tokens_with_a_warning_at_160_000(chats: Chats) -> None:
-    """With only the limits of the strategy, a summary has at most 20,000 tokens."""
+    """With only the limits of the strategy, a summary may have up to 20,000 tokens, and no more."""
 
     def answer(asked: AskedFor) -> Answer:
         return text("so " * 17_000) if asked.instructions.startswith("Sum up") else text("Yes.")

@@ -124,7 +124,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 
 def test_a_stopped_owner_is_taken_over(tmp_path: Path, shop: Shop) -> None:
-    """A stopped owner in the middle of a payment keeps its run, except under `--take-over`. Then the run passes in its browser, and each order is paid once."""
+    """An owner stopped during a payment keeps its run, except under `--take-over`: then it passes in its browser, and each order is paid once."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")

@@ -39,7 +39,7 @@ class Reached(BaseException):
 
 
 def workflow(orders: int = ORDERS) -> dict[str, Any]:
-    """Sign in (4 steps), five ``orders`` in a loop (8 steps each), and one more (6 steps). Its second step is the only ``hover``, where the run dies."""
+    """Sign in (4 steps), five ``orders`` in a loop (8 steps each), and one more (6 steps). Its second is the only ``hover``: there it dies."""
     return {
         "version": 1,
         "name": "Buy",

@@ -1,4 +1,4 @@
-"""A session of 40 messages in which a person and a model build a workflow for the shop: the messages, the model's steps, and the facts that it needs."""
+"""A session of 40 messages that builds a workflow for the shop: the messages, the model's steps, and the facts that it needs."""
 
 from __future__ import annotations
 

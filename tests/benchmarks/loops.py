@@ -1,4 +1,4 @@
-"""The cost of a `when` in a long loop: 5,000 items with a `when` on a node, against the same loop without; log on disk, on a page that answers at once."""
+"""The cost of a `when` in a loop of 5,000 items, against the same loop without; log on disk, page that answers at once."""
 
 from __future__ import annotations
 
