@@ -1,4 +1,4 @@
-"""A run with an agent on a fake page, asking a model behind the real client: for tests of what it may do, and of what becomes of it after a crash."""
+"""A run with an agent on a fake page, asking a model behind the real client: for tests of permitted actions and of crashes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PAY = 'role=button name="Pay"'
 
 
 def flow(agent: str = "", *, rest: str = "") -> str:
-    """A file with one agent, of which ``agent`` says more."""
+    """A file with one agent; ``agent`` is more of its YAML."""
     return f"""
 version: 1
 name: test
@@ -61,7 +61,7 @@ VALUE = "    output: {number: string}\n"
 
 
 class Bench:
-    """A rig whose agent asks a model of the test's."""
+    """A rig whose agent asks a model of the test."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, server: responses.Server, text: str) -> None:
         self._server = server
@@ -72,11 +72,11 @@ class Bench:
 
     @property
     def requests(self) -> int:
-        """How many the model was sent."""
+        """The number of requests to the model."""
         return len(self._server.asked)
 
     def errors(self, step: str = "work") -> list[str]:
-        """The codes of what failed in the agent's last conversation, in order."""
+        """The error codes of the agent's last conversation, in order."""
         attempt = self.rig.history.attempts[step][-1]
         thread = self.rig.history.thread(log_entries.model_thread(attempt.call.again or attempt.call.call))
         calls = [done for each in thread.said if isinstance(each, threads.Exchange) for done in each.done.values()]
@@ -84,7 +84,7 @@ class Bench:
         return [str(error["code"]) for error in errors if error]
 
     def effects(self) -> dict[str, str]:
-        """The effect class of each call that stands in no file, by what it was."""
+        """The effect class of each call that is in no file, by its action."""
         entries = self.rig.store.read(self.rig.id).entries
         return {str(each.action): each.effect for each in entries if isinstance(each, log_entries.Call) and each.asked}
 
@@ -93,17 +93,17 @@ class Bench:
 def bench(
     folder: Path, patch: pytest.MonkeyPatch, model: scripted_model.Script, text: str, *, strict: bool = True
 ) -> Generator[Bench]:
-    """A rig, with a server of its own."""
+    """A rig with its own server."""
     with responses.serve(model, strict=strict) as server:
         yield Bench(folder, patch, server, text)
         assert server.problems == []
 
 
 def code(ended: events.RunEnded) -> str | None:
-    """What the run failed with."""
+    """The error code of the run."""
     return None if ended.error is None else str(ended.error["code"])
 
 
 def done(value: Json = None) -> dict[str, Json]:
-    """The arguments of a ``finish`` that says that the goal is reached."""
+    """The arguments of a ``finish`` that reports the goal as reached."""
     return {"done": True, "note": "", **({} if value is None else {"output": value})}

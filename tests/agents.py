@@ -1,4 +1,4 @@
-"""Models for tests of agents: they do as they are told, whoever tells them; and projects that ask them."""
+"""Models for tests of agents: they follow every instruction, whoever gives it; and projects that ask them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.command import Project
 
 @dataclasses.dataclass(frozen=True)
 class Ref:
-    """Stands for the ref of the element that was last shown with this name."""
+    """A placeholder for the ref of the element last shown with this name."""
 
     name: str
 
 
 def ref_in(texts: Sequence[str], name: str) -> str:
-    """The ref of the element of that name that was last shown."""
+    """The last shown ref of the element with that name."""
     for text in reversed(texts):
         found = re.findall(rf'"{re.escape(name)}"[^\n]*?\[ref=(\w+)\]', text)
         if found:
@@ -28,10 +28,10 @@ def ref_in(texts: Sequence[str], name: str) -> str:
 
 
 class Obedient:
-    """Asks for these tools one after the other, and then finishes. ``told`` has what it was told of each."""
+    """A model that calls these tools one after the other, and then finishes. ``told`` has the output of each."""
 
     def __init__(self, *calls: tuple[str, dict[str, Any]], output: Any = None, done: bool = True) -> None:
-        """In the arguments a ``Ref`` stands for what the model has to look up."""
+        """In the arguments a ``Ref`` is replaced by the ref that the model looks up."""
         self._calls = list(calls)
         self._end: dict[str, Any] = {"done": done, "note": "as I was told"}
         if output is not None:
@@ -52,16 +52,16 @@ class Obedient:
 
 
 LOOK = ("look", {"ref": None})
-"""A look at the whole page."""
+"""An observation of the whole page."""
 
 
 def click(name: str) -> tuple[str, dict[str, Any]]:
-    """A click on what is called so."""
+    """A click on the element with this name."""
     return "click", {"ref": Ref(name)}
 
 
 def fill(name: str, text: str) -> tuple[str, dict[str, Any]]:
-    """A text put into the field that is called so."""
+    """Text for the field with that name."""
     return "fill", {"ref": Ref(name), "text": text}
 
 

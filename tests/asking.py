@@ -14,7 +14,7 @@ from runtime.testing.responses import Server
 def send(
     server: Server, body: object = None, path: str = "/responses", method: str = "POST", key: str | None = None
 ) -> tuple[int, dict[str, str], Any]:
-    """One request on a connection of its own: status, headers by name in lower case, and the JSON."""
+    """One request on its own connection: status, headers by name in lower case, and the JSON."""
     url = urlsplit(server.url)
     connection = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
     data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
@@ -38,7 +38,7 @@ def said_by(response: dict[str, Any]) -> str:
 
 
 def stream(server: Server, path: str = "/responses", method: str = "POST", **fields: object) -> list[dict[str, Any]]:
-    """The events of a streamed request. Their names, which stand beside them on the wire, are compared with their types."""
+    """The events of a streamed request. Their names on the wire are compared with their types."""
     url = urlsplit(server.url)
     connection = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
     data = (

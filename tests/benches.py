@@ -1,4 +1,4 @@
-"""A bench on a fake site: nodes run by the engine's own steps, in the runs of a session, and no browser is started."""
+"""A bench on a fake site: nodes run by the engine's own steps, in the runs of a session, without a browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FakeOwn(browser.Browser):
     site: FakeSite
     opened: list[FakeBrowser]
     answered: int | None = None
-    """With which error the site answered for the page that is shown."""
+    """The HTTP error status with which the site answered for the current page."""
 
     @override
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
@@ -83,7 +83,7 @@ class Rig:
     async def execute(
         self, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None
     ) -> dict[str, str]:
-        """Call the tool; what became of each node, by id, or the code of its error by ``error``."""
+        """Call the tool; the outcome of each node by id, or an error code under ``error``."""
         given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
         outcome = await build_contexts.call(
             self.build, "execute_nodes", [tools.Execute(self.build, tools.EXECUTE)], **given

@@ -1,4 +1,4 @@
-"""How much of what could be tried is tried: `make test` tries a fixed sample of what is many times alike, `make test-all` all of it."""
+"""The extent of repetitive tests: `make test` runs a fixed sample, `make test-all` runs everything."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from typing import TypeVar
 import pytest
 
 WHOLE = "RUNOPS_TEST_WHOLE" in os.environ
-"""Whether all of it is tried."""
+"""True if everything runs."""
 
 _T = TypeVar("_T")
 
 
 def of(few: int, all_of_them: int) -> int:
-    """How often something is tried."""
+    """The number of repetitions."""
     return all_of_them if WHOLE else few
 
 
 def some(cases: Sequence[_T], few: int) -> Sequence[_T]:
-    """So many of the cases, spread evenly over their order, the first one among them; all of them where all is tried."""
+    """So many of the cases, spread evenly over their order and including the first; all of them when everything runs."""
     if WHOLE or few >= len(cases):
         return cases
     return [cases[number * len(cases) // few] for number in range(few)]
 
 
 def _place(item: pytest.Item) -> tuple[str, int, tuple[int, ...]]:
-    """Where a case stands, in whatever order the tests run: its file, its line, and its place among the cases of its test."""
+    """The place of a case, in any test order: its file, its line, and its position among the cases of its test."""
     file, line, _name = item.location
     case = getattr(item, "callspec", None)
     return file, line or 0, tuple(case.indices.values()) if case is not None else ()
 
 
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Of each test or family with the mark ``drawn`` the cases that are too many, always the same.
+    """The surplus cases of each test or family with the mark ``drawn``, always the same.
 
-    The mark says how many are tried (``drawn(3)``, also none) or which share (``drawn(share=0.5)``, at least one: a case that somebody names is tried).
-    Tests with one name behind ``of`` are a family, and sampled together.
+    The mark gives the number of cases that run (``drawn(3)``, also 0) or their share (``drawn(share=0.5)``, at least one: a case selected by name
+    runs). Tests with one name in ``of`` are a family, and sampled together.
     """
     cases: dict[str, list[pytest.Item]] = collections.defaultdict(list)
     marks: dict[str, pytest.Mark] = {}

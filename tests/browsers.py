@@ -1,4 +1,4 @@
-"""Browsers for tests: opened as the engine opens them, without settings from outside."""
+"""Browsers for tests: opened as the engine opens them, without external settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.browser.session import Session
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """What the settings say about browsers."""
+    """Browser settings."""
 
     browser: Path | None = None
     browser_mode: Mode | None = None
@@ -35,7 +35,7 @@ async def opened(
     linger: float = 0.0,
     seconds: float = 10.0,
 ) -> AsyncGenerator[Session]:
-    """A fresh browser that may load documents of ``origins``; ended with the block."""
+    """A fresh browser that may load documents of ``origins``; closed with the block."""
     chosen = Chosen(browser_mode=mode, linger=linger)
     browser = await open_browser.open_browser(options, origins=origins, private=private, settings=chosen)
     browser.bound(seconds)
@@ -46,14 +46,14 @@ async def opened(
 
 
 async def until_async(holds: Callable[[], Awaitable[object]], seconds: float = 10.0) -> None:
-    """Wait until ``await holds()`` is true; fails when it does not become so in time."""
+    """Wait until ``await holds()`` is true; fails when it does not become true in time."""
     async with asyncio.timeout(seconds):
         while not await holds():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.01)
 
 
 async def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until ``holds()`` is true; fails when it does not become so in time."""
+    """Wait until ``holds()`` is true; fails when it does not become true in time."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.01)
@@ -61,7 +61,7 @@ async def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
 
 @contextlib.contextmanager
 def driver_stopped() -> Generator[None]:
-    """Playwright's driver stands still meanwhile, as on a machine that has no time for it."""
+    """Playwright's driver is suspended meanwhile, as on an overloaded machine."""
     drivers: list[psutil.Process] = []
     for each in psutil.Process().children(recursive=True):
         # Children of other tests may be ending just now.

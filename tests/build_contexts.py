@@ -1,4 +1,4 @@
-"""Build contexts for tests: a build without its model, whose tools a test calls by itself."""
+"""Build contexts for tests: a build without its model, whose tools a test calls itself."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def opened(
     goal: str = "Do it.",
     **flags: Any,
 ) -> BuildContext:
-    """A build context whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await build.close()`` ends its browsers."""
+    """A build context whose logs are in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await build.close()`` closes its browsers."""
     here = host.load(home=folder / ".runops", **flags)
     header = entries.SessionHeader(purpose="build", versions=version.versions())
     writer = now(open_session.begin(here.store, header, masking.Masker(known or {})))
@@ -88,7 +88,7 @@ _numbers = itertools.count(1)
 async def call(
     build: BuildContext, name: str, more: Sequence[Toolset] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
-    """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
+    """The outcome of a tool of the build; ``more`` are its tools, unless it has all of them."""
     box = Toolbox(build.state, About(), build.listener, open_build.toolsets(build) if more is None else more)
     number = next(_numbers)
     asked = ToolCall(f"call_{number}", name, json.dumps(arguments))

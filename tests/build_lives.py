@@ -1,4 +1,4 @@
-"""Builds for tests, in this process: a model that answers from a function, and one process after another over the same log."""
+"""Builds for tests, in this process: a function as model, and one process after another on the same log."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ GOAL = "Look at the shop"
 
 @dataclasses.dataclass
 class Life:
-    """One process of a build, whose log stands in ``folder``."""
+    """One process of a build, whose log is in ``folder``."""
 
     folder: Path
     model: talks.Model
     session: str | None = None
-    """The one that continues; None: a new one."""
+    """The session to resume; None: a new one."""
     who: person.Person = dataclasses.field(default_factory=person.Nobody)
     budget: str | None = None
     policy: Policy = "hold"
     url: str | None = "http://127.0.0.1:9"
     more: Callable[[BuildContext], Sequence[Toolset]] = lambda _shop: ()
-    """Tools beside those of every build."""
+    """Tools in addition to those of every build."""
     listener: Listener = dataclasses.field(default_factory=Listener)
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     ended: loop.Ended | None = None
@@ -93,7 +93,7 @@ class Life:
         )
 
     def live(self, word: str | None = None) -> Life:
-        """Build until it ends, or breaks off; what a process has is let go then."""
+        """Build until it ends or breaks off; resources of the process are then released."""
 
         async def lived() -> None:
             try:
@@ -109,12 +109,12 @@ class Life:
 
     @property
     def code(self) -> str | None:
-        """Of the error with which it broke off."""
+        """The code of the error that ended it."""
         return self.error.code if self.error is not None else None
 
     @property
     def told(self) -> list[str]:
-        """What the model was told of its calls, with the last request."""
+        """The outputs of the model's calls in the last request."""
         return talks.outputs(self.requests[-1])
 
     @property
@@ -127,7 +127,7 @@ class Life:
         return Life(self.folder, model, self.session, **more)
 
     def cut(self, lines: int, folder: Path, model: talks.Model, **more: Any) -> Life:
-        """The next process of it, in ``folder``, had this one died behind that line."""
+        """The next process, in ``folder``, as if this one had died after that line."""
         shutil.copytree(self.folder / ".runops", folder / ".runops")
         file = folder / ".runops" / "conversations" / self.file.name
         file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:lines]))

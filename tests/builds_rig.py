@@ -1,4 +1,4 @@
-"""Builds for tests: `runops build` as a process, whose model says what a test has written down."""
+"""Builds for tests: `runops build` as a process, with a scripted model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLAN: dict[str, Json] = {
 
 
 def use(name: str, /, **arguments: Json) -> scripted_model.Answer:
-    """One call of a tool by the model; several of one answer are added up."""
+    """One tool call by the model; calls of one answer are added up."""
     return scripted_model.call(name, arguments)
 
 
@@ -45,7 +45,7 @@ def plan(**more: Json) -> scripted_model.Answer:
 
 
 class Builds(Chats):
-    """A project in which a model builds that a test speaks for."""
+    """A project with builds whose model answers come from a test."""
 
     def build(
         self,
@@ -55,25 +55,25 @@ class Builds(Chats):
         seconds: float = 120.0,
         **settings: str,
     ) -> subprocess.CompletedProcess[str]:
-        """`runops build` where the model says this; without a goal one that continues."""
+        """Run `runops build` with these model answers; without a goal it resumes a build."""
         project = self.answers(*([said] if callable(said) else said), **settings)
         return project.runops("build", *([goal] if goal is not None else []), *arguments, seconds=seconds)
 
     def built(
         self, said: Sequence[scripted_model.Scripted] | scripted_model.Script, *arguments: str, **more: Any
     ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-        """The same, and what `--json` says of it."""
+        """The same, and its `--json` result."""
         done = self.build(said, *arguments, "--json", **more)
         return done, json.loads(done.stdout)
 
-    def goes_on(
+    def resumes(
         self, said: Sequence[scripted_model.Scripted] | scripted_model.Script, *arguments: str, **more: Any
     ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-        """The last build continues."""
+        """Resume the last build."""
         return self.built(said, "--resume", "last", *arguments, goal=None, **more)
 
     def outputs(self, request: int = -1) -> list[str]:
-        """What the model was told of its calls with that request, oldest first."""
+        """The outputs of the model's calls in that request, oldest first."""
         items: list[dict[str, Any]] = self.asked[request].body["input"]
         return [scripted_model.text_of(each) for each in items if each.get("type") == "function_call_output"]
 

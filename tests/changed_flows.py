@@ -1,4 +1,4 @@
-"""Random small workflows, and one random change of each: what a run that continues with the changed file must then be."""
+"""Random small workflows, and one random change of each: the required outcome of a resume with the changed file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed, Rig
 
 Spec = dict[str, Any]
-"""A node as it stands in a file."""
+"""A node as written in a file."""
 
 Outcome = Literal["accepted", "refused", "over"]
-"""``over``: the first run passed, so there was nothing to continue with."""
+"""``over``: the first run passed, so there was nothing to resume."""
 
 
 class Page(FakePage):
-    """A page that shows where it is and what was typed on it, and tells of each action whether it happened."""
+    """A page that shows its address and the text typed on it, and records each action."""
 
     async def text(self, target: Target) -> str:
         name = str(target).removeprefix("css=")
@@ -43,13 +43,13 @@ class Page(FakePage):
 
 
 def key_of(target: str) -> str:
-    """Which action it is, whatever variant of its target was clicked."""
+    """The name of the action, for any variant of its clicked target."""
     name, _, item = target.removeprefix("css=").partition("-")
     return f"{name.partition('~')[0]}-{item}"
 
 
 async def take_up(_target: str, page: FakePage) -> None:
-    """An action takes up what was typed."""
+    """Submit the typed text by an action."""
     page.filled.clear()
 
 
@@ -57,12 +57,12 @@ class Author:
     """Writes a workflow, and changes it."""
 
     def __init__(self, chance: random.Random) -> None:
-        """The same for the same chance."""
+        """The same workflow for the same random numbers."""
         self.chance = chance
         self._count = 0
 
     def block(self, known: list[str], item: str, depth: int) -> list[Spec]:
-        """Some nodes; ``known`` are the ids that they may read, ``item`` what stands behind each action's name."""
+        """Some nodes; ``known`` are the ids that they may read, ``item`` is the suffix of each action's name."""
         nodes: list[Spec] = []
         for _ in range(self.chance.randint(2, 6 if depth else 3)):
             kinds = ["goto", "fill", "click", "click", "value", "value", "text", "set", "loop", "group", "route"]
@@ -125,7 +125,7 @@ class Author:
         return made
 
     def read(self, known: list[str], name: str) -> str:
-        """A text with something that is known in it."""
+        """A text with a known reference in it."""
         source = self.chance.choice([*known[-3:], "vars.n"])
         return f"{name} {{{{ {source} | json }}}}" if self.chance.random() < 0.7 else name
 
@@ -140,7 +140,7 @@ class Author:
         self.chance.choice(ways)(block, place)
 
     def alter(self, block: list[Spec], place: int) -> None:
-        """Let a node do something else."""
+        """Change the action of a node."""
         node = block[place]
         match node["type"], node.get("action"):
             case "browser_action", "goto":
@@ -177,11 +177,11 @@ class Author:
         block.insert(place + self.chance.randint(0, 1), self.node(kind, [], "", 0))
 
     def rename(self, block: list[Spec], place: int) -> None:
-        """Call a node something else."""
+        """Rename a node."""
         block[place]["id"] += "new"
 
     def swap(self, block: list[Spec], place: int) -> None:
-        """Change a node's place with its neighbour's."""
+        """Swap a node with its neighbour."""
         other = max(0, place - 1)
         block[place], block[other] = block[other], block[place]
 
@@ -190,12 +190,12 @@ class Author:
         block[place] = {"id": "wrapped", "type": "group", "nodes": [block[place]]}
 
     def guard(self, block: list[Spec], place: int) -> None:
-        """Give a node another condition."""
+        """Change the condition of a node."""
         block[place]["when"] = self.chance.choice(["{{ vars.n % 2 == 0 }}", "{{ vars.n >= 0 }}"])
 
 
 def blocks_of(nodes: list[Spec]) -> Iterator[list[Spec]]:
-    """Every block of nodes, ``confirm`` aside."""
+    """Every block of nodes, except ``confirm``."""
     yield nodes
     for node in nodes:
         inner = [node.get("nodes"), node.get("otherwise"), *(each["nodes"] for each in node.get("branches", ()))]
@@ -205,7 +205,7 @@ def blocks_of(nodes: list[Spec]) -> Iterator[list[Spec]]:
 
 
 def text_of(nodes: list[Spec], output: list[str]) -> str:
-    """A file of these nodes; the first sets the variable that they count with."""
+    """A file of these nodes; the first sets their counter variable."""
     first: Spec = {"id": "first", "type": "context", "set": {"n": 0}}
     shown = [f"{{{{ {name} | default('-') }}}}" for name in output]
     return json.dumps({"version": 1, "name": "any", "nodes": [first, *nodes], "output": [*shown, "{{ vars.n }}"]})
@@ -220,26 +220,26 @@ def ids_of(nodes: list[Spec]) -> list[str]:
 
 @dataclasses.dataclass
 class Case:
-    """A workflow, a change of it, and where the first run ends."""
+    """A workflow, a change of it, and the end of its first run."""
 
     text: str
     changed: str
     line: int
     """The line of the log before which it is killed."""
     missing: set[str]
-    """What the first run does not find, so that it fails there."""
+    """Elements missing in the first run, so that it fails there."""
     survives: bool
 
 
 def case_of(seed: int) -> Case | None:
-    """The case of a seed; None where the changed file would not be valid."""
+    """The case of a seed; None where the changed file would be invalid."""
     chance = random.Random(seed)
     author = Author(chance)
     nodes = author.block([], "", 1)
     changed = copy.deepcopy(nodes)
     for _ in range(chance.choice([1, 1, 1, 2])):
         author.change(changed)
-    # What was renamed or taken away is not shown by either.
+    # Names that were renamed or removed are shown by neither.
     output = sorted(set(ids_of(nodes)) & set(ids_of(changed)))
     text, now = text_of(nodes, output), text_of(changed, output)
     for each in (text, now):
@@ -253,12 +253,12 @@ def case_of(seed: int) -> Case | None:
 
 
 def site() -> FakeSite:
-    """A shop on which nothing has happened."""
+    """A shop without any actions yet."""
     return FakeSite(page=Page, on_click=take_up)
 
 
 async def examine(case: Case, home: Path) -> Outcome:
-    """Run, die or fail, continue with the changed file; see that what came of it is what it should be."""
+    """Run, die or fail, resume with the changed file, and check the outcome."""
     fresh = Rig(home / "fresh", case.changed, site=site())
     wanted = await fresh.start()
     rig = Rig(home / "run", case.text, site=site(), missing=case.missing)
@@ -290,12 +290,12 @@ async def examine(case: Case, home: Path) -> Outcome:
 
 
 def _records(rig: Rig) -> dict[str, dict[str, str]]:
-    """What each action sent."""
+    """The fields that each action sent."""
     return {key_of(action): sent for action, sent in zip(rig.site.actions, rig.site.records, strict=True)}
 
 
 async def _first(rig: Rig, case: Case) -> events.RunEnded | None:
-    """The run until it ends or is killed, which yields None; what then is left of its process."""
+    """The run until it ends, or is killed: then None. The remains of its process are as after a kill."""
     written = 0
     append = LogWriter._append
 

@@ -1,4 +1,4 @@
-"""Conversations for tests: `runops chat` as a process, with a fake server for its model."""
+"""Chat sessions for tests: `runops chat` as a process, with a fake model server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COST = json.dumps({"test-model": {"input": 0.5, "output": 2.0}})
 
 
 class Chats:
-    """A project whose model is that of a fake server."""
+    """A project with a fake model server."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Chats:
         *said: scripted_model.Scripted | scripted_model.Script,
         **settings: str,
     ) -> Project:
-        """The project, where the model says this: answers, one after the other, or one function that makes them."""
+        """The project with these model answers, one after the other, or one function that makes them."""
         self.close()
         first = said[0] if said else None
         script = first if callable(first) else [each for each in said if not callable(each)]
@@ -60,7 +60,7 @@ class Chats:
         return self.server.asked
 
     def bodies(self) -> list[dict[str, Any]]:
-        """What they held."""
+        """The bodies of the requests."""
         return [each.body for each in self.asked]
 
     def close(self) -> None:
@@ -74,18 +74,18 @@ class Chats:
 def typed(
     project: Project, said: str, *arguments: str, seconds: float = TIMEOUT, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """`runops` with these arguments, to which standard input says this."""
+    """`runops` with these arguments and this text on standard input."""
     settled = Project(project.folder, **{**project.environment, **environment})
     return settled.runops(*arguments, said=said, seconds=seconds)
 
 
 def session_of(done: subprocess.CompletedProcess[str]) -> str:
-    """The id of the session that a command names at its end."""
+    """The session id that a command prints at its end."""
     return done.stderr.strip().rpartition("--resume ")[2].split()[0]
 
 
 def text_of(body: dict[str, Any]) -> str:
-    """All that a request tells, as one text."""
+    """Everything in a request, as one text."""
     return json.dumps([body.get("instructions"), body["input"], body.get("tools")], ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""The command as a process, in a project of its own: what a person or a CI job has."""
+"""The command as a process, in its own project, as a person or a CI job uses it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ warm_server = warm.server
 
 
 def heed_signals() -> None:
-    """What a process in the foreground does, also where the tests themselves run in the background."""
+    """Handle signals like a foreground process, even if the tests run in the background."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -50,12 +50,12 @@ class Project:
         return file
 
     def _server(self, **environment: str) -> warm.Warm | None:
-        """What forks for a command with that much more environment; None where one has to be started anew."""
+        """The server that forks commands with this additional environment; None where a command needs a new Python."""
         server = warm.server()
         return server if server is not None and server.takes({**self.environment, **environment}) else None
 
     def start(self, *arguments: str, prepare: Callable[[], None] | None = None, asks: bool = False) -> Started:
-        """Start `runops` with pipes for stdout and stderr, and for stdin if it ``asks``; `prepare` is called in the new process first."""
+        """Start `runops` with pipes for stdout and stderr, and for stdin if it ``asks``; `prepare` is called first in the new process."""
         if prepare is None and (server := self._server()) is not None:
             return server.start(arguments, self.folder, self.environment, asks=asks)
         return subprocess.Popen(
@@ -76,7 +76,7 @@ class Project:
         said: str | None = None,
         seconds: float = TIMEOUT,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `runops` to its end, where standard input says this; one that takes longer than ``seconds`` fails the test."""
+        """Run `runops` to its end with this text on standard input; a longer run than ``seconds`` fails the test."""
         with self.start(*arguments, prepare=prepare, asks=said is not None) as process:
             try:
                 out, err = process.communicate(said, timeout=seconds)
@@ -86,7 +86,7 @@ class Project:
             return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
     def here(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `runops` within this process: ten times as fast, where a process is not the point. Beside other threads it is a process all the same."""
+        """Run `runops` within this process, ten times as fast, where no process is needed. Beside other threads it is a process anyway."""
         if threading.current_thread() is not threading.main_thread():
             return self.runops(*arguments)
         out, err = io.StringIO(), io.StringIO()
@@ -102,13 +102,13 @@ class Project:
         return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
     def path(self, **environment: str) -> str:
-        """A PATH on which `runops` is found, for a shell with ``environment`` more than the project has."""
+        """A PATH that contains `runops`, for a shell with ``environment`` in addition to that of the project."""
         server = self._server(**environment)
         folder = server.script.parent if server is not None else RUNOPS.parent
         return os.pathsep.join((str(folder), str(RUNOPS.parent), self.environment["PATH"]))
 
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
-        """Run a line of shell; `runops` is on its PATH, and the exit code is that of the first program that failed."""
+        """Run a line of shell with `runops` on its PATH; the exit code is that of the first failed program."""
         return subprocess.run(
             ["bash", "-c", f"set -o pipefail; {line}"],
             cwd=self.folder,
@@ -133,11 +133,11 @@ class Project:
         )
 
     def runs(self) -> list[dict[str, Any]]:
-        """What `runops runs --json` lists."""
+        """The runs that `runops runs --json` lists."""
         return json.loads(self.here("runs", "--json").stdout)["runs"]
 
     def show(self, conversation: str = "last", *more: str) -> dict[str, Any]:
-        """What `runops show --json` says of a run or a session; it fits its schema."""
+        """The output of `runops show --json` for a run or a session, checked against its schema."""
         shown = json.loads(self.here("show", conversation, "--json", *more).stdout)
         reports.check("session" if "session" in shown else "run", shown)
         return shown

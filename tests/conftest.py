@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks of all tests."""
 
 import gc
 import os
@@ -10,13 +10,13 @@ import pytest
 
 from tests import breadth, light
 
-# A busy machine is no defect of the code: the tests of speed have their own place, tests/benchmarks.
+# A slow machine is no defect of the code: speed is measured in tests/benchmarks.
 hypothesis.settings.register_profile(
     "runops", deadline=None, derandomize=not breadth.WHOLE, max_examples=breadth.of(50, 100)
 )
 hypothesis.settings.load_profile("runops")
 
-# What is collected stays, and scanning it repeatedly takes as long as collecting it.
+# Collected items live until the end, and scanning them repeatedly takes as long as collecting them.
 gc.disable()
 
 
@@ -28,7 +28,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def seed(pytestconfig: pytest.Config) -> int:
-    """Number by which tests draw: always the same one, but for `make test-all`, where it is that of the order."""
+    """Seed of random tests: always the same, but in `make test-all` that of the test order."""
     return pytestconfig.option.randomly_seed if breadth.WHOLE else 1
 
 
@@ -40,10 +40,10 @@ def chance(request: pytest.FixtureRequest, seed: int) -> random.Random:
 
 @pytest.fixture(scope="module", autouse=True)
 def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have runs be light.
+    """Make runs light.
 
-    Modules that are about what stands around documents, or about which browser is found, have the mark ``full_browser`` and drive what a person's
-    run finds. Those that are about how all of it starts and ends have the mark ``own_driver``, too, and load a driver for each run, as that does.
+    Modules about the parts around documents, or about finding a browser, have the mark ``full_browser`` and drive the browser of real runs. Those
+    about starting and ending everything also have the mark ``own_driver``, and load a driver for each run, as a real run does.
     """
     marks = {each.name for each in request.node.iter_markers()}
     driver = "own_driver" not in marks and "unit" not in request.path.parts
@@ -53,7 +53,7 @@ def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def environment_as_before() -> Iterator[None]:
-    """Find the module whose tests leave a variable of the environment behind: the tests that come after it, in whatever order, would read it."""
+    """Fail in the module whose tests leave an environment variable changed: later tests, in any order, would read it."""
     before = _environment()
     yield
     after = _environment()
@@ -67,10 +67,9 @@ def _environment() -> dict[str, str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is too many, and put the tests with fixtures of pytest-playwright last, else in the order that they have.
+    """Deselect surplus cases, and put the tests with fixtures of pytest-playwright last, otherwise in their order.
 
-    Those fixtures keep an event loop running in this thread until the session ends, and no async test can start
-    another one beside it.
+    Those fixtures keep an event loop running in this thread until the session ends, and no async test can start another one beside it.
     """
     if out := breadth.left_out(items):
         gone = set(out)
@@ -80,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Scan garbage again, seldom, and count all that was collected as old."""
+    """Collect garbage again, rarely, and treat everything from collection as old."""
     gc.freeze()
     gc.unfreeze()
     gc.set_threshold(20_000, 50, 50)
@@ -88,6 +87,6 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how to repeat the order of a run that failed, also where `-q` hides the header with its seed."""
+    """Print how to repeat the order of a failed run, also where `-q` hides the header with its seed."""
     if terminalreporter.stats.keys() & {"failed", "error"} and config.pluginmanager.has_plugin("randomly"):
         terminalreporter.write_line(f"same order again:  pytest --randomly-seed={config.option.randomly_seed}")

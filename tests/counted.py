@@ -1,4 +1,4 @@
-"""Programs whose starts are counted: a script that notes its process and becomes the program."""
+"""Programs whose starts are counted: a script that records its process and becomes the program."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from runtime.browser.chromium import find
 
 
 class Counted:
-    """One program, behind a script."""
+    """One program, wrapped by a script."""
 
     def __init__(self, folder: Path, program: str | Path) -> None:
-        """The script stands in ``folder``."""
+        """Write the script into ``folder``."""
         self.script = folder / f"counted-{Path(program).name}"
         self._starts = folder / f"{self.script.name}.starts"
         self.script.write_text(f'#!/bin/sh\necho $$ >> "{self._starts}"\nexec "{program}" "$@"\n')

@@ -1,4 +1,4 @@
-"""A Django admin as a process of its own, for tests: 14 vendors and 45 invoices, on a free port.
+"""A Django admin as a separate process, for tests: 14 vendors and 45 invoices, on a free port.
 
 with DjangoAdmin.start(tmp_path) as django:
     ...  # sign in at django.url + "/admin/" as `admin` with django.password
@@ -18,25 +18,25 @@ from pathlib import Path
 from typing import Any, Self
 
 ROOT = Path(__file__).parent.parent
-# A new one makes its tables first.
+# A new one creates its tables first.
 START_TIMEOUT = 60.0
 
 
 @dataclass
 class DjangoAdmin:
-    """An admin that runs. Make one with `DjangoAdmin.start`."""
+    """A running admin. Create one with `DjangoAdmin.start`."""
 
     folder: Path
-    """Holds its database `db.sqlite3`, what was uploaded to it (`media`), and its log `django.log`."""
+    """Contains its database `db.sqlite3`, the uploads (`media`), and its log `django.log`."""
     password: str
-    """Of the user `admin`."""
+    """The password of the user `admin`."""
     url: str = ""
     """Like `http://127.0.0.1:41234`, without a slash at its end."""
     _process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     @classmethod
     def start(cls, folder: Path, *, password: str = "correct-horse") -> Self:
-        """Start an admin that keeps its data in `folder`; data of an earlier one is kept, its password too."""
+        """Start an admin with its data in `folder`; existing data is kept, the password too."""
         admin = cls(folder, password)
         admin._launch()
         return admin
@@ -49,7 +49,7 @@ class DjangoAdmin:
 
     @property
     def log(self) -> str:
-        """What it has written to stderr so far: a line per request."""
+        """Its stderr so far: a line per request."""
         return (self.folder / "django.log").read_text()
 
     def sql(self, query: str, values: Mapping[str, object] | tuple[object, ...] = ()) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ class DjangoAdmin:
             self._process = process = subprocess.Popen(
                 [sys.executable, "-m", "tests.django_admin", str(self.folder), self.password],
                 cwd=ROOT,
-                # Held open: the admin ends when this process does, however it does.
+                # Kept open: the admin ends when this process does, in whatever way.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -1,7 +1,6 @@
-"""A process that has Playwright's driver loaded: to load it is half of what a short run on a page costs.
+"""A process that has Playwright's driver loaded: loading it is half the cost of a short run on a page.
 
-What a run starts in the place of node is a process of the same life, with the streams of a driver; behind it stands a driver of the run's own in
-that process.
+Instead of node a run starts a process with the same lifetime and a driver's streams, connected to the run's own driver in that process.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from pathlib import Path
 import playwright
 
 VARIABLE = "PLAYWRIGHT_NODEJS_PATH"
-"""The environment variable that says which node Playwright starts."""
+"""The environment variable with the path of the node that Playwright starts."""
 
 PACKAGE = Path(playwright.__file__).parent / "driver"
 
-# Where the process that serves is gone, it is the real driver.
+# Where the serving process is gone, it is the real driver.
 STAND_IN = """#!{python} -IS
 import os, select, socket, sys
 link = socket.socket(socket.AF_UNIX)
@@ -68,5 +67,5 @@ class Drivers:
 
 
 def served() -> bool:
-    """Whether this system can do it: Playwright's node is where we look for it, and nobody has named another."""
+    """True if this system supports it: Playwright's node is at its usual place, and no other is configured."""
     return (PACKAGE / "node").exists() and not os.environ.get(VARIABLE)

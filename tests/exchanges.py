@@ -1,4 +1,4 @@
-"""A log in which a model was asked in every way that there is, for what reads logs."""
+"""A log with every kind of model request, for tests of log readers."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ nodes:
 
 
 class SessionLog:
-    """Writes what models said into the log of one run of ``WORKFLOW``."""
+    """Writes model answers into the log of one run of ``WORKFLOW``."""
 
     def __init__(self, home: Path) -> None:
-        """The run has begun, and nobody was asked yet."""
+        """Start the run, without any request yet."""
         store = file_store.Files(home)
         self.run = log_store.new_id()
         self.writer = LogWriter(store.create(self.run), history.History(), masking.Masker({}), store)
@@ -38,12 +38,12 @@ class SessionLog:
         now(self.writer.barrier())
 
     def call(self, path: str, attempt: int = 1) -> entries.Call:
-        """An attempt of the step begins."""
+        """Start an attempt of the step."""
         call = entries.Call(path=path, node="cognition", attempt=attempt, effect="read", fingerprint="f")
         return self.writer.call(call)
 
     def ask(self, call: entries.Call, said: str, tried: int = 1, key: str = "k") -> None:
-        """A question, where it is the first try of it, and the announcement of its request."""
+        """Write a question, at its first try, and the announcement of its request."""
         thread = entries.model_thread(call.call)
         if tried == 1:
             self.writer.said(entries.User(thread=thread), said, call.path)
@@ -59,22 +59,22 @@ class SessionLog:
         self.writer.noted("requested", data, thread)
 
     def submit(self, call: entries.Call, response: str, key: str = "k") -> None:
-        """The server works on it in the background."""
+        """The server processes the request in the background."""
         self.writer.noted("submitted", {"key": key, "response": response}, entries.model_thread(call.call))
 
     def fail(self, call: entries.Call, *, again: float | None, free: bool = False, partial: str = "") -> None:
-        """The request brings no answer."""
+        """The request fails."""
         error: dict[str, Json] = {"code": "model-failed", "who": "model", "message": "the server failed with 500"}
-        told = entries.ModelError(
+        entry = entries.ModelError(
             thread=entries.model_thread(call.call), error=error, seconds=0.25, again=again, free=True if free else None
         )
-        self.writer.said(told, partial, call.path)
+        self.writer.said(entry, partial, call.path)
 
     def answer(
         self, call: entries.Call, said: str, source: entries.Source = "model", dollars: str | None = None
     ) -> None:
         """The model answers."""
-        told = entries.Assistant(
+        entry = entries.Assistant(
             thread=entries.model_thread(call.call),
             key="k",
             source=source,
@@ -84,16 +84,16 @@ class SessionLog:
             dollars=dollars,
             seconds=1.5 if source == "model" else None,
         )
-        self.writer.said(told, said, call.path)
+        self.writer.said(entry, said, call.path)
 
     def end(self, status: str, code: int, **more: Json) -> None:
-        """The run says how it ended, and its log is given up."""
+        """End the run, and release its log."""
         self.writer.note("ended", status=status, exit=code, **more)
         let_go(self.writer.conversation)
 
 
 def every_way(home: Path) -> SessionLog:
-    """Failed and answered; answered by the log after a crash; by a cassette; in the background, across a crash; and lost by a crash."""
+    """Write requests that failed and were answered; answered by the log after a crash; by a cassette; in the background, across a crash; and lost by a crash."""
     writer = SessionLog(home)
     first = writer.call("sorted")
     writer.ask(first, "tea?")

@@ -1,4 +1,4 @@
-"""Expressions worked out by themselves: no run, and a clock that stands still."""
+"""Expressions evaluated without a run, with a clock that does not move."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from runtime.language.expressions import references
 
 
 class Clock:
-    """A clock that stands still."""
+    """A clock that does not move."""
 
     def now(self) -> str:
         return "2026-11-21T03:00:00+00:00"

@@ -1,4 +1,4 @@
-"""Fakes of the ports, for tests of the engine and of nodes: a page that answers at once, and a small site behind it."""
+"""Fakes of the ports, for tests of the engine and of nodes: a page that answers at once, and a small site for it."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from runtime.observation.observation import Observation
 
 @dataclasses.dataclass
 class FakeSite:
-    """What is on the far side of the wire: it outlives browsers."""
+    """The server side, which outlives browsers."""
 
     actions: list[str] = dataclasses.field(default_factory=list)
     """Every click that the site carried out, by target."""
     texts: dict[str, str] = dataclasses.field(default_factory=dict)
     """Text of elements, by target; ``=`` and the target for a rule's text."""
     records: list[dict[str, str]] = dataclasses.field(default_factory=list)
-    """What each submit sent: the fields as they were filled."""
+    """The filled fields sent by each submit."""
     on_click: Callable[[str, FakePage], Awaitable[None]] | None = None
-    """What a click does; raises to fail it."""
+    """The effect of a click; raises to fail it."""
     before_click: Callable[[str, FakePage], Awaitable[None]] | None = None
     page: type[FakePage] | None = None
-    """What its tabs are, in place of FakePage."""
+    """The class of its tabs, instead of FakePage."""
     facts: dict[str, Facts] = dataclasses.field(default_factory=dict)
-    """What the document says of elements, by their refs in the page's own text."""
+    """The facts of the document about elements, by their refs in the page's text."""
     status: int | None = None
-    """The error with which it answers for documents."""
+    """The error status of its documents."""
     differs: Differs | None = None
-    """The page that a checkpoint restores to now, where it is another one."""
+    """The page to which a checkpoint restores now, if another one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FakePointed:
-    """An element that a ref points at (``runtime.browser.elements.targets.Pointed``). Every target that could be its own is."""
+    """An element that a ref points at (``runtime.browser.elements.targets.Pointed``). Any target that could be its own matches."""
 
     facts: Facts
     says: str
@@ -221,7 +221,7 @@ class FakePage:
         return Grid(head, rows)
 
     async def look(self, target: Target | None = None) -> Observation:
-        """What the texts say, the page's own by the empty target: an accessibility snapshot, or words."""
+        """The texts, with the page's own under the empty target: an accessibility snapshot, or words."""
         said = self.browser.site.texts.get(str(target) if target else "", "")
         return Observation.read(said if said.startswith("- ") else f"- text: {said}", self.address, await self.title())
 
@@ -261,11 +261,11 @@ class FakeTabs:
     """The tabs of a fake browser (``nodes.pages.Tabs``)."""
 
     def __init__(self, browser: FakeBrowser) -> None:
-        """One blank tab, called ``main``."""
+        """One blank tab, named ``main``."""
         self.browser = browser
         self.open_ones: dict[str, FakePage] = {}
         self.unnamed: list[str] = []
-        """Tabs that opened by themselves, by the names that they will be told of with."""
+        """Tabs that opened by themselves, by the names under which they will be reported."""
         self.current = self.add(MAIN)
 
     def add(self, name: str) -> FakePage:
@@ -317,8 +317,8 @@ class FakeBrowser:
         self.lost: str | None = None
         self.unanswered: MissingAnswer | None = None
         self.on_its_way = False
-        """Whether what is not answered in time is not answered later either."""
-        """What is missing where every request of an action is waited for."""
+        """True if an answer that does not come in time never comes."""
+        """The answer that is missing where every request of an action is awaited."""
         self.refused: OriginRefused | None = None
         self.closed = False
         self.confined: list[str] | None = None

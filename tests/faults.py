@@ -1,4 +1,4 @@
-"""A disk that fails: everything that is written below a folder is counted, and one of these writes fails, or all from one on."""
+"""A disk that fails: all writes below a folder are counted, and one of them fails, or all from one on."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Disk:
 
     root: Path
     fails_at: int = 0
-    """Which write fails, counted from 1; 0: none does."""
+    """The number of the write that fails, from 1; 0: none does."""
     full: bool = False
-    """Whether it is full from there on, and of a line of the log half is written then. Else one write fails, and those that follow do not."""
+    """True if the disk is full from there on, with half of a log line written. Otherwise one write fails, and later ones do not."""
     done: list[str] = dataclasses.field(default_factory=list)
-    """What was written, in order: what was done, and to what."""
+    """The writes so far, in order: operation and path."""
     on_failure: Callable[[], None] = lambda: None
     """Called as the first write fails."""
 
     @property
     def failed(self) -> str | None:
-        """The write that failed first."""
+        """The first failed write."""
         return self.done[self.fails_at - 1] if 0 < self.fails_at <= len(self.done) else None
 
     def write(self, what: str, path: str) -> bool:
@@ -41,12 +41,12 @@ class Disk:
         return len(self.done) == self.fails_at or (self.full and 0 < self.fails_at < len(self.done))
 
     def error(self) -> OSError:
-        """What the kernel says."""
+        """The error of the kernel."""
         code = errno.ENOSPC if self.full else errno.EIO
         return OSError(code, os.strerror(code))
 
     def install(self, patched: pytest.MonkeyPatch) -> None:
-        """Stand between this process and the disk. Nothing is waited for: syncs that do not fail do nothing."""
+        """Intercept the disk access of this process. Syncs that do not fail return at once."""
         for name in ("fsync", "fdatasync"):
             patched.setattr(os, name, self._of_handle(name, lambda _handle: None))
         for name in ("ftruncate",):

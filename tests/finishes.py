@@ -1,4 +1,4 @@
-"""A build about to end, for tests: whole runs of a draft on a fake site, and the tool that ends it."""
+"""A build about to finish, for tests: whole runs of a draft on a fake site, and the tool that finishes it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ TEXT = textwrap.dedent("""
 
 
 class Browsers:
-    """Fresh browsers on a fake site, in the place of Chromium."""
+    """Fresh browsers on a fake site, instead of Chromium."""
 
     def __init__(self, site: FakeSite) -> None:
         self.site = site
         self.opened = 0
 
     def of_run(self, *_given: object) -> Browsers:
-        """In the place of ``running.Chromium``."""
+        """Instead of ``running.Chromium``."""
         return self
 
     async def open(self) -> port.Browser:
@@ -56,12 +56,12 @@ class Browsers:
         return FakeBrowser(self.site)
 
     async def reattach(self) -> port.Browser | None:
-        """None survives."""
+        """No browser survives."""
         return None
 
 
 def installed(monkeypatch: pytest.MonkeyPatch) -> Browsers:
-    """What runs open here."""
+    """The browsers that runs open here."""
     site = FakeSite(texts={'test_id="status"': "paid"})
     found = Browsers(site)
     monkeypatch.setattr(start, "Chromium", found.of_run)
@@ -85,16 +85,16 @@ def opened(folder: Path, text: str | None = TEXT, **more: Any) -> BuildContext:
 
 
 def finish(build: BuildContext, **given: Json) -> Awaitable[turn.Outcome]:
-    """The tool, called with what is ``given``."""
+    """Call the tool with these arguments."""
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "It is done."}
     return build_contexts.call(build, "finish", tools.toolsets(build), **{**arguments, **given})
 
 
 def left(build: BuildContext) -> tuple[str, str]:
-    """The workflow that was left, and the notes."""
+    """The saved workflow, and the notes."""
     return build.goal.save.read_text(), output_files.notes_of(build.goal.save).read_text()
 
 
 def fails(_number: int) -> None:
-    """A click that cannot be done."""
+    """A click that fails."""
     raise SiteError("not-actionable", "it cannot be clicked")

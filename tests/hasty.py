@@ -1,4 +1,4 @@
-"""Within a command that waits for what never comes: it waits for a shorter time, and does the same when that is over."""
+"""Within a command that waits for something that never comes: it waits for a shorter time, with the same result."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from runtime.agents import page_tools
 from runtime.models import requests
 
 VARIABLE = "RUNOPS_TEST_RULE_SECONDS"
-"""The environment variable that says how long a forked command waits for a rule of an agent's `success`, where that agent says that it is done."""
+"""The environment variable with the seconds for which a forked command waits for a rule of an agent's `success` after its `finish`."""
 
 WAIT = "RUNOPS_TEST_FIRST_WAIT"
-"""The same of how long it waits before a request to a model is sent again, for the first time."""
+"""The same for the first wait before a request to a model is repeated."""
 
 
 def install_from(environment: dict[str, str]) -> None:
-    """Wait as long as the environment says; what says so is taken out of it."""
+    """Set the waits from these variables, and remove them from the environment."""
     if (seconds := environment.pop(VARIABLE, None)) is not None:
         page_tools.RULE_SECONDS = float(seconds)
     if (seconds := environment.pop(WAIT, None)) is not None:

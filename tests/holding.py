@@ -1,4 +1,4 @@
-"""Actions of a draft that a person is asked for, or that are held, for tests."""
+"""Actions of a draft that a person must approve, or that are withheld, for tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TEXT = textwrap.dedent("""
 
 
 async def holds(build: BuildContext, place: str = "1_run_draft", **given: str) -> run_state.Withholds:
-    """What is held of all actions of the draft."""
+    """The withheld ones of all actions of the draft."""
     draft_now = build.state.draft
     assert draft_now is not None
     wanted = effects.actions_of(draft_now.loaded)
@@ -54,20 +54,20 @@ def leaf(build: BuildContext, name: str) -> Leaf:
 
 
 def asking(folder: Path, *answers: str, text: str = TEXT, policy: Policy = "ask") -> tuple[BuildContext, list[str]]:
-    """A build context whose person gives these answers, and what they were asked."""
+    """A build context whose person gives these answers, and the questions to that person."""
     who = build_contexts.Answering(*answers)
     return build_contexts.opened(folder, SITE, text, policy=policy, who=who), who.asked
 
 
 def edited(build: BuildContext, old: str, new: str) -> None:
-    """Put other words into the draft."""
+    """Replace a text in the draft."""
     assert build.state.draft is not None
     assert old in build.state.draft.text
     build.state.write_draft(draft.Draft.of(build.state.draft.text.replace(old, new)), reason=f"{new} is right")
 
 
 def click() -> Leaf:
-    """A click of an agent's own."""
+    """A click by an agent itself."""
     found = registry.parse_node({"id": "click", "type": "browser_action", "action": "click", "target": {"text": "Pay"}})
     assert isinstance(found, Leaf)
     return found

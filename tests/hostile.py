@@ -1,4 +1,4 @@
-"""Pages that are hostile by what they say and by what they replace, drawn by a seed."""
+"""Pages with random hostile texts and overridden browser functions, by a seed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PIECES = (
     "é\u0301",
     "x" * 3000,
 )
-"""Texts, each of which some border is known to stumble over."""
+"""Texts, each of which is known to break some boundary."""
 
 OVERRIDES = (
     "Array.prototype.push = () => { throw 1; };",
@@ -60,7 +60,7 @@ OVERRIDES = (
     "Storage.prototype.getItem = () => ({}); Object.defineProperty(window, 'sessionStorage', {get: () => { throw 1; }});",
     "window.atob = () => { throw 1; }; window.TextDecoder = null; Function.prototype.call = Function.prototype.apply = () => 'owned';",
 )
-"""What pages replace, all of it after they have put themselves together."""
+"""Overrides by pages, all of them after they are built."""
 
 CLOBBERS = (
     "<img name=title>",
@@ -72,7 +72,7 @@ CLOBBERS = (
     "<img name=styleSheets>",
     "<form name=documentElement></form>",
 )
-"""Elements whose names take the place of what a document has."""
+"""Elements whose names shadow properties of a document."""
 
 _WHITE = re.compile("[\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 
@@ -87,7 +87,7 @@ class Hostile:
     """One page."""
 
     text: str
-    """What it says wherever it can."""
+    """The text that it shows wherever possible."""
     overrides: str
     clobbers: str
 
@@ -119,7 +119,7 @@ class Hostile:
 
 
 def draw(number: int) -> Hostile:
-    """The page of this number: every override and every piece is drawn by some, and every second page clobbers nothing."""
+    """The page of this number: every override and every text occurs in some page, and every second page shadows nothing."""
     chance = random.Random(number)
     pieces = [PIECES[number % len(PIECES)], *chance.choices(PIECES, k=chance.randrange(4))]
     overrides = [OVERRIDES[number % len(OVERRIDES)], *chance.choices(OVERRIDES, k=chance.randrange(3))]
@@ -128,7 +128,7 @@ def draw(number: int) -> Hostile:
 
 
 def serve(site: Site, page: Hostile) -> None:
-    """Serve the page, what it sends, and its file."""
+    """Serve the page, its form handler and its file."""
     site.page("/", page.html, content_type="text/html; charset=utf-8")
     site.page("/plain", "<!doctype html><title>Plain</title><p id=calm>calm</p>")
     site.page("/file", "kept", content_type="application/octet-stream")

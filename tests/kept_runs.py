@@ -1,4 +1,4 @@
-"""Runs as they stand in a folder, made without running anything."""
+"""Stored runs, created without running anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ nodes: [{id: one, type: transform, expr: 1}]
 def begun(
     store: file_store.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
 ) -> LogWriter:
-    """A run that this process has begun, and holds."""
+    """A run that this process has begun, and owns."""
     writer = LogWriter(store.create(log_store.new_id()), history.History(), masking.Masker({}), store)
     tried = {"node": "one"} if trial else None
     run.write_header(writer, reader.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
@@ -30,7 +30,7 @@ def begun(
 
 
 def ended(store: file_store.Files, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
-    """The id of a run that nobody holds; None: it died."""
+    """The id of a run without an owner; None: it died."""
     writer = begun(store, text, trial=trial)
     if status is not None:
         writer.note("ended", status=status, exit=0)

@@ -1,6 +1,6 @@
-"""Light runs: Chromium's headless shell, by a driver that is loaded, where nobody has named a browser. A short run costs half.
+"""Light runs: Chromium's headless shell with a preloaded driver, unless a browser is named. A short run costs half.
 
-What shows documents is the same. What stands around them is not: tabs, dialogs, downloads, profiles, switches, documents that are loaded ahead.
+Documents are displayed alike. Their surroundings differ: tabs, dialogs, downloads, profiles, switches, prerendered documents.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from runtime.browser.chromium import find
 from tests import drivers
 
 _NAMED = ("chrome-headless-shell", "headless_shell")
-"""What Playwright's downloads are called."""
+"""The names of Playwright's downloads."""
 
 
 @contextlib.contextmanager
 def runs(*, shell: bool = True, driver: bool = True) -> Generator[None]:
-    """Have runs of this process, and of those that it starts, drive the headless shell, if there is one, by a ``driver`` that is loaded."""
+    """Have runs of this process and its children drive the headless shell, if there is one, by a preloaded ``driver``."""
     with pytest.MonkeyPatch.context() as patched:
         if not os.environ.get(find.VARIABLE):
             if shell and (found := _headless_shell()):

@@ -1,4 +1,4 @@
-"""Settings for tests in which a model is asked: a fake server stands for the provider."""
+"""Settings for tests in which a model is asked: a fake server instead of the provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the modules of the packages do, found in their source."""
+"""Facts about the modules of the packages, found in their source."""
 
 import ast
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def places(find: Callable[[ast.AST], Iterable[tuple[int, str]]]) -> dict[str, list[tuple[int, str]]]:
-    """The files in which `find` sees something, and in which line what."""
+    """The files in which `find` finds something, with line and finding."""
     files = [file for package in ("nodes", "runtime", "director") for file in (ROOT / package).rglob("*.py")]
     found = {str(file.relative_to(ROOT)): [*find(ast.parse(file.read_text()))] for file in files}
     return {file: seen for file, seen in found.items() if seen}

@@ -1,4 +1,4 @@
-"""What is awaited, done at once, for tests and helpers that are no coroutines."""
+"""Awaitables run to their end at once, for tests and helpers that are no coroutines."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Found = TypeVar("Found")
 
 
 def now(work: Coroutine[Any, Any, Found]) -> Found:
-    """Await it to its end, in a loop of its own, also where this thread has one that runs."""
+    """Await it to its end, in its own loop, even where this thread has a running one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
 
 
 def let_go(conversation: log_store.Conversation) -> None:
-    """Give the log up, as its owner does at its end."""
+    """Release the log, as its owner does at the end."""
     now(conversation.aclose())
 
 
 def keeper(store: file_store.Files | log_store.Store) -> log_store.Store:
-    """The store of what is kept, for who writes into it."""
+    """The store itself, for writing."""
     return file_store.FileStore(store) if isinstance(store, file_store.Files) else store

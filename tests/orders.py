@@ -1,4 +1,4 @@
-"""An order on the fake site that writes everything a run can write: values that are large, checkpoints, a file, a signed-in state; and does two actions."""
+"""An order on the fake site that writes everything a run can write: large values, checkpoints, a file, a signed-in state, and two actions."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Order(Rig):
         self.site.on_click = self.answer
 
     async def answer(self, target: str, _page: object) -> None:
-        """What the site shows once it has carried an action out."""
+        """The display of the site after an action."""
         self.site.texts[SHOWS[target]] = "yes"
 
     async def begin(self) -> str:
-        """Run it to its end; how it ended: passed, or the code of the error."""
+        """Run it to its end; its outcome: passed, or the code of the error."""
         self.open_writer = await self.newly_begun()
         run.write_header(self.open_writer, self.loaded, {})
         ended = await self._run(self.open_writer).begin()
@@ -54,19 +54,19 @@ class Order(Rig):
         return ended.status if ended.error is None else str(ended.error["code"])
 
     async def pay(self) -> str:
-        """Go on with it to its end; how that ended."""
+        """Resume it to its end; the outcome."""
         ended = await self.resume()
         assert ended.exit == (2 if ended.error else 0), ended
         return ended.status if ended.error is None else str(ended.error["code"])
 
     @property
     def begun(self) -> bool:
-        """Whether its first line is there."""
+        """True if its first line exists."""
         return self.reader.has(self.id) and self.reader.first(self.id) is not None
 
 
 def as_was(order: Order) -> str:
-    """``passed``, of an order that came to its end with the output that it should have."""
+    """``passed``, for a finished order with the right output."""
     root = order.history.scopes[""].committed
     assert root is not None
     assert root.value == OUTPUT

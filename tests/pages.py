@@ -1,8 +1,8 @@
-"""The pages of the manual, taken apart: what they show is written, run and compared, so that none of it can go stale.
+"""The pages of the manual, parsed: their files are written, their commands run and the output compared, so that none becomes outdated.
 
-A page is Markdown with fenced blocks. How a block is told what it is:
+A page is Markdown with fenced blocks. The kinds of blocks:
 
-    ```console          commands after `$ `, and under each what it prints; `…` is anything on a line, alone on a line any lines
+    ```console          commands after `$ `, and under each its output; `…` is anything on a line, alone on a line any lines
     ```yaml             a whole workflow file (with `version:`), or a piece of one
     ```yaml, python, toml … whose first line is `# NAME`: a file, put into the page's folder before the commands under it are run
     ```text             something to look at
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "builds"
-"""Holds what builds have left, in a folder for each: kept as it was, and none of our words."""
+"""Contains the records of builds, in a folder for each: unchanged, and not in our words."""
 
 PAGES = [
     ROOT / "README.md",
@@ -38,11 +38,11 @@ class Command:
     """A command of a page."""
 
     text: str
-    """As it is typed, over lines where it is long."""
+    """As it is typed, over several lines where it is long."""
     wanted: str
-    """What the page says that it prints."""
+    """The output that the page shows."""
     line: int
-    """Of the page, from 1, where what it prints begins."""
+    """The line of the page, from 1, where the output begins."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Block:
     language: str
     text: str
     line: int
-    """Of the page, from 1, where its text begins."""
+    """The line of the page, from 1, where its text begins."""
 
     @property
     def file(self) -> str | None:
@@ -83,7 +83,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def difference(wanted: str, printed: str) -> tuple[int, str] | None:
-    """Where what was printed is not what stands in the page: the line of `wanted`, from 0, and both, line by line. None where it is the same."""
+    """The first difference between page and output: the line of `wanted`, from 0, and both line by line. None where they are the same."""
     left, right = wanted.rstrip("\n").split("\n"), printed.rstrip("\n").split("\n")
     reached: set[tuple[int, int]] = set()
     open_ = [(0, 0)]
@@ -106,6 +106,6 @@ def difference(wanted: str, printed: str) -> tuple[int, str] | None:
 
 
 def same(wanted: str, printed: str) -> bool:
-    """Whether a line is the one that stands there; blanks at its end do not count."""
+    """True if an output line matches the line of the page, ignoring blanks at its end."""
     pattern = re.escape(wanted.rstrip()).replace("…", ".*")
     return re.fullmatch(pattern, printed.rstrip()) is not None

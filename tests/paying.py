@@ -1,4 +1,4 @@
-"""A build on the shop, by script: every open order is paid, and said."""
+"""A scripted build on the shop: every open order is paid, and listed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PAY = """
 
 
 def script(url: str) -> Iterator[scripted_model.Answer]:
-    """What the model says, answer by answer."""
+    """The model's answers, one by one."""
     yield plan() + use("debug_open_tab", name="shop", url=f"{url}/login", reason="to see it")
     yield use("create_nodes", yaml=SIGN_IN, after=None, dry_run=None, reason="it begins there") + execute("sign_in")
     yield use("create_nodes", yaml=ORDERS, after=None, dry_run=None, reason="what is open") + execute("orders")
@@ -66,7 +66,7 @@ def execute(nodes: str) -> scripted_model.Answer:
 
 
 def finish(**more: str | bool) -> scripted_model.Answer:
-    """The model says that it is done."""
+    """A `finish` of the model."""
     given = {
         "done": True,
         "summary": "Pays every open order; yields their numbers.",

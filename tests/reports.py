@@ -1,4 +1,4 @@
-"""What commands print as JSON, held against the schemas that are published for it."""
+"""JSON output of commands, checked against its published schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES: dict[type[parts.Printed], schemas.Name] = {
     endings.NothingToRepair: "repair-ending",
     endings.RepairApplied: "repair-ending",
 }
-"""The schema of each report that is printed."""
+"""The schema of each printed report."""
 
 
 @functools.cache
@@ -32,12 +32,12 @@ def _validator(name: schemas.Name) -> jsonschema_rs.Draft202012Validator:
 
 
 def fits(name: schemas.Name, printed: object) -> bool:
-    """Whether something is what the schema says."""
+    """True if something matches the schema."""
     return _validator(name).is_valid(printed)
 
 
 def check(name: schemas.Name, printed: object) -> None:
-    """Fail where something is not what the schema says."""
+    """Fail where something does not match the schema."""
     _validator(name).validate(printed)
 
 

@@ -1,4 +1,4 @@
-"""A run without a command or a real browser: an engine over a real log in a folder, and a fake site. It can die at any point and continue."""
+"""A run without a command or a browser: an engine on a real log and a fake site, which can die at any point and resume."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class Rig:
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The files that the workflow uses, by path."""
     missing: set[str] = dataclasses.field(default_factory=set)
-    """Targets that no page has."""
+    """Targets missing on every page."""
     browser: FakeBrowser | None = None
     """The browser that the run opened last."""
     survivor: FakeBrowser | None = None
-    """The browser that the next resume finds alive."""
+    """The surviving browser that the next resume finds."""
     elsewhere: log_store.Store | None = None
-    """Where the log is kept, if not in files."""
+    """The store of the log, if not files."""
     keep_browser: bool = False
-    """Whether the browser stays open when the run ends."""
+    """True if the browser stays open when the run ends."""
     settings: Settings | None = None
-    """How models are asked, where a node asks one."""
+    """Settings of model requests."""
     models: run_models.RunModels | None = None
-    """The models that the run had last."""
+    """The models of the last run."""
     file: str = "test.yaml"
-    """Where the workflow stands: beside it stand its files."""
+    """The path of the workflow, with its files beside it."""
     told: list[events.Event] = dataclasses.field(default_factory=list)
     id: str = dataclasses.field(default_factory=log_store.new_id)
 
@@ -68,12 +68,12 @@ class Rig:
 
     @property
     def reader(self) -> log_store.StoreReader:
-        """What is kept."""
+        """The reader of the store."""
         return self.elsewhere.reader if self.elsewhere is not None else self.store
 
     @property
     def keeper(self) -> log_store.Store:
-        """Where it is kept."""
+        """The store."""
         return self.elsewhere or file_store.FileStore(self.store)
 
     async def open(self) -> port.Browser:
@@ -89,11 +89,11 @@ class Rig:
         return browser
 
     async def newly_begun(self) -> LogWriter:
-        """The log of the run, in which nothing stands."""
+        """The empty log of the run."""
         return LogWriter(await self.keeper.create(self.id), history.History(), self.masker, self.reader)
 
     async def start(self) -> events.RunEnded:
-        """Begin the run."""
+        """Start the run."""
         writer = self.open_writer = await self.newly_begun()
         run.write_header(writer, self.loaded, self.inputs)
         return await self._lived(self._run(writer).begin())
@@ -107,11 +107,11 @@ class Rig:
         return await self._lived(own.drive(one.run(own.engine)))
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
-        """Go on with it."""
+        """Resume it."""
         return await self._lived(self._run(await run_index.claim(self.keeper, self.id, self.masker)).resume(from_step))
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
-        """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
+        """Resume it as ``--allow-changed`` does, with its file now ``text``. Raises UsageError where that is refused."""
         present = reader.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
         header = self.history.header
         assert header is not None
@@ -154,7 +154,7 @@ class Rig:
         return self.models
 
     def die(self, *, browser_survives: bool = False) -> None:
-        """What the kernel does for a killed process: its lock is given up, nothing of it continues. The browser may live on."""
+        """Act as the kernel does for a killed process: its lock is released, none of its tasks continues. The browser may survive."""
         writing = self.open_run.engine.state.checkpoints._writing if self.open_run is not None else None
         # Its loop may be gone, and the task with it.
         if writing is not None and not writing.get_loop().is_closed():
@@ -168,11 +168,11 @@ class Rig:
 
     @property
     def history(self) -> history.History:
-        """What the log says now."""
+        """The history, read from the log."""
         return history.History(self.reader.read(self.id).entries)
 
     def calls(self, path: str) -> list[str]:
-        """The outcomes of the step's attempts: a result's status, or ``open``; with the verdict where one was found."""
+        """The outcomes of the step's attempts: a result's status, or ``open``, with the verdict if any."""
         return [
             (attempt.result.status if attempt.result else "open") + (f" {attempt.verdict}" if attempt.verdict else "")
             for attempt in self.history.attempts.get(path, [])

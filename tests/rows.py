@@ -1,6 +1,6 @@
-"""What the tests of the five ways of managing a window have in common: a workflow that fails, a plan, and what a server was asked beside a golden file.
+"""Helpers for the tests of the five context strategies: a failing workflow, a plan, and requests compared with a golden file.
 
-UPDATE_GOLDEN=1 pytest tests/acceptance/test_rows_*.py      writes the golden files anew, to be read before they are kept
+UPDATE_GOLDEN=1 pytest tests/acceptance/test_rows_*.py      rewrites the golden files, to be reviewed
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parent / "acceptance" / "golden" / "conversation"
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
 
 SUM_UP = "Sum up"
-"""What the instructions begin with of a request for a summary."""
+"""The beginning of the instructions of a request for a summary."""
 
 LONG = """\
 version: 1
@@ -31,7 +31,7 @@ nodes:
   - {id: notes, type: transform, expr: "NOTES"}
 output: "{{ total }}"
 """.replace("NOTES", " ".join(f"line {number} of the notes" for number in range(400)))
-"""A workflow whose step `total` fails, and which is longer than a model is told of one call."""
+"""A workflow whose step `total` fails, and which is longer than the output of one call may be."""
 
 PLAN = {
     "overall_goal": "Add up all prices",
@@ -61,14 +61,14 @@ _FILLED = re.compile(r"(?:(?:word|so) ){20,}")
 
 
 def begun(project: Project, text: str = LONG) -> str:
-    """The project with a run that has failed: its id."""
+    """The project with a failed run: its id."""
     project.write("long.yaml", text)
     project.runops("run", "long.yaml", "--quiet")
     return project.runs()[-1]["id"]
 
 
 def agrees(chats: Chats, name: str, *, together: bool = False) -> None:
-    """What the server was asked stands in the golden file of that name; ``together``: by delegates that work at the same time."""
+    """Check the requests against the golden file of that name; ``together``: delegates work concurrently."""
     file, found = GOLDEN / f"{name}.json", _record(chats, together=together)
     if UPDATE:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,46 +77,46 @@ def agrees(chats: Chats, name: str, *, together: bool = False) -> None:
 
 
 def talked(chats: Chats) -> list[list[str]]:
-    """The words of each request but those for summaries."""
+    """The messages of each request except those for summaries."""
     return [words_of(body) for body in chats.bodies() if not is_for_summary(body)]
 
 
 def summaries(chats: Chats) -> list[list[str]]:
-    """The words of each request for a summary."""
+    """The messages of each request for a summary."""
     return [words_of(body) for body in chats.bodies() if is_for_summary(body)]
 
 
 def is_for_summary(body: dict[str, Any]) -> bool:
-    """Whether that request asks for a summary."""
+    """True if that request asks for a summary."""
     return body["instructions"].startswith(SUM_UP)
 
 
 def last(chats: Chats) -> list[str]:
-    """The words of the newest request."""
+    """The messages of the newest request."""
     return words_of(chats.bodies()[-1])
 
 
 def said(words: Sequence[str]) -> list[str]:
-    """Those of the conversation: without what is told beside it."""
+    """The messages of the conversation, without the state beside it."""
     return [each for each in words if not each.startswith("developer: ")]
 
 
 def rendered(words: Sequence[str]) -> str:
-    """What stands beside the conversation; empty where nothing does. It is one message, the last one."""
+    """The state beside the conversation, or empty. It is one message, the last one."""
     found = [each for each in words if each.startswith("developer: ")]
     assert found in ([], [words[-1]])
     return found[0].removeprefix("developer: ") if found else ""
 
 
 def parts_of(words: Sequence[str]) -> dict[str, str]:
-    """The parts of what stands beside the conversation, by their names."""
+    """The parts of the state beside the conversation, by their names."""
     parts = re.split(r"^## (.+)$", rendered(words), flags=re.MULTILINE)
     assert parts[0] == ""
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def _record(chats: Chats, *, together: bool) -> dict[str, Any]:
-    """What the server was asked, without what differs from day to day and from place to place. Of a request that begins as the one before only the rest stands there."""
+    """The requests without parts that vary by day and place. A request that begins like the one before it is shortened to the rest."""
     prompts: list[str] = []
     tools: list[list[str]] = []
     requests: list[dict[str, Any]] = []
@@ -132,7 +132,7 @@ def _record(chats: Chats, *, together: bool) -> dict[str, Any]:
             "follows": body.get("previous_response_id"),
             "input": words_of(body),
         })  # fmt: skip
-    # Those of delegates that work at the same time come in any order.
+    # Requests of concurrent delegates come in any order.
     alike = [sorted(each, key=json.dumps) for _, each in itertools.groupby(requests, lambda one: one["instructions"])]
     requests = list(itertools.chain.from_iterable(alike)) if together else requests
     before: list[str] = []

@@ -1,6 +1,6 @@
 """A site that records each order that reaches it and answers badly, and runs that send an order by every action: the record is the judge.
 
-A ``Case`` is one run: by which action the order is sent, what the site does with the first request, and what the author gave the step. ``live`` runs
+A ``Case`` is one run: the action that sends the order, the fault of the site at the first request, and the fields of the step. ``live`` runs
 it in a shared browser and resumes it until it has passed or asks a person.
 """
 
@@ -36,18 +36,18 @@ from tests.rig import Rig
 
 _T = TypeVar("_T")
 Fault = Literal["late", "slow", "lost", "refused", "error", "failed", "redirect"]
-"""What the site does with the first request of an order: takes it and answers late; works on it for longer than a step waits, takes it and answers;
-takes it and closes the connection; closes it untaken; takes it and answers 500; answers 500 untaken; takes it and redirects to a page that is late."""
+"""Handling of an order's first request: accepted, answered late; worked on for longer than a step waits, then accepted, answered; accepted, connection
+closed; closed unaccepted; accepted, answered with 500; answered with 500 unaccepted; accepted, redirected to a late page."""
 
 FAULTS: tuple[Fault, ...] = ("late", "slow", "lost", "refused", "error", "failed", "redirect")
 
 UNTAKEN = frozenset({"refused", "failed"})
 
 LATE_SECONDS = 5.0
-"""How long an answer is late: longer than any step waits."""
+"""The delay of a late answer: longer than any step waits."""
 
 SLOW_SECONDS = 2.5
-"""How long an order is worked on before it is taken: longer than a step waits for an answer, and then once more."""
+"""The time before an order is accepted: longer than a step waits for an answer, and then once more."""
 
 FORM = "form id=f method=post enctype='multipart/form-data' action=/order/{ref}"
 _SUBMIT = "f.requestSubmit()"
@@ -58,13 +58,13 @@ class Action:
     """One way of sending an order."""
 
     html: str
-    """What the page holds; ``{ref}`` stands for the order."""
+    """The content of the page; ``{ref}`` is replaced by the order."""
     fields: str
     """The node's fields."""
     before: str = ""
     """Steps that come first."""
     verify: bool = True
-    """Whether the page shows afterwards that it is done."""
+    """True if the page shows afterwards that it is done."""
     of_agent: tuple[tuple[str, dict[str, Any]], ...] = ()
     """The tools by which an agent does it; none where it has none for it."""
 
@@ -172,7 +172,7 @@ class Case:
 
     @property
     def tools(self) -> list[tuple[str, dict[str, Any]]]:
-        """What its agent does."""
+        """The tool calls of its agent."""
         return [
             (
                 name,
@@ -222,7 +222,7 @@ CONFIRM = (
 )
 
 SECONDS = 1.0
-"""How long a step waits."""
+"""Timeout of a step."""
 
 
 def every() -> list[Case]:
@@ -236,16 +236,16 @@ def every() -> list[Case]:
 
 
 class Orders:
-    """The site: what it took of each order, and what it still does wrong."""
+    """The site: orders accepted, and misbehaviour left."""
 
     def __init__(self, served: site.Site) -> None:
         self.site = served
         self.taken: collections.Counter[str] = collections.Counter()
         self._at_work: collections.Counter[str] = collections.Counter()
-        """How many requests of each order came and are neither taken nor turned away."""
+        """The number of requests of each order that are neither accepted nor refused yet."""
         self._settled = threading.Condition()
         self.over = threading.Event()
-        """What is late answers now."""
+        """Late answers come now."""
         self._faults: dict[str, Fault] = {}
         self._prepared: set[str] = set()
         self._page("/favicon.ico", lambda: "")
@@ -260,7 +260,7 @@ class Orders:
         self.site.answer(f"/done/{ref}", lambda _request: self._late())
 
     async def finished(self, ref: str) -> None:
-        """Wait until every request that came is taken or turned away."""
+        """Wait until every request received is accepted or refused."""
 
         def settled() -> bool:
             with self._settled:
@@ -269,7 +269,7 @@ class Orders:
         assert await asyncio.to_thread(settled)
 
     def _page(self, path: str, body: Callable[[], str]) -> None:
-        # Each request on a connection of its own: on one that was used before, Chromium sends a request again that was not answered.
+        # Each request has its own connection: on a reused one Chromium repeats an unanswered request.
         self.site.answer(path, lambda _request: site.Answer(body(), headers={"connection": "close"}))
 
     def _late(self) -> site.Answer:
@@ -281,7 +281,7 @@ class Orders:
         return site.Answer("<!doctype html><title>Done</title>", headers={"connection": "close"})
 
     def _ordered(self, ref: str, request: site.Request) -> site.Answer:
-        # A form that is sent once prepares the page; the same one again, by a reload, is the order.
+        # A form sent once prepares the page; the same one again, by a reload, is the order.
         once = re.search(r'name="once"\s+(\w+)', request.body)
         if once is not None and once[1] not in self._prepared:
             self._prepared.add(once[1])
@@ -323,7 +323,7 @@ def serve() -> Generator[Orders]:
 
 
 class Live(Rig):
-    """A rig whose browser is a real one."""
+    """A rig with a real browser."""
 
     mode: Mode = "shared"
     session: Session | None = None
@@ -339,27 +339,28 @@ class Live(Rig):
 
 
 MOST_RESUMES = 12
-"""A step may fail before its action as often as the machine is slow."""
+"""A step may fail before its action, as often as the machine is slow."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Lived:
-    """What became of a case."""
+    """The outcome of a case."""
 
     case: Case
     statuses: list[str]
-    """How the run ended, and each resume."""
+    """The status of the run, and of each resume."""
     taken: int
     why: str
-    """What it said at its end."""
+    """Its message at the end."""
 
     def wrong(self) -> Iterator[str]:
-        """In what a promise was broken."""
+        """The broken promises."""
         if self.taken > 1:
             yield f"{self.taken} orders"
         if self.case.confirm and (self.statuses[-1], self.taken) != ("passed", 1):
             yield f"with `confirm` {self.statuses}, {self.taken} orders: {self.why}"
-        # An answer is one, also of a server in trouble; and what a script sends behind a click is waited for where `verify` or `confirm` asks for it.
+        # Any answer counts, also from a failing server; a request that a script sends after a click is awaited where
+        # `verify` or `confirm` needs it.
         believed = self.case.fault in ("error", "failed") or self.case.action == "fetch"
         if self.statuses[-1] == "passed" and not self.taken and not (believed and not self.case.verify):
             yield "passed, and there is no order"
@@ -367,7 +368,7 @@ class Lived:
 
 @contextlib.contextmanager
 def without_proof() -> Generator[None]:
-    """An engine that calls an action not begun unless Playwright's call log says that it was performed: the control."""
+    """Control: an engine that treats an action as not begun unless Playwright's call log says that it was performed."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
             playwright_errors, "only_waited", lambda error: not re.search(r"performing .* action", error.message)
@@ -378,12 +379,12 @@ def without_proof() -> Generator[None]:
 
 
 def wrong(lived: Iterable[Lived]) -> dict[str, list[str]]:
-    """The cases in which a promise was broken, and how."""
+    """The cases with broken promises, and these."""
     return {str(each.case): found for each in lived if (found := list(each.wrong()))}
 
 
 async def side_by_side(cases: Iterable[Case], live: Callable[[Case], Awaitable[_T]], at_once: int = 9) -> list[_T]:
-    """Run cases, so many side by side: they mostly wait."""
+    """Run cases, so many concurrently: they mostly wait."""
     room, one_drag = asyncio.Semaphore(at_once), asyncio.Semaphore()
 
     async def one(case: Case) -> _T:
@@ -395,12 +396,12 @@ async def side_by_side(cases: Iterable[Case], live: Callable[[Case], Awaitable[_
 
 
 async def live_all(cases: Iterable[Case], orders: Orders, folder: Path) -> list[Lived]:
-    """Run cases side by side, and resume each while that is of use."""
+    """Run cases concurrently, and resume each while useful."""
     return await side_by_side(cases, lambda case: live(case, orders, folder / str(case)))
 
 
 def begun(case: Case, orders: Orders, folder: Path, text: str, settings: Settings | None = None) -> Live:
-    """What a case runs in; its pages are served."""
+    """The rig of a case, with its pages served."""
     orders.offer(case)
     project = folder / "project"
     project.mkdir(parents=True)
@@ -411,12 +412,12 @@ def begun(case: Case, orders: Orders, folder: Path, text: str, settings: Setting
 
 
 async def live(case: Case, orders: Orders, folder: Path) -> Lived:
-    """Run a case, and resume it while that is of use."""
+    """Run a case, and resume it while useful."""
     return await lived(begun(case, orders, folder, case.text), case, orders)
 
 
 async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
-    """Run what was begun, and resume it while that is of use."""
+    """Run what was begun, and resume it while useful."""
     ended = await rig.start()
     statuses = [ended.status]
     if case.fault == "slow":
@@ -424,7 +425,7 @@ async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
     if ended.status == "failed" or (ended.status == "paused" and case.confirm):
         ended = await resumed(rig, statuses)
     if (ended.question or {}).get("evidence", {}).get("unanswered") and case.confirm and not orders.taken[case.ref]:
-        # The site's silence proves nothing: a person looks at the site, and says so.
+        # The silence of the site proves nothing: a person looks at the site and decides.
         rig.die()
         now(run_index.decide(file_store.FileStore(rig.home), rig.id, "not-done"))
         ended = await resumed(rig, statuses)
@@ -434,7 +435,7 @@ async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
 
 
 async def resumed(rig: Rig, statuses: list[str]) -> events.RunEnded:
-    """Resume while that is of use; how it ended, each time noted in ``statuses``."""
+    """Resume while useful; its end, with each status added to ``statuses``."""
     while True:
         rig.die()
         ended = await rig.resume()

@@ -1,4 +1,4 @@
-"""Sessions as they stand in a log, written by hand: everything that can be said, done, kept and spent in one."""
+"""Sessions written directly into a log: every kind of message, action, state and cost in one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.now import keeper, let_go, now
 
 USAGE = entries.Usage(input=1000, cached=0, output=100, reasoning=0)
 LARGE = "a large output " * 500
-"""It stands in a blob."""
+"""Large enough for a blob."""
 
 End = Literal["told", "result", "called", "asked"]
-"""How far a call came: the model was told of it; it has its result; it was begun; it was asked for."""
+"""The progress of a call: its output was shown to the model; it has a result; it was begun; it was requested."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One thing that happens in a session."""
+    """One event of a session."""
 
     what: Literal["says", "answers", "event", "keeps", "clears", "sums", "fails", "retries", "delegates", "waits"]
     text: str = "x"
@@ -36,7 +36,7 @@ class Step:
 
 
 def header(**more: Json) -> entries.SessionHeader:
-    """What a chat is begun with."""
+    """The header of a chat."""
     return entries.SessionHeader(purpose="chat", versions={"runops": "0"}, **more)
 
 
@@ -44,14 +44,14 @@ class Hand:
     """Writes a session."""
 
     def __init__(self, store: file_store.Files | log_store.Store, **more: Json) -> None:
-        """It has begun; ``more`` stands in its header."""
+        """Start it; ``more`` is in its header."""
         self.store = store
         self.writer = now(open_session.begin(keeper(store), header(**more), masking.Masker({})))
         self.id = self.writer.conversation.id
         self._calls = 0
 
     def says(self, text: str) -> None:
-        """The person says something."""
+        """Add a message of the person."""
         self.writer.said(entries.User(thread=entries.SESSION_THREAD, mode="chat"), text, "")
 
     def asks(self, thread: str = entries.SESSION_THREAD) -> None:
@@ -70,7 +70,7 @@ class Hand:
     def answers(
         self, text: str, tools: Sequence[str] = (), end: End = "told", thread: str = entries.SESSION_THREAD
     ) -> list[entries.Call]:
-        """The model answers and asks for ``tools``, of which the last comes so far; the calls that were begun."""
+        """Add an answer of the model that calls ``tools``, of which the last progresses to ``end``; returns the calls begun."""
         self.asks(thread)
         self.writer.said(entries.Reasoning(thread=thread, text=""), "It thinks.", "")
         asked = [ToolCall(f"a{self._calls + each}", name, '{"which": "all"}') for each, name in enumerate(tools, 1)]
@@ -115,7 +115,7 @@ class Hand:
         return f"{self.writer.history.path_of(thread)}/" if thread != entries.SESSION_THREAD else ""
 
     def sends(self, text: str) -> None:
-        """The model sends a delegate, which asks its model once and sets a variable."""
+        """Add a delegate, which asks its model once and sets a variable."""
         self.asks()
         answer = entries.Assistant(
             thread=entries.SESSION_THREAD,
@@ -153,7 +153,7 @@ class Hand:
     def keeps(
         self, of: str, name: str, value: Json, *, thread: str = entries.SESSION_THREAD, clear: bool = False
     ) -> None:
-        """A further version of something."""
+        """Add a further version of a part of the state."""
         number = len(self.writer.history.versions(of, name)) + 1
         version = entries.Version.model_validate(
             {
@@ -169,7 +169,7 @@ class Hand:
         self.writer.version(version, None if clear else value, f"{of}/{number}")
 
     def fails(self, text: str, *, again: float | None = None) -> None:
-        """A request brings no answer."""
+        """Add a failed request."""
         self.asks()
         error: dict[str, Json] = {"code": "model-failed", "who": "model", "message": "the server failed"}
         entry = entries.ModelError(
@@ -178,13 +178,13 @@ class Hand:
         self.writer.said(entry, text, "")
 
     def sums(self, text: str) -> None:
-        """What was said so far is summed up, by a model."""
+        """Add a summary of the messages so far, by a model."""
         upto = self.writer.history.last_seq
         self.answers(text, thread=entries.summary_thread(entries.SESSION_THREAD, 1))
         self.writer.said(entries.Summary(thread=entries.SESSION_THREAD, upto=upto), text, "summary")
 
     def happens(self, text: str, run: str | None = None) -> None:
-        """The person does something beside talking."""
+        """Add an action of the person besides messages."""
         self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run), text, "event")
 
     def does(self, step: Step) -> None:
@@ -212,17 +212,17 @@ class Hand:
                 self.asks()
 
     def closed(self) -> str:
-        """Its id; nobody holds it any more."""
+        """Its id; it has no owner any more."""
         let_go(self.writer.conversation)
         return self.id
 
 
 ABOUT = "01JD0000000000000000000004"
-"""A run that there is not."""
+"""A run that does not exist."""
 
 
 def everything(store: file_store.Files | log_store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
-    """A session in which everything happened that can, whose last call came so far, and which is about ``run`` in the end; its id. Nobody holds it."""
+    """The id of an unowned session with everything that can happen. Its last call progressed to ``end``, and it is finally about ``run``."""
     hand = Hand(store, **more)
     hand.keeps("mode", "", "agent")
     hand.keeps("plan", "", PLAN)
@@ -280,9 +280,9 @@ STEPS = draw.lists(
     ),
     max_size=12,
 )
-"""What may happen in a session."""
+"""Events that may happen in a session."""
 
 
 def reopened(store: file_store.Files | log_store.Store, conversation: str) -> LogWriter[session.Session]:
-    """The session, owned anew."""
+    """The session, owned again."""
     return now(open_session.reopen(keeper(store), conversation, masking.Masker({})))

@@ -1,4 +1,4 @@
-"""A session without a command: its log in memory, and what it keeps."""
+"""A session without a command: its log in memory, and its state."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def begun(
 
 
 def state_of(folder: Path, known: Mapping[str, str] | None = None) -> SessionState:
-    """The desk of a new session."""
+    """The state of a new session."""
     return SessionState(begun(folder, known))

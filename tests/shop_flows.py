@@ -1,4 +1,4 @@
-"""Workflows on the shop that several tests write: its sign-in, the payment of its open orders, and a step that waits until it is told."""
+"""Workflows on the shop that several tests use: its sign-in, the payment of its open orders, and a step that waits for a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAY_EACH = """
         action: click
         target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.number }}"}}
 """
-"""Nodes behind the sign-in: every order on the first page is paid. ``VERIFY`` and ``CONFIRM`` may follow, for the payment."""
+"""Nodes after the sign-in: every order on the first page is paid. ``VERIFY`` and ``CONFIRM`` may follow, for the payment."""
 
 VERIFY = """
         verify: [{text: paid, target: {role: row, has_text: "{{ order.number }}"}}]
@@ -64,4 +64,4 @@ def until_told():
         time.sleep(0.02)
     return "told"
 """
-"""A python module whose function says by a file that it was begun, and waits for the file ``go``."""
+"""A python module whose function writes a file when it begins, and waits for the file ``go``."""

@@ -1,4 +1,4 @@
-"""The shop as a process of its own, for tests: forked on a free port, killed and started again with its data.
+"""The shop as a separate process, for tests: forked on a free port, killed and started again with its data.
 
 with Shop.start(tmp_path, orders=3, paid=0) as shop:
     shop.switch("hold", path="/orders/1001/pay", method="POST")
@@ -38,12 +38,12 @@ Moment = Literal["before", "after"]
 
 @dataclass
 class Shop:
-    """A shop that runs, or that was ended and can be started again. Make one with `Shop.start`."""
+    """A running shop, or one that was stopped and can be restarted. Create one with `Shop.start`."""
 
     folder: Path
-    """Holds its file `shop.sqlite`, and its log `shop.log`."""
+    """Contains its file `shop.sqlite`, and its log `shop.log`."""
     password: str
-    """Of the user `admin`."""
+    """The password of the user `admin`."""
     arguments: tuple[str, ...]
     port: int = 0
     _process: subprocess.Popen[str] | warm.Forked | None = field(default=None, repr=False)
@@ -90,15 +90,15 @@ class Shop:
 
     @property
     def log(self) -> str:
-        """What the shop has written to stderr so far: a line per request."""
+        """The shop's stderr so far: a line per request."""
         return (self.folder / "shop.log").read_text()
 
     @property
     def pid(self) -> int:
-        """Of the process that runs."""
+        """The process id of the running shop."""
         return self._running().pid
 
-    # What took place
+    # Events
 
     def ledger(self, kind: str | None = None, subject: str | None = None) -> list[dict[str, Any]]:
         """The rows of a kind and subject, oldest first: id, time, request_id, kind, subject, detail.
@@ -116,7 +116,7 @@ class Shop:
         """Give a product another price, a text like 9.90; returns all prices by article."""
         return self.api("POST", "/_price", {"article": article, "price": price})
 
-    # How it misbehaves
+    # Misbehaviour
 
     def switch(
         self,
@@ -129,7 +129,7 @@ class Shop:
         ms: int = 0,
         moment: Moment = "before",
     ) -> int:
-        """Let a switch stand for the next requests with that method whose whole path matches; returns its id.
+        """Apply a switch to the next requests with that method whose whole path matches; returns its id.
 
         `times` of them, after `skip` that pass; `None`: until `clear`. See `workflows.shop.switches.Switch`.
         """
@@ -145,11 +145,11 @@ class Shop:
         return self.api("POST", "/_switch", switch)["id"]
 
     def switches(self) -> list[dict[str, Any]]:
-        """The switches that still stand, with what is left of their counts."""
+        """The switches still in force, with their remaining counts."""
         return self.api("GET", "/_switches")["switches"]
 
     def held(self) -> list[dict[str, Any]]:
-        """The requests that are held now: id, switch, method, path, moment, since."""
+        """The requests held back now: id, switch, method, path, moment, since."""
         return self.api("GET", "/_switches")["held"]
 
     def wait(
@@ -162,7 +162,7 @@ class Shop:
         subject: str | None = None,
         timeout: int = 30,
     ) -> list[dict[str, Any]]:
-        """Wait until `count` requests are held (with that `path`), or that many rows stand (of `kind` and `subject`).
+        """Wait until `count` requests are held back (with that `path`), or that many rows exist (of `kind` and `subject`).
 
         Returns them. Raises `TimeoutError` after `timeout` seconds.
         """
@@ -183,28 +183,28 @@ class Shop:
             time.sleep(0.05)
 
     def release(self, *, go_on: bool = True) -> int:
-        """Let what is held continue, or end it there and unanswered; returns how many requests that were."""
+        """Let held requests continue, or drop them unanswered; returns their number."""
         return self.api("POST", "/_release", {"go_on": go_on})["released"]
 
     def clear(self) -> None:
-        """Take all switches away and let what is held continue."""
+        """Remove all switches and let held requests continue."""
         self.api("DELETE", "/_switches")
         self.release()
 
     def mirror(self, text: str | None = None) -> None:
-        """Let `/mirror/<place>` show that text; `None`: what was last typed as a password."""
+        """Let `/mirror/<place>` show that text; `None`: the last password typed."""
         self.api("POST", "/_mirror", {"source": "password"} if text is None else {"source": "text", "text": text})
 
     # The process
 
     def kill(self) -> None:
-        """End it at once (SIGKILL), as a crash would."""
+        """Kill it (SIGKILL), as a crash would."""
         process = self._running()
         process.kill()
         self._reap(process)
 
     def end(self) -> int | None:
-        """End it in good order, if it runs; returns its exit code."""
+        """Stop it in order, if it runs; returns its exit code."""
         if self._process is None:
             return None
         process = self._process
@@ -212,17 +212,17 @@ class Shop:
         return self._reap(process)
 
     def restart(self) -> None:
-        """Start it again on the same port with its data; one that runs is ended first."""
+        """Restart it on the same port with its data; a running one is stopped first."""
         self.end()
         until = time.monotonic() + RESTART_TIMEOUT
-        # A free port may be lent for a moment to somebody's outgoing connection while the shop is closed.
+        # A free port may be used briefly by an outgoing connection while the shop is closed.
         while (code := self._launch()) == PORT_TAKEN and self.port and time.monotonic() < until:
             time.sleep(0.05)
         if code is not None:
             raise RuntimeError(f"the shop ended with {code}:\n{self.log}")
 
     def api(self, method: str, path: str, body: object = None, *, timeout: float = 20) -> Any:
-        """Ask the JSON interface; raises `RuntimeError` with the shop's own sentence if it refuses."""
+        """Call the JSON interface; raises `RuntimeError` with the shop's own message if it refuses."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
         try:
@@ -236,13 +236,13 @@ class Shop:
         arguments = ["--port", str(self.port), "--db", str(self.db), "--until-eof", *self.arguments]
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             log = theirs.enter_context((self.folder / "shop.log").open("a"))
-            (asked, ask), (tell, told) = os.pipe(), os.pipe()
-            # Held open: the shop ends when this process does, however it does.
+            (asked, ask), (reading, writing) = os.pipe(), os.pipe()
+            # Kept open: the shop ends when this process does, in whatever way.
             ours.callback(os.close, ask)
-            said = ours.enter_context(os.fdopen(tell, encoding="utf-8"))
+            said = ours.enter_context(os.fdopen(reading, encoding="utf-8"))
             theirs.callback(os.close, asked)
-            theirs.callback(os.close, told)
-            self._process = process = _begin((asked, told, log.fileno()), arguments)
+            theirs.callback(os.close, writing)
+            self._process = process = _begin((asked, writing, log.fileno()), arguments)
             self._ends = ours.pop_all()
         ready, _, _ = select.select([said], [], [], START_TIMEOUT)
         line = said.readline() if ready else ""

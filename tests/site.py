@@ -29,7 +29,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What the site answers; ``drop`` closes the connection in place of an answer, ``midway`` is called when half of the body is sent."""
+    """An answer of the site; ``drop`` closes the connection instead, ``midway`` is called when half of the body is sent."""
 
     body: str = ""
     status: int = 200
@@ -55,16 +55,16 @@ class Site:
         return self.answer(path, lambda _request: Answer(body, headers=named))
 
     def redirect(self, path: str, to: str) -> str:
-        """Send whoever comes to ``path`` on to ``to``; returns the address."""
+        """Redirect ``path`` to ``to``; returns the address."""
         return self.answer(path, lambda _request: Answer(status=302, headers={"location": to}))
 
     def answer(self, path: str, handler: Handler) -> str:
-        """Answer requests for ``path`` as ``handler`` says; returns the address."""
+        """Answer requests for ``path`` with ``handler``; returns the address."""
         self._handlers[path] = handler
         return self.origin + path
 
     def arrived(self, path: str | None = None) -> list[Request]:
-        """What arrived so far, in order, at ``path`` or anywhere; the icon that browsers ask for aside."""
+        """The requests so far, in order, for ``path`` or all; without those for the icon."""
         return [each for each in self.requests if each.path == (path or each.path) and each.path != "/favicon.ico"]
 
     def _take(self, request: Request) -> Answer:
@@ -75,9 +75,9 @@ class Site:
 
 @contextlib.contextmanager
 def serve(*, secure: bool = False) -> Generator[Site]:
-    """A site that runs until the block ends; a ``secure`` one has a certificate that nobody trusts.
+    """A site that runs until the block ends; the certificate of a ``secure`` one is untrusted.
 
-    It also answers as a proxy would be asked (``GET http://elsewhere/path``), as if it were itself elsewhere.
+    It also answers proxy requests (``GET http://elsewhere/path``), as if it were elsewhere itself.
     """
     site = Site()
 
@@ -86,7 +86,7 @@ def serve(*, secure: bool = False) -> Generator[Site]:
 
         @override
         def handle_error(self, request: object, client_address: object) -> None:
-            """A browser that hangs up is no news."""
+            """Ignore a browser that hangs up."""
 
     class Incoming(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -29,15 +29,15 @@ from rich.cells import cell_len
 from tests import warm
 
 DEADLINE = 30.0
-"""Seconds after which a wait is given up."""
+"""Timeout of a wait in seconds."""
 
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[@-Z\\-_]")
 _BEGUN = re.compile(r"\x1b(\[[?0-9;]*)?")
-"""The beginning of one. At Ctrl-C the kernel throws away what was not read yet, so that the end of it may never come."""
+"""The beginning of a control sequence. At Ctrl-C the kernel discards unread output, so that its end may never come."""
 
 
 class Screen:
-    """What a terminal of that size shows after what it was sent. Knows what a line-oriented program needs: colours, lines, erasing."""
+    """The display of a terminal of that size. Implements what a line-oriented program needs: colours, lines, erasing."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.columns = columns
@@ -45,15 +45,15 @@ class Screen:
         self.lines: list[list[str]] = [[]]
         """From the first line on the screen to the last that was written; a wide character fills two cells, the second empty."""
         self.above: list[str] = []
-        """Lines that left the screen at its top."""
+        """Lines scrolled off the top."""
         self.wrapped: list[str] = []
-        """Lines that were wider than the terminal."""
+        """Lines wider than the terminal."""
         self._row = 0
         self._column = 0
         self._left = ""
 
     def feed(self, text: str) -> None:
-        """Take what a program wrote."""
+        """Process the output of a program."""
         text, self._left = self._left + text, ""
         place = 0
         while place < len(text):
@@ -125,7 +125,7 @@ class Screen:
 
 
 class Terminal:
-    """A program on a pseudo-terminal of its own."""
+    """A program on its own pseudo-terminal."""
 
     def __init__(
         self,
@@ -137,11 +137,11 @@ class Terminal:
         folder: Path | None = None,
         server: warm.Warm | None = None,
     ) -> None:
-        """Where there is a ``server``, it forks for the arguments of the command, which is `runops` then."""
+        """Start the command; a ``server`` forks for its arguments, and then it is `runops`."""
         self.screen = Screen(columns, rows)
         self._folder = folder
         self.raw = ""
-        """Everything that was written, controls included."""
+        """All output, controls included."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -163,7 +163,7 @@ class Terminal:
             self.process = server.start_on(streams, command[1:], where, environment or os.environ, terminal=True)
         os.close(slave)
         self.started: list[psutil.Process] = []
-        """Every process below the program that was ever seen."""
+        """Every descendant of the program that was ever seen."""
 
     def __enter__(self) -> Self:
         return self
@@ -180,12 +180,12 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What is on the screen."""
+        """The text on the screen."""
         return "\n".join(self.screen.shown)
 
     @property
     def everything(self) -> str:
-        """What is on the screen and what left it at its top."""
+        """The text on the screen and the lines scrolled off it."""
         return "\n".join([*self.screen.above, *self.screen.shown])
 
     def press(self, keys: str | bytes) -> None:
@@ -193,7 +193,7 @@ class Terminal:
         os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
 
     def read(self, seconds: float = 0.02) -> bool:
-        """Take in what is there, waiting that long for a first byte; False when the program has closed the terminal."""
+        """Read available output, waiting that long for a first byte; False when the program has closed the terminal."""
         ready, _, _ = select.select([self._master], [], [], seconds)
         if not ready:
             return True
@@ -207,7 +207,7 @@ class Terminal:
         return bool(data)
 
     def wait_for(self, condition: Callable[[], bool], deadline: float = DEADLINE) -> None:
-        """Read until the condition holds. Raises AssertionError with the screen when the program ends or the patience does."""
+        """Read until the condition holds. Raises AssertionError with the screen when the program ends or at the deadline."""
         until = time.monotonic() + deadline
         while not condition():
             if not self.read() and not condition():
@@ -219,7 +219,7 @@ class Terminal:
         """Read to the end; the exit code."""
         until = time.monotonic() + deadline
         while self.read():
-            # The kernel hands over what was written last in its own time; and who else holds the terminal may hold it for ever.
+            # The kernel delivers the last output with a delay, and another process may keep the terminal open for ever.
             if self.process.poll() is not None and not select.select([self._master], [], [], LAST_WORDS)[0]:
                 break
             if time.monotonic() > until:
@@ -227,18 +227,18 @@ class Terminal:
         return self.process.wait(max(until - time.monotonic(), 1))
 
     def note_children(self) -> list[psutil.Process]:
-        """The processes that the program started and that run now; they are remembered."""
+        """The running processes that the program started; they are remembered."""
         below = processes_of(self.process.pid, self._folder)
         self.started += [each for each in below if each not in self.started]
         return below
 
     def survivors(self, deadline: float = 10.0) -> list[psutil.Process]:
-        """Those of the remembered processes that still run when the patience ends; empty as soon as none does."""
+        """The remembered processes that still run at the deadline; empty as soon as none does."""
         return still_running(self.started, deadline)
 
 
 def still_running(processes: Sequence[psutil.Process], deadline: float = 10.0) -> list[psutil.Process]:
-    """Those that still run when the patience ends; empty as soon as none does. A zombie does not run."""
+    """Those that still run at the deadline; empty as soon as none does. A zombie does not run."""
     until = time.monotonic() + deadline
     while left := [process for process in processes if _runs(process)]:
         if time.monotonic() > until:
@@ -248,7 +248,7 @@ def still_running(processes: Sequence[psutil.Process], deadline: float = 10.0) -
 
 
 def processes_of(pid: int, folder: Path | None) -> list[psutil.Process]:
-    """What a process has started: its children, and what works in its folder although it has another parent, a browser and its watcher."""
+    """The processes that a process has started: its children, and those in its folder with another parent (a browser and its watcher)."""
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:
@@ -274,10 +274,10 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _own_the_terminal() -> None:
-    # Whoever starts the tests in the background lets them ignore Ctrl-C; the program here is in the foreground of its terminal.
+    # Tests started in the background ignore Ctrl-C; the program here is in the foreground of its terminal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 LAST_WORDS = 1.0
-"""Seconds of silence after which a program that has ended has nothing more to say."""
+"""Seconds of silence after which a program that has ended has no more output."""

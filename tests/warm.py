@@ -1,9 +1,9 @@
-"""A process that has the command imported, and forks for each call of it: a test waits for the command, not for Python to start.
+"""A process that has the command imported, and forks for each call: a test waits for the command, not for Python to start.
 
-What is forked is a process as any other, with an environment, a folder, streams, a terminal and an exit code of its own, and it runs what
-the installed script runs. Only what it imports is there already, with the models of its files. The shop is forked by it, too.
+The forked process is like any other, with its own environment, folder, streams, terminal and exit code, and runs the code of the installed script.
+Only its imports and the models of its files exist already. It forks the shop, too.
 
-    python -m tests.warm SOCKET     serve on this socket, until standard input is closed
+python -m tests.warm SOCKET     serve on this socket, until standard input is closed
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 LANGUAGE = "C.UTF-8"
-"""What a process that is forked takes its encoding from."""
+"""The locale that gives a forked process its encoding."""
 
 OWN_WORK = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
-"""The variables that Python reads when it starts, and that a process which is forked obeys all the same."""
+"""Variables that Python reads when it starts, and that a forked process obeys nevertheless."""
 
 NEVER = 86400.0
-"""Seconds after which a wait without a limit is given up."""
+"""Seconds that stand for an unlimited wait."""
 
 COMMAND, SHOP = "runops", "workflows.shop"
-"""What can be forked."""
+"""The programs that can be forked."""
 
 SCRIPT = """#!{python} -IS
 # The command as a shell finds it: has it forked, and ends as it ends.
@@ -70,7 +70,7 @@ os._exit(code if code >= 0 else 128 - code)
 
 @functools.cache
 def server() -> Warm | None:
-    """The serving process of this worker; None where the system cannot do it."""
+    """The serving process of this worker; None on an unsupported system."""
     if not hasattr(socket, "send_fds"):
         return None
     started = Warm()
@@ -88,7 +88,7 @@ class Warm:
         kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.warm", self._address],
-            # Python looks once, when it starts, what kind of streams it has: pipes, as each command has.
+            # Python detects the kind of its streams only when it starts: pipes, as each command has.
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -104,14 +104,14 @@ class Warm:
         self.script.chmod(0o755)
 
     def takes(self, environment: Mapping[str, str]) -> bool:
-        """Whether a command with this environment can be forked: nothing in it changes how Python starts, but for what `_become` does itself."""
+        """True if a command with this environment can be forked: nothing in it changes how Python starts, except what `_become` handles."""
         changing = {name for name in environment if name.startswith(("PYTHON", "LC_"))}
         return environment.get("LANG") == LANGUAGE and changing <= OWN_WORK
 
     def start(
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], *, asks: bool = False
     ) -> Forked:
-        """Start the command with pipes for stdout and stderr, and one for stdin if it ``asks``; else there is nothing to read."""
+        """Start the command with pipes for stdout and stderr, and one for stdin if it ``asks``; otherwise stdin is empty."""
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             streams: list[BinaryIO] = []
             files: list[int] = []
@@ -142,7 +142,7 @@ class Warm:
         program: str = COMMAND,
         terminal: bool = False,
     ) -> Forked:
-        """Start it with these as stdin, stdout and stderr; where they are a ``terminal``, it becomes its own."""
+        """Start it with these as stdin, stdout and stderr; a ``terminal`` becomes its controlling terminal."""
         request = {
             "program": program,
             "arguments": arguments,
@@ -163,7 +163,7 @@ class Warm:
 
 
 class Forked:
-    """A command that runs: what tests use of ``subprocess.Popen``. Leaving its `with` closes our ends and waits for its end."""
+    """A running command, with the parts of ``subprocess.Popen`` that tests use. Leaving its `with` closes our ends and waits for its end."""
 
     def __init__(self, command: Sequence[str], link: socket.socket, opened: contextlib.ExitStack) -> None:
         self.args = command
@@ -177,7 +177,7 @@ class Forked:
         self.pid = int(self._line(None) or b"")
 
     def give(self, streams: Sequence[BinaryIO], said: TextIO | None, opened: contextlib.ExitStack) -> None:
-        """Give it our ends of its pipes, and what closes them."""
+        """Pass on our ends of its pipes, and the stack that closes them."""
         self._streams, self.stdin = streams, said
         self._opened.push(opened)
 
@@ -217,11 +217,11 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it, if it still runs."""
+        """Kill it, if it still runs."""
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, said: str | None = None, timeout: float = NEVER) -> tuple[str, str]:
-        """Say this to it; what it wrote on stdout and stderr, once it has ended, the same again for whoever asks again. Raises TimeoutError."""
+        """Send this text; its stdout and stderr, once it has ended, also when called again. Raises TimeoutError."""
         if self._written is None:
             end = time.monotonic() + timeout
             if not said:
@@ -233,7 +233,7 @@ class Forked:
         return self._written
 
     def result(self, seconds: float, said: str | None = None) -> subprocess.CompletedProcess[str]:
-        """How it ended, and what it wrote, where standard input says this; one that takes longer is killed. Raises TimeoutError."""
+        """Its exit code and output, with this text on standard input; at the timeout it is killed. Raises TimeoutError."""
         try:
             out, err = self.communicate(said, seconds)
         except BaseException:
@@ -247,7 +247,7 @@ class Forked:
         return self.returncode
 
     def _line(self, seconds: float | None) -> bytes | None:
-        """What the server says next; None where it says nothing in that time."""
+        """The next line of the server; None where none comes in that time."""
         self._link.settimeout(seconds)
         while b"\n" not in self._unread:
             try:
@@ -262,7 +262,7 @@ class Forked:
 
 
 def _exchange(streams: Sequence[int], said: bytes, asks: TextIO | None, end: float) -> list[bytes]:
-    """What is written into pipes until they are closed; meanwhile this is said to who ``asks``, as fast as it is read there."""
+    """The output of pipes until they are closed; meanwhile this text is sent to ``asks``, as fast as it is read."""
     written = {stream: bytearray() for stream in streams}
     with selectors.DefaultSelector() as selector:
         for stream in streams:
@@ -287,7 +287,7 @@ def _exchange(streams: Sequence[int], said: bytes, asks: TextIO | None, end: flo
 
 
 def _say_some(pipe: int, said: bytes) -> bytes:
-    """What is left to be said to it; nothing once nobody listens."""
+    """The rest of the text to send; nothing once the reader is gone."""
     try:
         return said[os.write(pipe, said[: 1 << 16]) :]
     except BrokenPipeError:
@@ -295,7 +295,7 @@ def _say_some(pipe: int, said: bytes) -> bytes:
 
 
 def serve(address: str) -> int:
-    """Fork for each request; returns in the forked process, with the exit code of its command, and at the end."""
+    """Fork for each request; returns in the forked process with the exit code of its command, and at the end."""
     _import_all()
     gc.collect()
     gc.freeze()
@@ -320,7 +320,7 @@ def serve(address: str) -> int:
 
 
 def _serve_one(link: socket.socket) -> int:
-    """Fork once more and tell how that ends; returns in the forked process."""
+    """Fork once more and report how that ends; returns in the forked process."""
     message, files, _flags, _address = socket.recv_fds(link, 1 << 20, 3)
     while not message.endswith(b"\n"):
         if not (more := link.recv(1 << 20)):
@@ -344,7 +344,7 @@ def _import_all() -> None:
     from runtime.cli import command_table
 
     for command in command_table.every():
-        # One that cannot be loaded says so to whoever calls it.
+        # A module that cannot be loaded fails for its own caller.
         with contextlib.suppress(ImportError):
             command.load()
     for module in (
@@ -358,7 +358,7 @@ def _import_all() -> None:
         "runtime.language.workflow",
         "runtime.runs.start",
         "playwright.async_api",
-        # What these import only when they are used.
+        # Modules that these import only on use.
         "concurrent.futures.thread",
         "encodings.utf_8_sig",
         "playwright._impl.json_pipe",
@@ -368,7 +368,7 @@ def _import_all() -> None:
         "runtime.sql.select",
         "typer._adapters",
         "typer._click.decorators",
-        # What a forked command is made to be by tests.
+        # Modules by which tests change a forked command.
         "tests.hasty",
         "tests.kills.mortal",
         "tests.one_browser",
@@ -380,7 +380,7 @@ def _import_all() -> None:
 
 
 def _ask() -> None:
-    """Ask a model, and count what it said: what that imports and builds at the first time takes half a second."""
+    """Ask a model, and count its answer: the first time takes half a second for imports and set-up."""
     from runtime.messages import messages, tokens
     from runtime.models.client import client as model_client
     from runtime.models.client import profiles
@@ -410,12 +410,12 @@ def _ask() -> None:
     ]
     with responses.serve(answers) as server:
         asyncio.run(ask(server))
-    # A thread of ours would not be there in what is forked.
+    # A thread of ours would not exist in a forked process.
     assert threading.active_count() == 1
 
 
 def _build(model: type[BaseModel]) -> None:
-    """Build what validates the models under this one: they are built when they are first used, which each command would do for itself."""
+    """Build the validators of this model's subclasses: otherwise each command would build them on first use."""
     for each in model.__subclasses__():
         if not each.__pydantic_complete__:
             each.model_rebuild()
@@ -423,16 +423,16 @@ def _build(model: type[BaseModel]) -> None:
 
 
 def _become(request: dict[str, object], files: Sequence[int]) -> int:
-    """Be what was asked for."""
+    """Become the requested program."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
     if request.get("terminal"):
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    # Tests that are started in the background ignore Ctrl-C; the program is in the foreground.
+    # Tests started in the background ignore Ctrl-C; the program is in the foreground.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Python decides once, when it starts, when it hands over what is printed: on a terminal at the end of each line.
+    # Python decides when it starts whether to flush output at the end of each line, as on a terminal.
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
     os.chdir(str(request["folder"]))
@@ -455,7 +455,7 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["runops", *arguments]
-    # As for the installed script: where it stands, not where this server was started.
+    # As for the installed script: relative to its folder, not to that of this server.
     further = str(environment.get("PYTHONPATH") or "").split(os.pathsep)
     sys.path[:1] = [str(Path(sys.executable).parent), *filter(None, further)]
     sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
@@ -463,10 +463,10 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
 
 
 def _leave(code: int) -> int:
-    """End this process as Python would, without taking down what was imported: to be changed, its memory would have to be copied first.
+    """End this process as Python would, without freeing imported modules: changing their memory would copy it first.
 
-    Threads are waited for, what was registered for the end is called, and what nobody holds is collected, where it may still complain.
-    Returns ``code`` where the streams cannot be written to the end: Python has its own words for that.
+    Threads are joined, exit functions called, and unreferenced objects collected, which may still report errors. Returns ``code`` where the streams
+    cannot be flushed: Python reports that itself.
     """
     threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
     atexit._run_exitfuncs()

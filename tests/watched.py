@@ -1,4 +1,4 @@
-"""A watcher as a process, with a stand-in for Chromium: what a run leaves behind, without a browser."""
+"""A watcher as a process, with a stand-in for Chromium: the remains of a run, without a browser."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests import browsers
 
 TOKEN = "token of this test"
 
-# Starts a helper of its own, as Chromium does, and leaves its process id behind.
+# Starts a helper of its own, as Chromium does, and records its process id.
 STAND_IN = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '600']); open(sys.argv[1], 'w').write(f'{p.pid} '); time.sleep(600)"
 
 
 class Watched:
-    """A watcher, what it watches, and a connection to it."""
+    """A watcher, its target, and a connection to it."""
 
     def __init__(self, report: dict[str, Any], folder: Path, helper: int) -> None:
         self.watcher, self.chromium, self.port = report["watcher"], report["chromium"], report["port"]
@@ -32,20 +32,20 @@ class Watched:
         self.helper = helper
 
     def gone(self) -> bool:
-        """Whether nothing is left: neither process nor helper nor folder."""
+        """True if nothing is left: neither process nor helper nor folder."""
         processes = (self.watcher, self.chromium, self.helper)
         return not self.folder.exists() and not any(system_processes.started(each) for each in processes)
 
     def alive(self) -> bool:
-        """Whether everything is still there."""
+        """True if everything still exists."""
         return self.folder.exists() and all(system_processes.started(each) for each in (self.watcher, self.chromium))
 
     async def hold(self, linger: float, token: str = TOKEN) -> launch.Chromium:
-        """Hold on to it, as an engine does."""
+        """Keep it alive, as an engine does."""
         return await launch.Chromium.hold(self.remembered(token), linger)
 
     def remembered(self, token: str = TOKEN) -> launch.Alive:
-        """What a run writes down of it."""
+        """The record that a run keeps of it."""
         starts = [system_processes.started(each) or "" for each in (self.chromium, self.watcher)]
         folders = [str(self.folder)]
         return launch.Alive(
@@ -53,7 +53,7 @@ class Watched:
         )
 
     def note(self, private: Path) -> None:
-        """Write it down as a run does, in the private folder of the run."""
+        """Record it as a run does, in the private folder of the run."""
         private.mkdir(parents=True, exist_ok=True)
         (private / launch.STATE).write_text(json.dumps({**dataclasses.asdict(self.remembered()), "tabs": {}}))
 

@@ -1,4 +1,4 @@
-"""Random threads, limits and frames of a window, for tests by property."""
+"""Random threads, limits and request frames, for property tests."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TEXTS = (
     "ab" * 2_500,
     "line of a long output, with a number 12345 in it\n" * 30,
 )
-"""What is said in them: nothing, words, pages, data, code, other scripts, what no tokenizer shortens, what stands in a blob."""
+"""The texts in them: empty, words, pages, data, code, other scripts, text that no tokenizer shortens, text large enough for a blob."""
 
 often = settings(
     max_examples=settings().max_examples * 2 // 5,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-"""How often something is drawn: by default 40 times."""
+"""Number of examples: 40 by default."""
 
 texts = st.sampled_from(TEXTS)
 asked = st.builds(
@@ -51,12 +51,12 @@ actions = st.one_of(
     st.tuples(st.just("happens"), st.sampled_from(["/mode run", "/set key=value", "a run was started: 01JD"])),
     st.tuples(st.just("sums_up"), st.sampled_from(TEXTS[1:5]), st.floats(0, 1)),
 )
-"""What happens in a session."""
+"""Events of a session."""
 
 
 @st.composite
 def talks(draw: st.DrawFn, times: Sequence[int] = (1, 1, 1, 2, 12)) -> Talk:
-    """A session in which something was said, and in which what it was is said again and again, so many ``times``, where it is a long one."""
+    """A session with random events, repeated so many ``times`` for a long one."""
     drawn: list[tuple[Any, ...]] = draw(st.lists(actions, min_size=1, max_size=14))
     many = draw(st.sampled_from(times))
     talk = Talk()
@@ -79,7 +79,7 @@ known = st.lists(st.builds(window.Part, st.just("about orders"), texts), max_siz
 
 @st.composite
 def arounds(draw: st.DrawFn) -> window.RequestFrame:
-    """What stands around the thread."""
+    """The request around the thread."""
     found = draw(known)
     count = draw(st.integers(0, 4))
     return window.RequestFrame(
@@ -91,7 +91,7 @@ def arounds(draw: st.DrawFn) -> window.RequestFrame:
 
 
 Case = tuple[Talk, window.RequestFrame, window.Limits]
-"""A session, what stands around it, and how its window is built."""
+"""A session, its request frame, and the limits of its window."""
 
 
 _OTHERS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -111,7 +111,7 @@ _NEAR, _ANY, _OFTEN = st.integers(-90, 90), st.integers(1, 100_000), st.sampled_
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Whatever was said, whatever stands around it, and limits of every kind, most of them so narrow that something just fits, or just does not."""
+    """Any session, any request frame, and limits of every kind, most of them so narrow that something barely fits or barely does not."""
     talk, around = draw(talks()), draw(arounds())
     edges = st.sampled_from(_edges(talk, around))
 
@@ -131,7 +131,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def _edges(talk: Talk, around: window.RequestFrame) -> list[int]:
-    """Limits at which something comes to have room: what must be told, the state, each tool in its share and beside it, so much of the thread."""
+    """Limits at which one more part fits: the required part, the state, each tool in its share and beside it, so much of the thread."""
     thread = talk.items
     system = estimates.of_text("\n\n".join(each.text for each in around.prefix if each.text)) + estimates.AN_ANSWER
     word = thread.word.size(pointers=False).tokens if thread.word is not None else 0

@@ -1,4 +1,4 @@
-"""Threads of a session for tests of what a window holds of them: written through the writer that sessions have, into a store in memory."""
+"""Threads of a session for tests of windows: written with the writer of real sessions, into a store in memory."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ SCHEMA = {
 
 @dataclasses.dataclass
 class Asked:
-    """A call that a model asks for, and what it is told of it; None: nothing yet."""
+    """A call of a model, and its output; None: nothing yet."""
 
     name: str
     arguments: str
-    told: str | None
+    output: str | None
 
 
 class Talk:
-    """A session that is written by hand."""
+    """A session written directly."""
 
     def __init__(self, store: log_store.Store | None = None, masker: masking.Masker | None = None) -> None:
-        """It has begun, and nothing was said."""
+        """Start it, without messages."""
         self.store = store or testing.MemoryStore(Path(tempfile.gettempdir()) / "unused")
         self.masker = masker or masking.Masker({})
         self.thread = log_entries.SESSION_THREAD
@@ -52,7 +52,7 @@ class Talk:
 
     @classmethod
     def read(cls, other: Talk) -> Talk:
-        """The same session, folded anew from what its store holds."""
+        """The same session, read again from its store."""
         self = cls.__new__(cls)
         self.store, self.masker, self.thread, self._calls = other.store, other.masker, other.thread, other._calls
         entries = other.store.reader.read(other.writer.conversation.id).entries
@@ -60,11 +60,11 @@ class Talk:
         return self
 
     def says(self, text: str) -> None:
-        """A person says something."""
+        """Add a message of a person."""
         self.writer.said(log_entries.User(thread=self.thread, mode="chat"), text, "")
 
     def answers(self, text: str, asked: Sequence[Asked] = ()) -> None:
-        """The model answers, and every call is done."""
+        """Add an answer of the model with completed calls."""
         calls: list[ToolCall] = []
         for each in asked:
             self._calls += 1
@@ -72,34 +72,34 @@ class Talk:
         answer = log_entries.Assistant(thread=self.thread, key=f"k{self._calls}", source="model", model=MODEL)
         self.writer.said(answer, text, "", calls)
         for call, each in zip(calls, asked, strict=True):
-            if each.told is not None:
-                self.writer.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.told, "")
+            if each.output is not None:
+                self.writer.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.output, "")
 
     def fails(self, code: str, partial: str = "", again: float | None = None) -> None:
-        """The model's answer breaks off."""
+        """Add an answer that breaks off."""
         error = {"code": code, "who": "model", "message": "it broke off"}
         self.writer.said(log_entries.ModelError(thread=self.thread, error=error, again=again), partial, "")
 
     def happens(self, text: str) -> None:
-        """A person does something beside talking."""
+        """Add an action of a person besides messages."""
         self.writer.said(log_entries.Event(thread=self.thread), text, "")
 
     def sums_up(self, text: str, upto: int) -> None:
-        """A summary stands for all up to that line."""
+        """Add a summary of everything up to that line."""
         self.writer.said(log_entries.Summary(thread=self.thread, upto=upto), text, "")
 
     @property
     def items(self) -> items.Thread:
-        """What a window may hold of it."""
+        """The items that a window may contain."""
         return items.Thread(self.writer.history.thread(self.thread), self.writer)
 
     def window(self, around: window.RequestFrame | None = None, **limits: object) -> window.Window:
-        """What a request would hold."""
+        """The window of a request."""
         return window.build(self.items, around or AROUND, window.Limits.model_validate(limits))
 
 
 def request(built: window.Window, model: str = MODEL) -> Request:
-    """The request that holds it."""
+    """The request with this window."""
     return Request(model, built.instructions, built.items, None, 1_000, True, built.tools, state=built.state)
 
 

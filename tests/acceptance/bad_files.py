@@ -1,4 +1,4 @@
-"""Workflow files with one mistake each, and what must be said of it. ``«`` stands before the place that is told, and is not in the file."""
+"""Workflow files with one mistake each, and the expected report. ``«`` marks the reported place, and is not in the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ inputs:
 secrets: [SHOP_PASSWORD]
 nodes:
 """
-"""What the fragments below stand under."""
+"""The head to which the fragments below are appended."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,22 +22,22 @@ class BadFile:
 
     name: str
     text: str | bytes
-    """With ``«`` before the place of the mistake; bytes where the place is the file itself."""
+    """The text with ``«`` before the mistake; bytes where the place is the file itself."""
     code: str
     fix: str
-    """What the fix, or what is said at the place, must contain."""
+    """Text that the fix, or the message at the place, must contain."""
     others: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Further files of the project by name; the mistake may stand in one of them."""
+    """Further files of the project by name; the mistake may be in one of them."""
 
     @property
     def files(self) -> dict[str, bytes]:
-        """What stands in each file of the project; the one that is run is ``bad.yaml``."""
+        """The content of each file of the project; ``bad.yaml`` is the one that is run."""
         main = self.text if isinstance(self.text, bytes) else self.text.replace("«", "").encode()
         return {"bad.yaml": main, **{name: text.replace("«", "").encode() for name, text in self.others.items()}}
 
     @property
     def place(self) -> str:
-        """``file:line:column`` of the mark; the file alone where there is none."""
+        """``file:line:column`` of the mark; without a mark the file alone."""
         for name, text in {"bad.yaml": self.text, **self.others}.items():
             if isinstance(text, str) and "«" in text:
                 before = text[: text.index("«")]
@@ -51,7 +51,7 @@ def whole(name: str, text: str | bytes, code: str, fix: str) -> BadFile:
 
 
 def nodes(name: str, fragment: str, code: str, fix: str) -> BadFile:
-    """Nodes of a file that is otherwise in order."""
+    """Nodes of a file that is otherwise valid."""
     lines = "".join(f"  {line}\n" for line in fragment.strip("\n").split("\n"))
     return BadFile(name, HEAD + lines, code, fix)
 

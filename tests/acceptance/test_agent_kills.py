@@ -1,4 +1,4 @@
-"""A run with a cognition, an ai_extract and an agent, killed at crash points that a seed draws: ``make crash`` kills it at each of them."""
+"""A run with a cognition, an ai_extract and an agent, killed at random crash points; ``make crash`` kills it at each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kills import agents
 from tests.shop_process import Shop
 
 EACH = breadth.of(1, 2)
-"""So many times a run is killed in each of the four ways."""
+"""Number of kills for each of the four combinations."""
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +26,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("way", "survives"), agents.WAYS)
-def test_what_an_agent_does_is_done_once(
+def test_a_killed_agent_repeats_no_action(
     way: agents.Way, survives: bool, shop: Shop, tmp_path: Path, seed: int
 ) -> None:
-    """Its model would do it again wherever its thread does not say that it was done: the runtime continues in the thread, asks the site, or a person."""
+    """A model that would repeat its actions causes none twice: after a kill the runtime consults the conversation, the site or a person."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")

@@ -1,4 +1,4 @@
-"""Agents in runs of the real command, with a model that plays one: what they reach on a site, how they end, and the nodes that they leave behind."""
+"""Agents in runs of the real command, with a scripted model: their effects on a site, their outcomes, and the nodes printed from them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def project(tmp_path: Path) -> Project:
 
 @contextlib.contextmanager
 def form() -> Generator[Site]:
-    """A form, and what it says to whoever has sent it."""
+    """A form, and the page that answers it."""
     with serve() as site:
         site.page("/", FORM)
         site.page("/help", "<!doctype html><title>Help</title><h1>Help</h1><p>Cards are welcome.</p>")
@@ -92,14 +92,14 @@ def site() -> Generator[Site]:
         yield site
 
 
-def told_by(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """What ``--json`` tells of the one run."""
+def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The only run in the output of ``--json``."""
     (run,) = json.loads(done.stdout)["runs"]
     return run
 
 
 def as_nodes(project: Project, step: str) -> str:
-    """What the agent of the last run did, as a file that was found valid."""
+    """The actions of the last run's agent, as a valid workflow file."""
     printed = project.here("show", "last", "--as-nodes", step)
     assert printed.returncode == 0, printed.stderr
     project.write("nodes.yaml", printed.stdout)
@@ -110,7 +110,7 @@ def as_nodes(project: Project, step: str) -> str:
 
 @pytest.mark.drawn(share=0.3, of="agents")
 def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp_path: Path) -> None:
-    """Once in each shop, by the shop's own ledger; the nodes ask no model, and give the same value."""
+    """The agent pays the order once in one shop. Its printed nodes pay it once in another, without a model and with the same output."""
     row: dict[str, Any] = {"role": "button", "name": "Pay", "row": "Priya Raman", "text": None}
     numbers: dict[str, Any] = {"number": "1003", "total": 338.57, "why": "{{ it was }} open"}
     model = Obedient(
@@ -129,7 +129,7 @@ def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp
         project.write("pay.yaml", PAY)
         done = project.here("run", "pay.yaml", "--input", f"base_url={shop.url}", "--json")
         assert done.returncode == 0, done.stdout + done.stderr
-        assert told_by(done)["output"] == numbers
+        assert result_of(done)["output"] == numbers
         assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
     shown = project.here("show", "last", "--at", "buy").stdout
     assert "did  click  role=button  name=Pay  within=(role=row  has_text=1003)  ok" in shown
@@ -141,13 +141,13 @@ def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp
     with Shop.start(tmp_path / "two", orders=5, paid=0) as shop:
         again = project.here("run", "nodes.yaml", "--frozen", "--input", f"base_url={shop.url}", "--json")
         assert again.returncode == 0, again.stdout + again.stderr
-        assert told_by(again)["output"] == numbers
+        assert result_of(again)["output"] == numbers
         assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
 
 
 @pytest.mark.drawn(share=0.3, of="agents")
 def test_every_action_of_an_agent_is_printed_as_a_node_that_does_the_same(project: Project, site: Site) -> None:
-    """Fields, lists, boxes, a dialog, a tab and the way back: the site is sent the same by the agent and by its nodes."""
+    """Fields, lists, boxes, a dialog and tabs: the site receives the same form from the agent and from its printed nodes."""
     model = Obedient(
         LOOK,
         fill("Name", "Ada {{ x }} {% y"),
@@ -205,8 +205,8 @@ nodes:
 
 
 @pytest.mark.drawn(share=0.3, of="agents")
-def test_nodes_wait_for_a_window_that_closes_itself_and_hold_for_other_inputs(project: Project) -> None:
-    """A window that an action closes after a while is waited for by its node; what an input held is written as that input, so another one is sent."""
+def test_nodes_wait_for_a_window_that_closes_itself_and_work_with_other_inputs(project: Project) -> None:
+    """A printed node waits for a window that closes itself late. Text equal to an input is printed as that input, so another value works."""
 
     def kept(_request: Request) -> Answer:
         time.sleep(0.7)
@@ -242,7 +242,7 @@ def test_nodes_wait_for_a_window_that_closes_itself_and_hold_for_other_inputs(pr
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """How an agent ends that does not reach its goal."""
+    """An agent's failure to reach its goal."""
 
     name: str
     model: Any
@@ -262,21 +262,21 @@ ENDS = [
 
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.name)
-def test_an_agent_that_does_not_reach_its_goal_ends_by_name(project: Project, site: Site, end: End) -> None:
-    """Exit 1, with a code that says how, after as many requests as it had; nothing was sent to the site."""
+def test_an_agent_that_does_not_reach_its_goal_ends_with_a_code(project: Project, site: Site, end: End) -> None:
+    """The run exits 1 with a code for the reason, after exactly the expected requests. The form was not sent."""
     with responses.serve(end.model, strict=True) as server:
         ask_at(project, server)
         project.environment[hasty.VARIABLE] = "0.5"
         project.write("fill.yaml", f"{FILL}    max_turns: 5\n")
         done = project.here("run", "fill.yaml", "--input", f"site={site.origin}", "--json")
-        assert (done.returncode, told_by(done)["error"]["code"]) == (1, end.code)
+        assert (done.returncode, result_of(done)["error"]["code"]) == (1, end.code)
         assert len(server.asked) == end.requests
     assert site.arrived("/done") == []
 
 
 @pytest.mark.drawn(share=0.3, of="agents")
 def test_a_step_that_is_no_agent_cannot_be_printed_as_nodes(project: Project, site: Site) -> None:
-    """It is named, with where the steps are listed."""
+    """`--as-nodes` of a step that is no agent exits 2 with `not-an-agent`."""
     with responses.serve(Obedient(done=False), strict=True) as server:
         ask_at(project, server)
         project.write("fill.yaml", FILL)
@@ -287,8 +287,8 @@ def test_a_step_that_is_no_agent_cannot_be_printed_as_nodes(project: Project, si
 
 
 @pytest.mark.drawn(share=0.3, of="agents")
-def test_a_cassette_of_an_agent_holds_wherever_the_site_runs(project: Project) -> None:
-    """Recorded at one address, played at another, where the same is sent to the site; the model goes about by addresses from `/` on."""
+def test_a_cassette_of_an_agent_replays_at_any_address(project: Project) -> None:
+    """A cassette recorded at one address replays at another, and the site receives the same form. The model navigates by paths from `/`."""
     model = Obedient(LOOK, ("goto", {"url": "/help"}), ("goto", {"url": "/"}), LOOK, fill("Name", "Ada"), click("Send"))
     project.write("fill.yaml", FILL)
     with form() as site, responses.serve(model, strict=True) as server:

@@ -1,4 +1,4 @@
-"""What an agent did, printed as nodes, where it worked in a loop or in a file that others use."""
+"""The actions of an agent printed as nodes, where it ran in a loop or in a used file."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ nodes:
 
 
 def thanks(_request: Request) -> Answer:
-    """What the site says to whoever has sent the form."""
+    """The page that answers the form."""
     return Answer("<!doctype html><title>Done</title><h1>Thanks</h1>")
 
 
 def filling(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-    """A model that sends the form for whom its goal names."""
+    """A model that sends the form for the person named in its goal."""
     name = "Grace" if "Grace" in scripted_model.text_of(asked.items[0]) else "Ada"
     return Obedient(LOOK, fill("Name", name), click("Send"))(asked)
 
 
 @pytest.mark.drawn(1, of="agents_printed")
-def test_of_a_loop_one_turn_is_printed_and_says_so(tmp_path: Path) -> None:
-    """The file is valid and runs; that every turn would do what this one did stands above it, with the turn's path."""
+def test_one_item_of_a_loop_is_printed_and_named(tmp_path: Path) -> None:
+    """The printed file of one loop item is valid, runs, and states the path of that item. Every item then repeats its actions."""
     project = Project(tmp_path)
     with serve() as site, responses.serve(filling, strict=True) as server:
         site.page("/", FORM)
@@ -94,8 +94,8 @@ def test_of_a_loop_one_turn_is_printed_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.drawn(1, of="agents_printed")
-def test_in_a_file_that_others_use_that_file_is_printed(tmp_path: Path) -> None:
-    """It stands for the file that was used, and the workflow that uses it runs with it, without a model."""
+def test_for_an_agent_in_a_used_file_that_file_is_printed(tmp_path: Path) -> None:
+    """The printed file replaces the used file, and the workflow that uses it runs without a model."""
     project = Project(tmp_path)
     model = Obedient(LOOK, fill("Name", "Ada"), click("Send"), output={"sent": "yes"})
     with serve() as site, responses.serve(model, strict=True) as server:
@@ -116,8 +116,8 @@ def test_in_a_file_that_others_use_that_file_is_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.drawn(1, of="agents_printed")
-def test_what_uses_other_files_says_where_it_is_to_be_saved(tmp_path: Path) -> None:
-    """Printed into the folder that it names it runs; the paths of the files that it uses are those of the file it came from."""
+def test_a_printed_file_with_used_files_states_its_folder(tmp_path: Path) -> None:
+    """The printed file states its folder, and runs from there: its paths are those of the original file."""
     project = Project(tmp_path)
     with serve() as site, responses.serve(filling, strict=True) as server:
         site.page("/", FORM)

@@ -1,4 +1,4 @@
-"""An agent whose process is killed: its conversation continues, and nothing that it was shown before the crash points anywhere."""
+"""An agent whose process is killed: its conversation continues, and refs from before the crash are invalid."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ FIND: dict[str, Any] = {"role": "button", "name": "Second", "row": None, "text":
 
 
 class Stubborn:
-    """A model that is killed while it thinks of its click, and then clicks what it was shown before; only when it is told so it looks again."""
+    """A model that clicks a ref from before its process was killed, and observes again only when that is refused."""
 
     def __init__(self, gate: threading.Event) -> None:
         self.gate = gate
         self.thinks = threading.Event()
-        self.told: list[str] = []
+        self.outputs: list[str] = []
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """What it says to a request."""
-        self.told = [*asked.outputs.values()]
-        match len(self.told):
+        """The answer to a request."""
+        self.outputs = [*asked.outputs.values()]
+        match len(self.outputs):
             case 0:
                 return scripted_model.call("find", FIND)
             case 1:
@@ -54,11 +54,11 @@ class Stubborn:
                 return scripted_model.call("finish", {"done": True, "note": "", "output": {"pressed": "second"}})
 
     def _ref(self, number: int) -> str:
-        return self.told[number].partition("[ref=")[2].partition("]")[0]
+        return self.outputs[number].partition("[ref=")[2].partition("]")[0]
 
 
-def test_a_ref_from_before_the_crash_is_refused_and_the_conversation_goes_on(tmp_path: Path) -> None:
-    """The browser survives, the same thread continues, and the model is told to look again: in a browser that was taken up again refs are given anew."""
+def test_a_ref_from_before_the_crash_is_refused_and_the_conversation_continues(tmp_path: Path) -> None:
+    """The browser survives and the same conversation continues. An old ref is refused with `ref-gone`, since a reattached browser assigns new refs."""
     pressed = list[str]()
 
     def press(request: Request) -> Answer:
@@ -82,7 +82,7 @@ def test_a_ref_from_before_the_crash_is_refused_and_the_conversation_goes_on(tmp
         assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["output"] == {"pressed": "second"}
     assert pressed == ["/second"]
-    assert ["failed: ref-gone" in each for each in model.told] == [False, True, False, False]
+    assert ["failed: ref-gone" in each for each in model.outputs] == [False, True, False, False]
     first, second = project.show()["steps"][-1]["attempts"]
     assert [first["status"], second["status"]] == ["interrupted", "ok"]
     calls = [each["action"] for one in (first, second) for each in one["thread"] if each["kind"] == "call"]

@@ -1,4 +1,4 @@
-"""Files that cannot be run, as processes: each mistake is told by a stable code, at its place, with what fixes it; and nothing is started."""
+"""Invalid files, as processes: each mistake is reported with a stable code, its place and a fix, and nothing starts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.command import Project
 
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("case", bad_files.ALL, ids=lambda case: case.name)
-def test_a_mistake_of_the_file_is_told_with_its_place_and_its_fix(case: bad_files.BadFile, tmp_path: Path) -> None:
-    """Exit code 2, one error with its code, line and column, and a fix; no traceback, nothing on stdout, and no run is begun."""
+def test_a_mistake_is_reported_with_its_place_and_its_fix(case: bad_files.BadFile, tmp_path: Path) -> None:
+    """A mistake exits 2 with one error: its code, line, column and fix. No traceback appears, stdout is empty, and no run begins."""
     project = Project(tmp_path)
     (tmp_path / "pyproject.toml").touch()
     for name, content in case.files.items():
         (tmp_path / name).write_bytes(content)
     done = project.here("run", "bad.yaml")
-    told = done.stderr.splitlines()
-    places = [line.partition("--> ")[2] for line in told if "--> " in line]
+    said = done.stderr.splitlines()
+    places = [line.partition("--> ")[2] for line in said if "--> " in line]
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert [line.partition("]")[0] for line in told if line.startswith("error[")] == [f"error[{case.code}"], done.stderr
+    assert [line.partition("]")[0] for line in said if line.startswith("error[")] == [f"error[{case.code}"], done.stderr
     assert places == [case.place], done.stderr
     assert case.fix in done.stderr
     assert "Traceback" not in done.stderr
@@ -30,6 +30,6 @@ def test_a_mistake_of_the_file_is_told_with_its_place_and_its_fix(case: bad_file
 
 
 def test_the_names_of_the_cases_differ() -> None:
-    """No case hides another one."""
+    """Case names are unique."""
     names = [case.name for case in bad_files.ALL]
     assert len(names) == len(set(names))

@@ -1,4 +1,4 @@
-"""Runs that go wrong, as processes on a real site: each is told by a stable code, its step, its evidence and its fix, and the run can be read."""
+"""Failing runs, as processes on a real site: each reports a stable code, its step, its evidence and a fix, and the run can be read."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ HERE = Path(__file__).parent
 FORM = (HERE / "bad_runs.html").read_text()
 
 ALONE = ("sites", "dialogs and tabs", "pauses")
-"""The groups whose runs are commands of their own, with a browser of their own. So is each run that brings pages of its own."""
+"""Groups in which each run is its own command with its own browser. The same holds for each run that has its own pages."""
 
 SECONDS = 300.0
-"""How long the runs of a group may take."""
+"""Timeout of the runs of a group."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BadRun:
-    """A run that goes wrong: an entry of bad_runs.yaml."""
+    """A failing run: an entry of bad_runs.yaml."""
 
     name: str
     nodes: str
@@ -37,16 +37,16 @@ class BadRun:
     at: str = "it"
     """The step path of the error."""
     fix: str = ""
-    """What the fix must contain."""
+    """Text that the fix must contain."""
     says: str = ""
-    """What else must be said: the evidence."""
+    """Text that the output must contain: the evidence."""
     exit: int = 1
     head: str = ""
     """A further field of the file."""
     pages: dict[str, str] = dataclasses.field(default_factory=dict)
     redirects: dict[str, str] = dataclasses.field(default_factory=dict)
     drops: tuple[str, ...] = ()
-    """Paths at which the connection is closed in place of an answer."""
+    """Paths at which the connection is closed without an answer."""
     hangs: tuple[str, ...] = ()
     """Paths that are not answered."""
     crashes: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class BadRun:
 
     @property
     def brings_pages(self) -> bool:
-        """Whether its site has more than the page that all have."""
+        """True if its site needs more than the common page."""
         return any((self.pages, self.redirects, self.drops, self.hangs, self.crashes))
 
     @property
@@ -64,7 +64,7 @@ class BadRun:
         return f"version: 1\ninputs: {{site: {{type: string}}}}\n{self.head}\nnodes:\n  - {home}\n{lines}"
 
     def serve(self, served: site.Site, end: threading.Event, project: Path) -> None:
-        """Put its pages on the site; what hangs hangs until the ``end``."""
+        """Serve the pages of this run. Paths that hang do so until the ``end``."""
 
         def crash(_request: site.Request) -> site.Answer:
             kill_pages(project)
@@ -87,7 +87,7 @@ class BadRun:
 
 
 def kill_pages(project: Path) -> None:
-    """Kill the renderer processes of the run in a project: Chromium's profile lies there, and its switches say so."""
+    """Kill the renderer processes of a project's run, found by the profile folder in Chromium's arguments."""
     browsers = [
         process
         for process in psutil.process_iter(["cmdline"])
@@ -101,7 +101,7 @@ def kill_pages(project: Path) -> None:
 
 
 def groups() -> dict[str, list[BadRun]]:
-    """All of them, by the name of their group."""
+    """All cases, by the name of their group."""
     table: dict[str, list[dict[str, Any]]] = yaml.safe_load((HERE / "bad_runs.yaml").read_text())
     return {name: [BadRun(**case) for case in group] for name, group in table.items()}
 
@@ -115,14 +115,14 @@ def alone() -> list[BadRun]:
 
 
 def together() -> dict[str, list[BadRun]]:
-    """Those that one command runs with others of their group, by the name of the group."""
+    """The cases that one command runs together, by the name of their group."""
     return {
         name: [case for case in group if not case.brings_pages] for name, group in groups().items() if name not in ALONE
     }
 
 
 def judge(case: BadRun, code: int, screen: str, *results: dict[str, Any]) -> None:
-    """The exit code, the stable code, the step path, what was seen and what to do; no traceback; every result, of `--json` or `show`, says the same."""
+    """Check the exit code, stable code, step path, evidence and fix, and that there is no traceback. Every `--json` or `show` result must agree."""
     word, state = {1: ("FAILED", "failed"), 4: ("PAUSED", "paused")}[case.exit]
     assert code == case.exit, screen
     assert f"\n{word} {case.at} " in screen
@@ -144,8 +144,8 @@ def project_in(folder: Path, **environment: str) -> Project:
 
 @pytest.mark.drawn(share=0.12)
 @pytest.mark.parametrize("case", alone(), ids=lambda case: case.name)
-def test_what_goes_wrong_is_told_with_its_step_and_its_fix(case: BadRun, tmp_path: Path) -> None:
-    """A run that goes wrong is told as it should be, stdout stays empty, and `show` says the same."""
+def test_a_failure_is_reported_with_its_step_and_its_fix(case: BadRun, tmp_path: Path) -> None:
+    """A failing run reports what its case states, prints nothing to stdout, and `show` agrees."""
     project, end = project_in(tmp_path), threading.Event()
     project.write("bad.yaml", case.file)
     with site.serve() as served:
@@ -158,10 +158,10 @@ def test_what_goes_wrong_is_told_with_its_step_and_its_fix(case: BadRun, tmp_pat
 
 @pytest.mark.drawn(share=0.12)
 @pytest.mark.parametrize("group", together())
-def test_each_of_many_runs_is_told_with_its_step_and_its_fix(
+def test_each_of_many_failures_is_reported_with_its_step_and_its_fix(
     group: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    """Of many runs that go wrong under one command each is told as it should be, on the screen, in the result and by `show`."""
+    """Many failing runs of one command are each reported correctly on the screen, in the result and by `show`."""
     cases = breadth.some(together()[group], 12)
     project = project_in(tmp_path, **{one_browser.VARIABLE: "yes"})
     files = [project.write(f"{number}.yaml", case.file).name for number, case in enumerate(cases)]
@@ -172,7 +172,7 @@ def test_each_of_many_runs_is_told_with_its_step_and_its_fix(
         )
     result = json.loads(done.stdout)
     assert done.returncode == result["exit"] == 1, done.stderr
-    # What was said of each, in their order; behind the last one stands the summary.
+    # The output of each run in order, followed by the summary.
     screens = re.split(r"^-- \d+/\d+  (?=\d+\.yaml$)|^\d+ failed  ", done.stderr, flags=re.MULTILINE)[1:-1]
     for case, file, screen, run in zip(cases, files, screens, result["runs"], strict=True):
         with subtests.test(case.name):
@@ -182,7 +182,7 @@ def test_each_of_many_runs_is_told_with_its_step_and_its_fix(
 
 
 def test_the_names_of_the_cases_differ() -> None:
-    """No case hides another one, and each is run once."""
+    """Case names are unique, and each case runs once."""
     names = [case.name for case in cases()]
     assert len(names) == len(set(names))
     assert sorted(names) == sorted(case.name for group in (alone(), *together().values()) for case in group)
@@ -192,10 +192,10 @@ def test_the_names_of_the_cases_differ() -> None:
     "wrong", [{"code": "page-crashed"}, {"at": "that"}, {"fix": "none"}, {"says": "none"}, {"exit": 4}]
 )
 def test_the_table_can_fail(wrong: dict[str, Any]) -> None:
-    """It is judged by what was said: a case that expects something else does not pass."""
+    """The check compares with the output: a case that expects something else fails."""
     case = BadRun("a missing element", "", code="target-not-found", fix="correct", says="nearest")
     screen = "1.yaml\nFAILED it   no element matches\n  nearest  Pay\n  fix      look at it\n"
-    told = {"status": "failed", "path": "it", "error": {"code": "target-not-found", "fix": "correct the target"}}
-    judge(case, 1, screen, told)
+    result = {"status": "failed", "path": "it", "error": {"code": "target-not-found", "fix": "correct the target"}}
+    judge(case, 1, screen, result)
     with pytest.raises(AssertionError):
-        judge(dataclasses.replace(case, **wrong), 1, screen, told)
+        judge(dataclasses.replace(case, **wrong), 1, screen, result)

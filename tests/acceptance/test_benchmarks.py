@@ -1,4 +1,4 @@
-"""A sample of `make bench`, so that the benchmarks keep working; what they measure is no matter of tests."""
+"""A sample of `make bench`, so that the benchmarks keep working; tests do not judge the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEWEST = dict.fromkeys(("pairs", "rounds", "restarts", "orders", "looks", "lists
 
 
 def measured(*only: str) -> dict[str, float]:
-    """What the command prints in its last line, with one pair and one round of each of these."""
+    """The last line that the command prints, for one pair and one round of each of these."""
     given = [part for name, count in FEWEST.items() for part in (f"--{name}", count)]
     given += [part for name in only for part in ("--only", name)]
     done = subprocess.run(
@@ -39,7 +39,7 @@ def measured(*only: str) -> dict[str, float]:
 
 @pytest.mark.drawn(0)
 def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
-    """One pair and one round: both ways leave the right record with the shop, and the numbers are there."""
+    """With one pair and one round both variants leave the right record in the shop, and all numbers are present."""
     numbers = measured()
     assert numbers["form_engine_over_raw_same_flags"] > 0
     assert numbers["node_overhead_ms"] > 0
@@ -55,7 +55,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
 
 
 def test_one_is_measured_alone() -> None:
-    """`--only` leaves the other numbers out, and the tools of a build keep to their tokens."""
+    """`--only` omits the other numbers, and the tools of a build stay within their token limit."""
     numbers = measured("nodes", "schemas")
     assert numbers["node_overhead_ms"] > 0
     assert 0 < numbers["tool_schema_tokens"] <= 4000
@@ -63,5 +63,5 @@ def test_one_is_measured_alone() -> None:
 
 
 def test_the_raw_script_is_short() -> None:
-    """What the engine is measured against stays below 60 lines."""
+    """The script that the engine is measured against has fewer than 60 lines."""
     assert len((ROOT / "tests" / "benchmarks" / "raw_form.py").read_text().splitlines()) < 60

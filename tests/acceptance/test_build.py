@@ -1,4 +1,4 @@
-"""`runops build` as a process: how it begins, what it asks, and how it ends."""
+"""`runops build` as a process: how it starts, asks questions and ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.chats import session_of
 
 @pytest.fixture
 def builds(tmp_path: Path) -> Iterator[Builds]:
-    """A project of its own."""
+    """A project with its own builds."""
     made = builds_rig.of(tmp_path)
     yield made
     made.close()
@@ -28,8 +28,8 @@ def builds(tmp_path: Path) -> Iterator[Builds]:
 ASKS = use("ask_user", question="Which shop is it?", choices=["the old one", "the new one"])
 
 
-def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
-    """With `--yes` a question ends the command with 4 and says how it is answered; the answer reaches the model, and nothing before is asked again."""
+def test_a_question_waits_and_its_answer_resumes_the_build(builds: Builds) -> None:
+    """Under `--yes` a question exits 4 with the command to answer it. The answer reaches the model, and no earlier question is repeated."""
     done = builds.build([plan() + use("inspect_tab", which="x"), plan() + ASKS], "--yes")
     assert done.returncode == 4, done.stderr
     refused = done.stderr.index(">   inspect_tab  which: x")
@@ -48,10 +48,10 @@ def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
         "2 the new one",
     ]
     assert shown[-1] == f"  answer runops build --resume {session_of(done)} --answer TEXT"
-    done, told = builds.goes_on([text("So be it."), text("I see.")], "--yes", "--answer", "2")
+    done, result = builds.resumes([text("So be it."), text("I see.")], "--yes", "--answer", "2")
     assert builds.outputs(0)[3] == "the new one"
-    assert (done.returncode, told["status"], told["error"]["code"]) == (1, "failed", "build-stopped")
-    assert told["questions"] == [
+    assert (done.returncode, result["status"], result["error"]["code"]) == (1, "failed", "build-stopped")
+    assert result["questions"] == [
         {"question": "Which shop is it?", "choices": ["the old one", "the new one"], "answer": "the new one"}
     ]
 
@@ -65,7 +65,7 @@ def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
     ],
 )
 def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str, builds: Builds) -> None:
-    """With a code; nothing is begun, and no model is asked."""
+    """A wrong command line exits 2 with an error code, starts no build, and asks no model."""
     done = builds.answers().runops("build", *arguments)
     assert done.returncode == 2, done.stderr
     assert f"error[{code}]" in done.stderr
@@ -73,8 +73,8 @@ def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str,
     assert not list(builds.folder.rglob("*.jsonl"))
 
 
-def test_a_result_that_cannot_be_written_begins_no_other_build(builds: Builds) -> None:
-    """Where stdout stands on a full disk, what is to be typed next is about the build that there is."""
+def test_a_result_that_cannot_be_written_starts_no_other_build(builds: Builds) -> None:
+    """When stdout is on a full disk, the command printed next resumes this build."""
     project = builds.answers(use("finish", done=False, summary="It cannot be.", unproved=None, reason="r"))
     done = project.shell('runops build "Look at the shop" --json > /dev/full')
     assert done.returncode == 3, done.stderr
@@ -83,18 +83,18 @@ def test_a_result_that_cannot_be_written_begins_no_other_build(builds: Builds) -
     assert f"next: runops build --resume {session} --json" in done.stderr
 
 
-def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(builds: Builds) -> None:
-    """Nothing is asked beyond it; the command that continues is named, and continues with what was said."""
+def test_a_used_up_budget_exits_5_and_a_larger_one_continues(builds: Builds) -> None:
+    """No request exceeds the budget. The command with a larger budget is printed, and continues with the earlier answers."""
     done = builds.build([plan(), text("One."), text("Two.")], "--budget", "calls=1")
     assert (done.returncode, done.stdout, len(builds.asked)) == (5, "", 1), done.stderr
     assert f"next: runops build --resume {session_of(done)} --budget calls=" in done.stderr
     assert "chat" not in done.stderr
-    done, told = builds.goes_on([text("One."), text("Two.")], "--budget", "calls=9")
-    assert (done.returncode, told["error"]["code"], told["costs"]["requests"]) == (1, "build-stopped", 3)
+    done, result = builds.resumes([text("One."), text("Two.")], "--budget", "calls=9")
+    assert (done.returncode, result["error"]["code"], result["costs"]["requests"]) == (1, "build-stopped", 3)
 
 
-def test_an_interrupted_build_goes_on(builds: Builds) -> None:
-    """It ends at once, says what goes on with it, and does; what was done stays done."""
+def test_an_interrupted_build_resumes(builds: Builds) -> None:
+    """An interrupted build ends at once, prints the command to resume it, and keeps what was done."""
     gate = threading.Event()
     project = builds.answers(plan(), text("Late.").held(gate))
     with project.start("build", builds_rig.GOAL, "--json") as process:
@@ -106,13 +106,13 @@ def test_an_interrupted_build_goes_on(builds: Builds) -> None:
     gate.set()
     assert (process.returncode, json.loads(out)["status"]) == (143, "interrupted"), err
     assert f"runops build --resume {json.loads(out)['session']}" in err
-    done, told = builds.goes_on([text("One."), text("Two.")])
-    assert (done.returncode, told["error"]["code"]) == (1, "build-stopped")
+    done, result = builds.resumes([text("One."), text("Two.")])
+    assert (done.returncode, result["error"]["code"]) == (1, "build-stopped")
     assert builds.outputs(0) == ["kept as version 1"]
 
 
 def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: Builds) -> None:
-    """Who types a number means the choice, and the model is told it; Ctrl-C at a question ends the build, which continues with that question."""
+    """A typed number selects a choice and sends it to the model. Ctrl-C at a question ends the build, which resumes with that question."""
     project = builds.answers(plan() + ASKS, ASKS)
     with project.terminal("build", builds_rig.GOAL, columns=120) as terminal:
         terminal.wait_for(lambda: "2 the new one" in terminal.text)
@@ -122,12 +122,12 @@ def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: 
         terminal.press("\x03")
         assert terminal.wait() == 130
     assert builds.outputs(1)[1] == "the old one"
-    done, told = builds.goes_on([], "--yes")
-    assert (done.returncode, [each["answer"] for each in told["questions"]]) == (4, ["the old one", None])
+    done, result = builds.resumes([], "--yes")
+    assert (done.returncode, [each["answer"] for each in result["questions"]]) == (4, ["the old one", None])
 
 
 def test_a_build_is_no_chat(builds: Builds) -> None:
-    """`chat --resume` names the command that continues with it; a fork of it talks about its draft."""
+    """`chat --resume` of a build names the command that resumes it. A fork of a build is a chat about its draft."""
     done = builds.build([plan() + ASKS], "--yes")
     session = session_of(done)
     project = builds.answers(text("It is empty."))

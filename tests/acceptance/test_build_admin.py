@@ -1,4 +1,4 @@
-"""A whole build on a Django admin, by script, judged by SQL on Django's own database."""
+"""A whole build on a Django admin with a scripted model, judged by SQL on Django's own database."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ WANTED = "SELECT name, email FROM billing_vendor WHERE country = 'DE' ORDER BY n
 
 
 @pytest.mark.drawn(0)
-def test_what_a_build_on_the_admin_yields_is_what_stands_in_its_database(tmp_path: Path) -> None:
-    """Nodes, a head and a proof in five answers; the file then yields, without a model, what SQL finds."""
+def test_the_output_of_a_build_on_the_admin_equals_its_database(tmp_path: Path) -> None:
+    """A build in five answers yields a file whose output, without a model, equals the rows that SQL finds."""
     builds = builds_rig.of(tmp_path)
     secret = {"DJANGO_PASSWORD": "correct-horse"}
     (tmp_path / "admin").mkdir()
@@ -52,9 +52,9 @@ def test_what_a_build_on_the_admin_yields_is_what_stands_in_its_database(tmp_pat
         ]
         flags = ["--url", f"{admin.url}/admin/", "-i", "country=Germany", "--secret", "DJANGO_PASSWORD", "--runs", "1"]
         goal = "List the vendors of a country"
-        done, told = builds.built(said, *flags, "--effects", "hold", goal=goal, **secret)
+        done, result = builds.built(said, *flags, "--effects", "hold", goal=goal, **secret)
         builds.close()
-        assert (done.returncode, told["proved"]) == (0, "full"), done.stderr
+        assert (done.returncode, result["proved"]) == (0, "full"), done.stderr
         wanted = admin.sql(WANTED)
         assert wanted
         project = builds.project

@@ -1,4 +1,4 @@
-"""`runops build`, killed at moments that a seed draws among all entries that it writes and all crash points: ``make crash`` kills it at each of them."""
+"""`runops build`, killed at random written entries and crash points; ``make crash`` kills it at each of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = {
     "background": (built.Case("background"), breadth.of(1, 12)),
     "power": (built.Case("streamed", power=True), breadth.of(1, 20)),
 }
-"""Ways of killing a build whose page is faked, and how many times each; on the shop the rest of twelve."""
+"""Variants of killing a build with a faked page, with the number of kills for each."""
 
 REAL = breadth.of(1, 12)
 
@@ -32,7 +32,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def server() -> warm.Warm:
-    """What forks the commands."""
+    """The server that forks the commands."""
     found = warm_server()
     if found is None:
         pytest.skip("this system cannot fork commands")
@@ -41,7 +41,7 @@ def server() -> warm.Warm:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
-    """A build that nobody kills."""
+    """A build that is not killed."""
     done = built.Bench(tmp_path_factory.mktemp("alone"), None, server()).run(built.Case())
     assert done.wrong == []
     return done
@@ -52,7 +52,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
 def test_a_killed_build_ends_as_one_that_was_left_alone(
     way: str, alone: built.Trial, tmp_path: Path, seed: int
 ) -> None:
-    """It leaves the same file, no call of the model is done twice, no answer that the log has is paid for again, and no action is done without a call."""
+    """A killed build saves the same file, repeats no call of the model, pays no logged answer again, and performs no action without a call."""
     chance = random.Random(f"{seed} {way}")
     bench = built.Bench(tmp_path, None, server())
     case, times = CASES[way]
@@ -62,8 +62,8 @@ def test_a_killed_build_ends_as_one_that_was_left_alone(
 
 
 @pytest.mark.drawn(0)
-def test_a_killed_build_puts_into_the_cart_what_its_calls_say(shop: Shop, tmp_path: Path, seed: int) -> None:
-    """On the shop itself, with a real browser: the shop's own ledger has an action for a call at most once."""
+def test_a_killed_build_acts_on_the_shop_once_per_call(shop: Shop, tmp_path: Path, seed: int) -> None:
+    """With a real browser, the shop's ledger has at most one action for each call."""
     chance = random.Random(seed)
     bench = built.Bench(tmp_path, shop, server())
     draws = [chance.randrange(10**6) for _ in range(REAL)]
@@ -73,9 +73,9 @@ def test_a_killed_build_puts_into_the_cart_what_its_calls_say(shop: Shop, tmp_pa
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("control", built.CONTROLS)
-def test_a_build_that_does_not_look_into_its_log_is_found_out(
+def test_a_build_that_ignores_its_log_is_detected(
     control: controls.Control, alone: built.Trial, tmp_path: Path
 ) -> None:
-    """One that forgets an answer does not do its tools; one that does not know a call that was begun does it again."""
+    """The check detects a build that forgets an answer and skips its tools, and one that repeats a call already begun."""
     bench = built.Bench(tmp_path, None, server())
-    assert built.found_out(bench, control, alone)
+    assert built.deviations(bench, control, alone)

@@ -1,4 +1,4 @@
-"""Builds that were made by hand, once more: what was answered then is answered by a script, through the whole Director, on a fresh site."""
+"""Recorded builds once more: a script gives the recorded answers, through the whole Director, on a fresh site."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "builds"
 
 REPLAYED = ("shop-triage", "shop-open-orders", "django-vendor")
-"""Those that need no program but what the tests have."""
+"""Builds that need no programs beyond those of the tests."""
 
 FEW = 14
-"""Orders of the shop; where it was built there were 27. Two pages of them are open still, and some of each kind stand in the queue."""
+"""Number of orders in the shop: fewer than the 27 at the recording, still with two open pages and each kind in the queue."""
 
 
 def given(inputs: Mapping[str, Json]) -> list[str]:
-    """Inputs, as the command takes them."""
+    """Inputs as arguments of the command."""
     return [part for name, value in inputs.items() for part in ("-i", f"{name}={value}")]
 
 
 def answers(name: str, url: str) -> Iterator[scripted_model.Answer]:
-    """What was answered, in order, as it is at this address."""
+    """The recorded answers in order, adapted to this address."""
     text = (RECORDS / name / "answers.json").read_text()
     for answer in json.loads(text.replace(recording.HERE, url)):
         calls = [scripted_model.call(each["name"], each["arguments"]) for each in answer.get("calls") or ()]
@@ -41,8 +41,8 @@ def answers(name: str, url: str) -> Iterator[scripted_model.Answer]:
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", REPLAYED)
-def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Path) -> None:
-    """The same answers lead to an accepted `finish` in no more requests, and to a file that does what its record does."""
+def test_a_recorded_build_is_rebuilt_from_its_answers(name: str, tmp_path: Path) -> None:
+    """The recorded answers lead to an accepted `finish` in no more requests, and the new file does the same as the recorded one."""
     goal = GOALS[name]
     builds = builds_rig.of(tmp_path)
     with sites.started(goal.site, tmp_path / "site", Path(), orders=FEW) as (url, _site):
@@ -51,8 +51,8 @@ def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Pa
         arguments = ["--url", f"{url}{goal.path}", "--save", "built.yaml", "--effects", goal.effects, "--runs", "1"]
         arguments += [part for key in goal.secrets for part in ("--secret", key)]
         try:
-            done, told = builds.built(said, *arguments, *given(goal.inputs), goal=goal.goal, **secrets)
-            assert (done.returncode, told["status"]) == (0, "done"), done.stderr[-3000:]
+            done, result = builds.built(said, *arguments, *given(goal.inputs), goal=goal.goal, **secrets)
+            assert (done.returncode, result["status"]) == (0, "done"), done.stderr[-3000:]
             assert len(builds.asked) <= len(said), "what made its builder stumble may be fixed by now"
         finally:
             builds.close()
@@ -64,8 +64,8 @@ def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Pa
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", [name for name, goal in GOALS.items() if goal.site in ("shop", "django")])
-def test_what_a_build_by_hand_has_left_is_right_by_the_data_of_its_site(name: str, tmp_path: Path) -> None:
-    """Without a model, on a fresh site; where a second run is to change nothing, it is right there once more."""
+def test_the_data_that_a_recorded_build_leaves_is_right(name: str, tmp_path: Path) -> None:
+    """The recorded workflow runs without a model and leaves the right data on a fresh site, also after a second run where one must change nothing."""
     goal = GOALS[name]
     project = command.Project(tmp_path, **{key: sites.PASSWORDS[key] for key in goal.secrets})
     with sites.started(goal.site, tmp_path / "site", Path(), orders=FEW) as (url, site):
@@ -79,7 +79,7 @@ def test_what_a_build_by_hand_has_left_is_right_by_the_data_of_its_site(name: st
 
 @pytest.mark.parametrize("name", GOALS)
 def test_the_record_of_a_build_keeps_to_its_limits(name: str) -> None:
-    """25 requests, 150,000 input tokens, two calls that failed, and no request that broke the protocol; its files are all there."""
+    """A recorded build has at most 25 requests, 150,000 input tokens and two failed calls, no protocol violation, and all its files."""
     folder = RECORDS / name
     found: dict[str, Any] = json.loads((folder / "figures.json").read_text())
     assert found["requests"] <= MOST_REQUESTS

@@ -1,4 +1,4 @@
-"""Cassettes with the command: the example's, recorded again to its bytes and played with no way to a model; and what misses, what does not, what is refused."""
+"""Cassettes with the command: the examples are recorded again byte for byte and replayed without a model. Also what counts as a miss, and what is refused."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ output: "{{ each }}"
 
 
 def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-    """Says why in words of the row, and names the ticket."""
+    """A model that gives its reason in words of the row and names the ticket."""
     question = json.loads(asked.newest)
     return scripted_model.text({"kind": "drink", "why": f"{question['row']['note']}, ticket {question['ticket']}"})
 
 
 def project_in(folder: Path, **settings: str) -> Project:
-    """A project with the workflow, and no way to a model."""
+    """A project with the workflow and without a model server."""
     project = Project(folder, TOKEN=TOKEN, **settings)
     project.write("sort.yaml", FLOW)
     return project
@@ -72,7 +72,7 @@ def asking(project: Project, server: responses.Server) -> Project:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The workflow's cassette, by the command and the real client."""
+    """The workflow's cassette, recorded by the command with the real client."""
     folder = tmp_path_factory.mktemp("recorded")
     with responses.serve(model, strict=True) as server:
         done = asking(project_in(folder), server).runops("run", "sort.yaml", "--model-calls", "record")
@@ -83,21 +83,21 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def project(tmp_path: Path, recorded: bytes) -> Project:
-    """A project with the workflow and its cassette, and no way to a model."""
+    """A project with the workflow and its cassette, and without a model server."""
     (tmp_path / "cassettes").mkdir()
     (tmp_path / "cassettes" / "sort.json").write_bytes(recorded)
     return project_in(tmp_path)
 
 
 def replay(project: Project, *more: str) -> dict[str, Any]:
-    """How a run ended whose models are the cassette, as programs are told it."""
+    """The `--json` result of a run whose model answers come from the cassette."""
     ended = project.here("run", "sort.yaml", "--model-calls", "replay", "--json", *more)
     (run,) = json.loads(ended.stdout)["runs"]
     assert ended.returncode == run["exit"]
     return run
 
 
-# The example
+# The examples
 
 
 ONE_ALONE = """
@@ -116,7 +116,7 @@ sys.exit(record_cassettes.main())
 @pytest.mark.drawn(0)
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "workflows" / "cassettes").glob("*.json")))
 def test_the_example_is_recorded_again_to_the_same_bytes(name: str) -> None:
-    """The script that has recorded it finds the same bytes: with the real command, browser, shop and client, another port, other ids and times."""
+    """Each example's script records the same bytes again with the real command, browser, shop and client, despite another port, other ids and times."""
     command = [sys.executable, "-c", ONE_ALONE, name, "--check"]
     done = subprocess.run(command, cwd=ROOT / "scripts", capture_output=True, text=True, timeout=SECONDS, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -151,28 +151,28 @@ def hook(event, args):
 sys.addaudithook(hook)
 tell("guarded")
 """
-"""Tells of every way out of a Python process, and closes all but those on this machine that are no model's."""
+"""Records each way out of a Python process, and blocks all except loopback connections to other ports than the model's."""
 
 
 def guard(project: Project, model_port: int | None) -> Path:
-    """Have the project's commands guarded, and closed but for loopback where the model's port is given; where the guard writes."""
+    """Guard the project's commands, and block all but loopback where the port of the model is given. Return the file that the guard writes."""
     folder = project.folder / "guard"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(GUARD)
-    # Python reads the guard as it starts, so no command may be forked from one that has started: LC_ALL prevents it.
+    # Python reads the guard at startup, so no command may be forked from a running one: LC_ALL prevents it.
     project.environment |= {"PYTHONPATH": str(folder), "GUARD_FILE": str(folder / "told"), "LC_ALL": "C.UTF-8"}
     if model_port is not None:
         project.environment["GUARD_REFUSES"] = str(model_port)
     return folder / "told"
 
 
-def test_the_example_is_played_with_no_way_to_a_model(tmp_path: Path) -> None:
-    """Without key or model, with sockets closed but for browser and shop: every message goes to its queue once, and nobody so much as loads the client."""
+def test_the_example_is_replayed_without_a_model(tmp_path: Path) -> None:
+    """The example runs from its cassette without key or model and with blocked sockets. Every message is assigned once, and no model client is imported."""
     shutil.copytree(ROOT / "workflows", tmp_path / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
     with Shop.start(tmp_path) as shop, socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        told = guard(project, port)
+        guarded = guard(project, port)
         project.environment |= dict.fromkeys(
             ("OPENAI_BASE_URL", "RUNOPS_MODEL_BASE_URL"), f"http://127.0.0.1:{port}/v1"
         )
@@ -185,7 +185,7 @@ def test_the_example_is_played_with_no_way_to_a_model(tmp_path: Path) -> None:
             seconds=SECONDS,
         )
         assert done.returncode == 0, done.stderr
-        assert "guarded" in told.read_text()
+        assert "guarded" in guarded.read_text()
         assert "8 requests" in done.stderr
         assert "nothing paid" in done.stderr
         given = {row["subject"]: row["detail"] for row in shop.ledger("assignment")}
@@ -197,23 +197,23 @@ def test_the_example_is_played_with_no_way_to_a_model(tmp_path: Path) -> None:
     assert {number: detail["queue"] for number, detail in given.items()} == queues
     assert [number for number, detail in given.items() if detail["urgent"]] == ["1001"]
     assert given["1003"]["note"].endswith("The customer wants 24.8 of 338.57 back.")
-    lines = set(told.read_text().splitlines()) - {"guarded"}
+    lines = set(guarded.read_text().splitlines()) - {"guarded"}
     assert [each for each in lines if not each.startswith("connect 127.0.0.1 ") or each.endswith(f" {port}")] == []
 
 
-def test_the_guard_sees_a_model_that_is_asked(tmp_path: Path) -> None:
-    """The control: of a run that does ask one, the guard tells the client and the connection."""
+def test_the_guard_sees_a_model_request(tmp_path: Path) -> None:
+    """Control: for a run that asks a model, the guard records the import of the client and the connection."""
     project = project_in(tmp_path)
-    told = guard(project, None)
+    guarded = guard(project, None)
     with responses.serve(model, strict=True) as server:
         done = asking(project, server).runops("run", "sort.yaml")
         assert done.returncode == 0, done.stderr
         port = server.url.split(":")[2].split("/")[0]
-    assert {"import openai", f"connect 127.0.0.1 {port}"} <= set(told.read_text().splitlines())
+    assert {"import openai", f"connect 127.0.0.1 {port}"} <= set(guarded.read_text().splitlines())
 
 
 def test_frozen_refuses_before_a_browser_starts(tmp_path: Path) -> None:
-    """Exit 2 with the node and its place; no browser was started, no run begun. The control starts the stand-in."""
+    """`--frozen` exits 2 with the node and its place, before a browser or a run starts. The control does start the stand-in."""
     shutil.copytree(ROOT / "workflows", tmp_path / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     browser, started = tmp_path / "browser", tmp_path / "started"
     browser.write_text(f"#!/bin/sh\n: > {started}\nexit 1\n")
@@ -233,7 +233,7 @@ def test_frozen_refuses_before_a_browser_starts(tmp_path: Path) -> None:
     assert started.exists()
 
 
-# What misses, and what does not
+# Misses and matches
 
 
 MISSES: dict[str, tuple[dict[str, str], str, str, list[str]]] = {
@@ -263,12 +263,12 @@ MISSES: dict[str, tuple[dict[str, str], str, str, list[str]]] = {
         ["- each[#1]/kind", "+ each[#2]/kind"],
     ),
 }
-"""What is changed in the file; the step that misses, the parts that differ, and lines of the difference."""
+"""The changes to the file, then the step that misses, the parts that differ, and lines of the difference."""
 
 
 @pytest.mark.parametrize("name", MISSES)
-def test_what_is_asked_otherwise_misses(project: Project, name: str) -> None:
-    """The run fails with exit 1 at the step that asks otherwise; the error names it, and shows what was recorded and what is asked."""
+def test_a_changed_request_misses(project: Project, name: str) -> None:
+    """A changed request fails the run with exit 1 at its step. The error names the step and shows the recorded and the new request."""
     changed, step, parts, lines = MISSES[name]
     text = FLOW
     for old, new in changed.items():
@@ -284,8 +284,8 @@ def test_what_is_asked_otherwise_misses(project: Project, name: str) -> None:
     assert error["fix"].endswith("runops run sort.yaml --model-calls record")
 
 
-def test_what_means_nothing_does_not_miss(project: Project) -> None:
-    """Another time stamp, another id, another secret: the same answers, and they speak of the id of this run."""
+def test_an_irrelevant_change_does_not_miss(project: Project) -> None:
+    """Another time stamp, id or secret gets the recorded answers, with the id of this run in them."""
     ours, theirs = "0b8f7c1e-3d0a-4a5e-9d2b-6f1a2b3c4d5e", "11111111-2222-4333-8444-555555555555"
     assert [each["why"] for each in replay(project)["output"]] == [f"tea, ticket {ours}", f"milk, ticket {ours}"]
     project.environment["TOKEN"] = "another-secret-2"
@@ -293,11 +293,11 @@ def test_what_means_nothing_does_not_miss(project: Project) -> None:
     assert [each["why"] for each in later["output"]] == [f"tea, ticket {theirs}", f"milk, ticket {theirs}"]
 
 
-# What is refused, and what goes on
+# Refused and resumed recordings
 
 
 def test_a_cassette_with_a_secret_in_it_is_not_written(project: Project, recorded: bytes) -> None:
-    """A model that says a secret: exit 2 names step and secret and not its value, and the cassette that was there has its bytes."""
+    """When the model states a secret, the recording exits 2, names step and secret but not its value, and keeps the old cassette."""
     with responses.serve([scripted_model.text({"kind": "food", "why": f"it says {TOKEN}"})] * 2, strict=True) as server:
         done = asking(project, server).runops("run", "sort.yaml", "--model-calls", "record")
     assert done.returncode == 2
@@ -309,17 +309,17 @@ def test_a_cassette_with_a_secret_in_it_is_not_written(project: Project, recorde
 
 
 def _but_input(cassette: Path | bytes) -> bytes:
-    """A cassette without how many tokens its requests had."""
+    """A cassette without the input token counts of its requests."""
     text = cassette if isinstance(cassette, bytes) else cassette.read_bytes()
     bare, found = re.subn(rb'("usage": \{\s*"input": )\d+', rb"\1?", text)
     assert found
     return bare
 
 
-def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) -> None:
-    """Killed (-9) while the second request is on its way and resumed with `--model-calls record`, the cassette has the bytes of one that nobody killed.
+def test_a_killed_recording_resumes(tmp_path: Path, recorded: bytes) -> None:
+    """A recording killed during its second request and resumed with `--model-calls record` yields the same cassette as an uninterrupted one.
 
-    But for the count of the input: a run that continues says so to its model, in other words than one that starts.
+    Only the input token counts differ: a resumed run tells its model that it was interrupted.
     """
     came, gate = threading.Event(), threading.Event()
 

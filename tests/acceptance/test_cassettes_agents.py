@@ -1,4 +1,4 @@
-"""Cassettes of an agent with the command: recorded again to the same bytes though the server names every call anew, and played with no model."""
+"""Cassettes of an agent with the command: recorded again byte for byte despite new call ids of the server, and replayed without a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROW: dict[str, Any] = {"role": "button", "name": "Pay", "row": "Priya Raman", "t
 
 
 class Naming:
-    """A model that pays the order, on a server that names each call as it never did before."""
+    """A model that pays the order, on a server whose call ids are new each time."""
 
     def __init__(self) -> None:
         self._model = Obedient(
@@ -46,7 +46,7 @@ class Naming:
         self.names: list[str] = []
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """The next answer, its calls named."""
+        """The next answer, with named calls."""
         answer = self._model(asked)
         assert isinstance(answer, scripted_model.Answer)
         self.names.append(f"call_{uuid.uuid4().hex}")
@@ -57,7 +57,7 @@ class Naming:
 
 
 def in_shop(folder: Path, *more: str, cassette: bytes | None = None) -> tuple[Project, dict[str, Any]]:
-    """The project and how the run ended, in a shop of its own in which the order was paid once."""
+    """The project and the result of its run, in a new shop in which the order was paid once."""
     (folder / "cassettes").mkdir(parents=True)
     project = Project(folder)
     project.write("pay.yaml", PAY)
@@ -86,12 +86,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def test_an_agent_is_recorded_again_to_the_same_bytes(recorded: bytes, tmp_path: Path) -> None:
-    """Another shop on another port, other names of calls, another browser: the same bytes."""
+    """Another shop and port, other call ids and another browser yield the same cassette."""
     in_shop(tmp_path / "again", "--model-calls", "record")
     assert (tmp_path / "again" / "cassettes" / "pay.json").read_text() == recorded.decode()
 
 
-def test_an_agent_is_played_with_no_model(recorded: bytes, tmp_path: Path) -> None:
-    """The order is paid once by what was recorded; the value is that of the recording, and nobody was asked."""
+def test_an_agent_is_replayed_without_a_model(recorded: bytes, tmp_path: Path) -> None:
+    """The recorded answers pay the order once and yield the recorded output, and no model is asked."""
     _project, run = in_shop(tmp_path / "played", "--model-calls", "replay", cassette=recorded)
     assert run["output"] == NUMBERS

@@ -1,4 +1,4 @@
-"""`runops chat` as a process: its streams, its exit codes, its words, and what becomes of a session that is cut off."""
+"""`runops chat` as a process: its streams, exit codes and slash commands, and how an interrupted session resumes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CONTINUE = text("failed at the step `total`.")
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
 
 
 def failed_run(project: Project) -> tuple[str, Path]:
-    """A run whose step `total` failed: its id, and its file."""
+    """The id and the file of a run whose step `total` failed."""
     assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
     run = project.runs()[-1]["id"]
     return run, project.folder / ".runops" / "conversations" / f"{run}.jsonl"
@@ -41,8 +41,8 @@ def failed_run(project: Project) -> tuple[str, Path]:
 # Streams and exit codes.
 
 
-def test_one_word_is_answered_on_stdout(chats: Chats) -> None:
-    """`-m` prints the answer alone; what it cost, how full the window is and the next command are on stderr."""
+def test_one_message_is_answered_on_stdout(chats: Chats) -> None:
+    """`-m` prints only the answer on stdout. Cost, window usage and the command to continue are on stderr."""
     done = chats.answers(DONE).runops("chat", "prices.yaml", "-m", "What does it do?")
     assert (done.returncode, done.stdout) == (0, "It adds up prices.\n")
     first, *_rest, meter, again = done.stderr.splitlines()
@@ -53,21 +53,21 @@ def test_one_word_is_answered_on_stdout(chats: Chats) -> None:
     assert re.fullmatch(r"again  runops chat --resume \w{26}", again)
 
 
-def test_quiet_says_nothing_but_the_answer(chats: Chats) -> None:
-    """Not one line on stderr."""
+def test_quiet_prints_only_the_answer(chats: Chats) -> None:
+    """`-q` prints the answer and nothing on stderr."""
     done = chats.answers(DONE).runops("chat", "-m", "Hello", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "It adds up prices.\n", "")
 
 
-def test_lines_of_standard_input_are_words(chats: Chats) -> None:
-    r"""Each is answered; one that ends with `\` continues in the next; empty ones are none; the end of the input is the end, and well."""
+def test_lines_of_standard_input_are_messages(chats: Chats) -> None:
+    r"""Each input line is one message. A line that ends with `\` continues in the next, empty lines are skipped, and end of input exits 0."""
     done = typed(chats.answers(text("One."), text("Two.")), "first\n\nsecond \\\nline\n", "chat")
     assert (done.returncode, done.stdout) == (0, "One.\nTwo.\n")
     assert words_of(chats.bodies()[1])[:3] == ["user: first", "assistant: One.", "user: second \nline"]
 
 
 def test_json_is_one_object(chats: Chats) -> None:
-    """With every word and its answer, the session, what it cost; nothing else is on stdout."""
+    """`--json` prints one object with every message and answer, the session and its cost, and nothing else on stdout."""
     done = chats.answers(DONE).runops("chat", "prices.yaml", "-m", "What does it do?", "--json")
     said = json.loads(done.stdout)
     assert (said["version"], said["status"], said["exit"], said["mode"]) == (1, "ended", 0, "chat")
@@ -79,7 +79,7 @@ def test_json_is_one_object(chats: Chats) -> None:
 
 
 def test_without_a_model_nothing_begins(chats: Chats) -> None:
-    """Exit 3, with what to set; no session is left behind."""
+    """Without a model the command exits 3, names the setting, and leaves no session."""
     done = Project(chats.folder).runops("chat", "-m", "Hello")
     assert done.returncode == 3
     assert "error[model-unset]" in done.stderr
@@ -101,15 +101,15 @@ def test_without_a_model_nothing_begins(chats: Chats) -> None:
     ],
 )
 def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str, chats: Chats) -> None:
-    """With a code, and without a request."""
+    """A wrong command line exits 2 with an error code, and sends no request."""
     done = chats.answers().runops("chat", *arguments)
     assert done.returncode == 2, done.stderr
     assert f"error[{code}]" in done.stderr
     assert chats.asked == []
 
 
-def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(chats: Chats) -> None:
-    """Nothing is sent beyond it, words after it are not tried; the command that continues is named, and does."""
+def test_a_used_up_budget_exits_5_and_a_larger_one_continues(chats: Chats) -> None:
+    """No request exceeds the budget, and later messages are not tried. The command with a larger budget is printed, and continues."""
     project = chats.answers(text("One."), text("Two."), text("Three."))
     done = typed(project, "first\nsecond\nthird\n", "chat", "--budget", "calls=1")
     assert (done.returncode, done.stdout) == (5, "One.\n")
@@ -127,8 +127,8 @@ def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(chats: Ch
     ]
 
 
-def test_an_unknown_slash_is_no_word_for_the_model(chats: Chats) -> None:
-    """The nearest is named, nothing is sent, and the session continues."""
+def test_an_unknown_slash_command_is_not_sent_to_the_model(chats: Chats) -> None:
+    """An unknown slash command names the nearest one and sends nothing, and the session continues."""
     done = typed(chats.answers(DONE), "/plam\nWhat does it do?\n", "chat")
     assert (done.returncode, done.stdout) == (0, "It adds up prices.\n")
     assert "error[unknown-word]" in done.stderr
@@ -136,26 +136,26 @@ def test_an_unknown_slash_is_no_word_for_the_model(chats: Chats) -> None:
     assert len(chats.asked) == 1
 
 
-# A run, and what is said about it.
+# Chats about a run.
 
 
 def test_why_did_it_fail_reaches_the_model_with_the_error(chats: Chats) -> None:
-    """The failed step, its code and its message are in what the model reads; the run's file has not one byte more."""
+    """The model reads the failed step, its code and its message. The file of the run does not change."""
     project = chats.answers(call("get_workflow_summary", {}), text("`n/a` is no number."))
     run, file = failed_run(project)
     before = file.read_bytes()
     done = project.runops("chat", run, "-m", "Why did it fail?")
     assert (done.returncode, done.stdout) == (0, "`n/a` is no number.\n")
     assert "ok  get_workflow_summary" in done.stderr
-    told = text_of(chats.bodies()[1])
-    assert "total" in told
-    assert "expression-failed" in told
-    assert "no number in 'n/a'" in told
+    shown = text_of(chats.bodies()[1])
+    assert "total" in shown
+    assert "expression-failed" in shown
+    assert "no number in 'n/a'" in shown
     assert file.read_bytes() == before
 
 
-def test_the_error_is_told_at_once_where_everything_is_injected(chats: Chats) -> None:
-    """The first request has it, without a tool."""
+def test_the_first_request_has_the_error_under_the_injected_strategy(chats: Chats) -> None:
+    """Under the strategy `injected` the first request already contains the error, without a tool call."""
     project = chats.answers(text("`n/a` is no number."))
     run, _file = failed_run(project)
     assert project.runops("chat", run, "--strategy", "injected", "-m", "Why did it fail?").returncode == 0
@@ -163,8 +163,8 @@ def test_the_error_is_told_at_once_where_everything_is_injected(chats: Chats) ->
     assert "failed" in text_of(chats.bodies()[0])
 
 
-def test_a_run_of_the_session_becomes_what_it_is_about(chats: Chats) -> None:
-    """`/run` makes a run of its own with the session as its parent, tells the model how it ended, and the session is about it, also when it continues."""
+def test_a_run_of_the_session_becomes_its_subject(chats: Chats) -> None:
+    """`/run` starts a child run of the session and reports its outcome to the model. The session is then about that run, even after a resume."""
     project = chats.answers(text("It adds."), text("Not a number."), text("Again."))
     done = typed(project, "What?\n/run\nWhy?\n", "chat", "prices.yaml")
     assert (done.returncode, done.stdout) == (0, "It adds.\nNot a number.\n")
@@ -175,18 +175,18 @@ def test_a_run_of_the_session_becomes_what_it_is_about(chats: Chats) -> None:
         (project.folder / ".runops" / "conversations" / f"{run['id']}.jsonl").read_text().splitlines()[0]
     )
     assert header["run"]["parent"] == session_of(done)
-    told = words_of(chats.bodies()[1])
-    event = next(each for each in told if "/run" in each)
+    messages = words_of(chats.bodies()[1])
+    event = next(each for each in messages if "/run" in each)
     assert run["id"] in event
     assert "failed at total (expression-failed)" in event
-    assert told.index(event) < told.index("user: Why?")
+    assert messages.index(event) < messages.index("user: Why?")
     assert f"run {run['id']}" in text_of(chats.bodies()[1])
     done = project.runops("chat", "--resume", "last", "-m", "And now?")
     assert f"run {run['id']}" in done.stderr.splitlines()[0]
 
 
-def test_inputs_are_given_to_a_run_as_to_the_command(chats: Chats) -> None:
-    """`-i NAME=VALUE`; a wrong one is told, and no run is begun."""
+def test_run_takes_inputs_like_the_command(chats: Chats) -> None:
+    """`/run -i NAME=VALUE` sets an input. An unknown input is reported, and no run starts."""
     project = chats.answers()
     done = typed(project, "/run prices.yaml -i 'prices=1 2'\n/run prices.yaml -i price=1\n", "chat")
     assert "error[unknown-input]" in done.stderr
@@ -194,8 +194,8 @@ def test_inputs_are_given_to_a_run_as_to_the_command(chats: Chats) -> None:
     assert run["state"] == "passed"
 
 
-def test_resume_goes_on_with_the_run(chats: Chats) -> None:
-    """`/resume` makes another attempt of the failed step, in the run itself."""
+def test_resume_continues_the_run(chats: Chats) -> None:
+    """`/resume` attempts the failed step again, in the same run."""
     project = chats.answers()
     run, file = failed_run(project)
     done = typed(project, "/resume\n", "chat", run)
@@ -206,11 +206,11 @@ def test_resume_goes_on_with_the_run(chats: Chats) -> None:
     assert calls == ["parts", "total", "total"]
 
 
-# What is kept.
+# Saved and forked sessions.
 
 
 def test_save_writes_the_conversation(chats: Chats) -> None:
-    """As Markdown, where it is said; with its words and its answers."""
+    """`/save` writes messages and answers as Markdown, to the given file or a default one."""
     project = chats.answers(DONE)
     done = typed(project, "What does it do?\n/save notes.md\n/save\n", "chat", "prices.yaml")
     saved = (project.folder / "notes.md").read_text()
@@ -220,8 +220,8 @@ def test_save_writes_the_conversation(chats: Chats) -> None:
     assert typed(project, "/save nowhere/notes.md\n", "chat").returncode == 2
 
 
-def test_a_fork_goes_its_own_way(chats: Chats) -> None:
-    """`/fork` and `--fork` begin with what was said; the parent has not one byte more from then on, and continues without it."""
+def test_a_fork_leaves_its_parent_unchanged(chats: Chats) -> None:
+    """`/fork` and `--fork` start from the messages so far. The file of the parent does not change, and the parent continues on its own."""
     project = chats.answers(text("One."), text("Two."), text("Three."), text("Four."))
     done = typed(project, "first\n/fork\nsecond\n", "chat")
     fork = session_of(done)
@@ -238,8 +238,8 @@ def test_a_fork_goes_its_own_way(chats: Chats) -> None:
     assert words_of(chats.bodies()[3])[:3] == ["user: first", "assistant: One.", "user: fourth"]
 
 
-def test_a_session_goes_on_with_its_mode_and_its_window(chats: Chats) -> None:
-    """What was set by a flag or a word holds when it is resumed; a flag then sets it anew."""
+def test_a_resumed_session_keeps_its_mode_and_window(chats: Chats) -> None:
+    """Mode and window settings persist when the session resumes, and a flag of the resume overrides them."""
     project = chats.answers(*[text("Yes.")] * 3)
     typed(project, "/mode agent\n/window max-messages 7\nfirst\n", "chat", "--strategy", "clean")
     done = typed(project, "/mode\n/window max-messages\n/help\n", "chat", "--resume", "last", "--mode", "run")
@@ -259,8 +259,8 @@ def test_a_session_goes_on_with_its_mode_and_its_window(chats: Chats) -> None:
     ]
 
 
-def test_words_with_a_slash_tell_what_is_kept(chats: Chats) -> None:
-    """Variables, plan, cost and window on stdout; before anything is kept they say so."""
+def test_slash_commands_print_the_session_state(chats: Chats) -> None:
+    """`/plan`, `/vars`, `/cost` and `/window` print the session state, or say that there is none."""
     project = chats.answers(
         call("set_variable", {"name": "currency", "value": '"EUR"', "reason": "the file says so"}), text("Kept.")
     )
@@ -272,11 +272,11 @@ def test_words_with_a_slash_tell_what_is_kept(chats: Chats) -> None:
     assert "of 180,000 tokens" in done.stdout
 
 
-# What is cut off.
+# Interrupted answers.
 
 
-def test_continue_goes_on_from_the_partial_text(chats: Chats) -> None:
-    """An answer that breaks off, each time that it is asked for, is kept with its reason; the next word has it before it, and the session ends well."""
+def test_continue_resumes_from_the_partial_text(chats: Chats) -> None:
+    """An answer that breaks off at every attempt is kept with its reason. The next message continues from it, and the session exits 0."""
     project = chats.answers(*[cut("The run ")] * 5, CONTINUE, **{hasty.WAIT: "0.01"})
     done = typed(project, "Why?\ncontinue\n", "chat", seconds=120)
     assert (done.returncode, done.stdout) == (0, "failed at the step `total`.\n")
@@ -288,15 +288,15 @@ def test_continue_goes_on_from_the_partial_text(chats: Chats) -> None:
     assert words[2] == "user: continue"
 
 
-def test_a_word_without_an_answer_ends_with_1(chats: Chats) -> None:
-    """And says what to type to continue from there."""
+def test_a_message_without_an_answer_exits_1(chats: Chats) -> None:
+    """A message without an answer exits 1, with the command to continue."""
     done = chats.answers(scripted_model.refusal()).runops("chat", "-m", "Why?")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"runops chat --resume {session_of(done)} -m continue" in done.stderr
 
 
-def test_a_killed_session_goes_on_where_it_stood(chats: Chats) -> None:
-    """Killed while the model is at it, nothing that was said is lost: continuing asks again, and then takes the next word."""
+def test_a_killed_session_resumes_where_it_stopped(chats: Chats) -> None:
+    """A session killed during a request loses no message: the resume asks again, then sends the next message."""
     gate = threading.Event()
     project = chats.answers(text("One."), text("never").held(gate), text("Two."), text("Three."))
     with project.start("chat", asks=True) as process:
@@ -320,8 +320,8 @@ def test_a_killed_session_goes_on_where_it_stood(chats: Chats) -> None:
     ]
 
 
-def test_a_session_that_is_held_is_not_taken_by_another_process(chats: Chats) -> None:
-    """Exit 1, with who has it."""
+def test_an_owned_session_is_refused_to_another_process(chats: Chats) -> None:
+    """A session that another process owns is refused with exit 1."""
     gate = threading.Event()
     project = chats.answers(text("One.").held(gate))
     with project.start("chat", "-m", "first") as process:
@@ -335,8 +335,8 @@ def test_a_session_that_is_held_is_not_taken_by_another_process(chats: Chats) ->
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_session_that_nobody_types_in(number: signal.Signals, code: int, chats: Chats) -> None:
-    """Without a traceback, with the command that continues."""
+def test_a_signal_ends_a_session_without_a_prompt(number: signal.Signals, code: int, chats: Chats) -> None:
+    """A signal ends the session without a traceback, and prints the command to continue."""
     gate = threading.Event()
     project = chats.answers(text("One.").held(gate))
     with project.start("chat", "-m", "first") as process:
@@ -353,8 +353,8 @@ def test_a_signal_ends_a_session_that_nobody_types_in(number: signal.Signals, co
 # On a terminal.
 
 
-def test_on_a_terminal_one_ctrl_c_stops_the_answer_and_the_session_goes_on(chats: Chats) -> None:
-    """The next word is answered; Ctrl-D at the prompt ends it with 0."""
+def test_on_a_terminal_one_ctrl_c_stops_only_the_answer(chats: Chats) -> None:
+    """Ctrl-C stops only the answer, and the next message is answered. Ctrl-D at the prompt exits 0."""
     gate = threading.Event()
     project = chats.answers(text("never").held(gate), text("Two."))
     with project.terminal("chat") as terminal:
@@ -375,7 +375,7 @@ def test_on_a_terminal_one_ctrl_c_stops_the_answer_and_the_session_goes_on(chats
 
 
 def interrupt(terminal: Terminal) -> None:
-    """Press Ctrl-C at the prompt until it is heard: Python does not hear one that comes between the prompt and its waiting for a key."""
+    """Press Ctrl-C at the prompt until Python reacts: it misses one that arrives just before it waits for a key."""
     heard = terminal.everything.count("Ctrl-C again")
     for _try in range(10):
         terminal.press("\x03")
@@ -389,7 +389,7 @@ def interrupt(terminal: Terminal) -> None:
 
 
 def test_at_the_prompt_a_second_ctrl_c_ends_the_session(chats: Chats) -> None:
-    """The first one only takes back what was typed, and says how to end; a word between the two makes the second one a first one."""
+    """The first Ctrl-C discards the input and says how to end. A message in between makes the next one a first one again."""
     project = chats.answers(DONE)
     with project.terminal("chat") as terminal:
         terminal.wait_for(lambda: terminal.text.endswith(">"))
@@ -407,8 +407,8 @@ def test_at_the_prompt_a_second_ctrl_c_ends_the_session(chats: Chats) -> None:
         assert "again  runops chat --resume" in terminal.everything
 
 
-def test_on_a_terminal_an_answer_is_shown_as_it_comes(chats: Chats) -> None:
-    """What had come of an answer that stalls is on the screen while it does, but for as much of its end as a secret may begin in."""
+def test_on_a_terminal_an_answer_is_shown_while_it_arrives(chats: Chats) -> None:
+    """The beginning of an answer that stalls is on the screen at once, except for a tail in which a secret may begin."""
     project = chats.answers(
         scripted_model.stall(f"The run failed at `total`: {'a number was wanted there, ' * 4}"),
         RUNOPS_MODEL_TIMEOUT="60",

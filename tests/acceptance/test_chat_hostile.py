@@ -1,4 +1,4 @@
-"""`runops chat` with what it was not made for: names that are empty, files that are gone, secrets that come late, bytes that are no text."""
+"""`runops chat` with hostile arguments: empty names, missing files, secrets that become known late, invalid UTF-8."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ nodes:
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
@@ -46,8 +46,8 @@ def log_of(project: Project, session: str) -> list[str]:
         ((os.fsdecode(b"pr\xffces.yaml"),), "file-not-read"),
     ],
 )
-def test_what_names_nothing_begins_nothing(arguments: tuple[str, ...], code: str, chats: Chats) -> None:
-    """An empty name, as of a variable of a shell that is not set, is not that of the only conversation, and no session is left behind."""
+def test_an_empty_name_starts_no_session(arguments: tuple[str, ...], code: str, chats: Chats) -> None:
+    """An empty name, as of an unset shell variable, exits 2 instead of meaning the only conversation. No session is left."""
     project = chats.answers(text("One."))
     assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
     before = sorted(project.folder.rglob("*.jsonl"))
@@ -58,8 +58,8 @@ def test_what_names_nothing_begins_nothing(arguments: tuple[str, ...], code: str
     assert chats.asked == []
 
 
-def test_bytes_that_are_no_text_can_be_said(chats: Chats) -> None:
-    """A word that is no UTF-8, or has a NUL, has its answer; a file with such a name is none."""
+def test_bytes_that_are_no_text_can_be_sent(chats: Chats) -> None:
+    """A message that is no UTF-8 or has a NUL is answered. A file name with a NUL is changed to a valid one."""
     project = chats.answers(text("One."), text("Two."))
     assert project.runops("chat", "-m", os.fsdecode(b"a\xffb")).stdout == "One.\n"
     done = typed(project, 'a\0b\n/save "a\0b.md"\n', "chat")
@@ -68,7 +68,7 @@ def test_bytes_that_are_no_text_can_be_said(chats: Chats) -> None:
 
 
 def test_bytes_that_are_no_text_can_be_typed(chats: Chats) -> None:
-    """On a terminal, too, whatever its encoding says of them."""
+    """Invalid UTF-8 typed on a terminal is answered, whatever the encoding."""
     project = chats.answers(text("One."))
     with project.terminal("chat", PYTHONIOENCODING="utf-8:strict") as terminal:
         terminal.wait_for(lambda: terminal.text.endswith(">"))
@@ -80,7 +80,7 @@ def test_bytes_that_are_no_text_can_be_typed(chats: Chats) -> None:
 
 
 def test_a_secret_is_masked_once_the_session_knows_it(chats: Chats) -> None:
-    """A run that the session begins has secrets of its own: what is said from there on holds none, and no request holds one that was said before."""
+    """After a run with secrets starts in the session, new messages and all requests have them masked."""
     project = chats.answers(text("One."), text("Two."), SHOP_PASSWORD=SECRET)
     project.write("pay.yaml", PAY)
     done = typed(project, f"It is {SECRET}?\n/run pay.yaml\nAnd {SECRET}!\n", "chat")
@@ -92,7 +92,7 @@ def test_a_secret_is_masked_once_the_session_knows_it(chats: Chats) -> None:
 
 
 def test_the_secrets_of_a_file_with_mistakes_are_masked(chats: Chats) -> None:
-    """It declares them all the same."""
+    """The secrets that an invalid file declares are masked, too."""
     project = chats.answers(text("One."), SHOP_PASSWORD=SECRET)
     project.write("pay.yaml", PAY.replace("transform", "transfrom"))
     assert project.runops("chat", "pay.yaml", "-m", f"Is it {SECRET}?").returncode == 0
@@ -100,8 +100,8 @@ def test_the_secrets_of_a_file_with_mistakes_are_masked(chats: Chats) -> None:
     assert not [file for file in project.folder.rglob("*.jsonl") if SECRET in file.read_text()]
 
 
-def test_a_session_outlives_what_it_is_about(chats: Chats) -> None:
-    """The file is renamed, the run is pruned: the session continues, and its model is told that nobody can read it any more."""
+def test_a_session_outlives_its_subject(chats: Chats) -> None:
+    """After its file is renamed or its run deleted the session continues, and the model learns that it can no longer be read."""
     project = chats.answers(text("One."), text("Two."), text("Three."), text("Four."))
     project.write("sum.yaml", PRICES)
     about_file = session_of(project.runops("chat", "sum.yaml", "-m", "x"))
@@ -128,8 +128,8 @@ def test_a_fork_has_the_budget_that_it_is_given(chats: Chats) -> None:
 
 
 @pytest.mark.parametrize(("reader", "code", "most"), [("> /dev/full", 3, 1), ("| true", 0, 1), ("| head -n 1", 0, 3)])
-def test_nothing_more_is_asked_for_whom_no_answer_reaches(reader: str, code: int, most: int, chats: Chats) -> None:
-    """An answer that a full disk swallows is no success, and the session that has it is named; a reader who has gone away is none to pay for."""
+def test_no_request_follows_an_unwritable_answer(reader: str, code: int, most: int, chats: Chats) -> None:
+    """A full disk exits 3 and names the session. A reader that has gone away stops further requests."""
     project = chats.answers(*[text(f"Answer {number}.") for number in range(9)])
     words = "".join(f"word {number}\\n" for number in range(9))
     done = project.shell(f"printf '{words}' | (runops chat; echo $? > code) {reader}")

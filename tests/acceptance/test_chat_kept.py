@@ -1,4 +1,4 @@
-"""What flags of `runops chat` say is kept with the session, for whoever continues with it."""
+"""Flags of `runops chat` that are kept with the session, for each later resume."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tests.chats import Chats, session_of, text_of, typed
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
 
 
 def delegate_of(body: dict[str, Any]) -> str:
-    """How the tool `delegate` is described."""
+    """The description of the tool `delegate`."""
     return next(each["description"] for each in body["tools"] if each["name"] == "delegate")
 
 
-def test_a_session_goes_on_with_the_model_the_knowledge_and_the_delegates_that_were_said(chats: Chats) -> None:
-    """Without a flag, in another folder, with other variables; also its fork. A later flag changes it, and then that holds."""
+def test_a_session_keeps_its_model_knowledge_and_delegate_flags(chats: Chats) -> None:
+    """Flags persist for a resume or fork without flags, in another folder and with other variables. A later flag overrides them from then on."""
     project = chats.answers(*[text("Yes.")] * 6, RUNOPS_MODEL_DIRECTOR="from-variable")
     for folder, known in (("known", "Prices are in euro."), ("other", "Prices are in crowns.")):
         (project.folder / folder).mkdir()
@@ -49,14 +49,14 @@ def test_a_session_goes_on_with_the_model_the_knowledge_and_the_delegates_that_w
         assert "Prices are in crowns." in text_of(body)
         assert "Prices are in euro." not in text_of(body)
         assert delegate_of(body) != delegate_of(first)
-    # What nothing was said of is as the settings have it.
+    # Anything that no flag has set comes from the settings.
     assert project.runops("chat", "-m", "Which prices, in another session?").returncode == 0
     assert chats.bodies()[-1]["model"] == "from-variable"
     assert "Prices are in" not in text_of(chats.bodies()[-1])
 
 
-def test_what_a_flag_says_once_more_is_kept_once(chats: Chats) -> None:
-    """A session that is resumed with the flags that it has holds no further version of them; without any it holds none."""
+def test_a_repeated_flag_is_kept_once(chats: Chats) -> None:
+    """A resume with the same flags, or with none, adds no further version of the setting."""
     project = chats.answers(text("Yes."), text("Yes."), text("Yes."))
     for arguments in (("--model", "said"), ("--resume", "last", "--model", "said"), ("--resume", "last")):
         assert project.runops("chat", *arguments, "-m", "Hello").returncode == 0
@@ -65,8 +65,8 @@ def test_what_a_flag_says_once_more_is_kept_once(chats: Chats) -> None:
     assert "setting model_director  version 1  by the person: --model said" in project.runops("show", file.stem).stdout
 
 
-def test_a_session_needs_no_model_in_the_settings_that_was_said_to_it(chats: Chats) -> None:
-    """Where the variable is gone, the session has its model all the same."""
+def test_a_session_with_a_model_flag_needs_no_model_setting(chats: Chats) -> None:
+    """The session keeps its model although the variable is unset."""
     project = chats.answers(text("Yes."), text("Yes."))
     del project.environment["RUNOPS_MODEL"]
     assert project.runops("chat", "-m", "Hello").returncode == 3

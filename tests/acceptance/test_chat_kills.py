@@ -1,4 +1,4 @@
-"""`runops chat`, killed at moments that a seed draws among all entries that it writes and all crash points: ``make crash`` kills it at each of them."""
+"""`runops chat`, killed at random written entries and crash points; ``make crash`` kills it at each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kills import controls, said, talked
 from tests.shop_process import Shop
 
 EACH = breadth.of(1, 3)
-"""So many times a session is killed in each way."""
+"""Number of kills for each variant."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def server() -> warm.Warm:
-    """What forks the commands."""
+    """The server that forks the commands."""
     found = warm_server()
     if found is None:
         pytest.skip("this system cannot fork commands")
@@ -37,8 +37,8 @@ CASES = {**{way: talked.Case(way) for way in said.WAYS}, "power": talked.Case("s
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", CASES)
-def test_a_killed_session_ends_as_one_that_was_left_alone(way: str, tmp_path: Path, seed: int) -> None:
-    """The model is asked the same, no answer that the log has is asked for again, and the session shows the same: words, tools, plan, summary, delegates, run, fork."""
+def test_a_killed_session_ends_like_an_uninterrupted_one(way: str, tmp_path: Path, seed: int) -> None:
+    """A killed session sends the same requests, repeats none that the log has answered, and shows the same messages, tools, plan, summary, delegates, run and fork."""
     chance = random.Random(f"{seed} {way}")
     bench = talked.Bench(tmp_path, None, server())
     draws = [chance.randrange(10**6) for _ in range(EACH)]
@@ -47,7 +47,7 @@ def test_a_killed_session_ends_as_one_that_was_left_alone(way: str, tmp_path: Pa
 
 
 def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed: int) -> None:
-    """Whether its browser lives on or not, the run is resumed, and the model is told how it ended, once."""
+    """A killed session resumes its run, with or without a surviving browser, and reports its outcome to the model once."""
     chance = random.Random(seed)
     bench = talked.Bench(tmp_path, shop, server())
     draws = [chance.randrange(10**6) for _ in range(EACH)]
@@ -58,9 +58,9 @@ def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed:
 
 @pytest.mark.drawn(0)
 @pytest.mark.parametrize("control", talked.CONTROLS)
-def test_a_session_that_does_not_look_into_its_log_is_found_out(control: controls.Control, tmp_path: Path) -> None:
-    """One that forgets an answer asks for it again, or does not do its tools; one that does not hear a delegate sends it again."""
+def test_a_session_that_ignores_its_log_is_detected(control: controls.Control, tmp_path: Path) -> None:
+    """The check detects a session that forgets an answer, and requests it again or skips its tools, and one that calls a delegate again."""
     bench = talked.Bench(tmp_path, None, server())
     alone = bench.run(talked.Case("streamed"))
     assert alone.wrong == []
-    assert talked.found_out(bench, control, alone)
+    assert talked.deviations(bench, control, alone)

@@ -1,4 +1,4 @@
-"""Runs that a conversation begins and continues with: whose budget they spend, what the session knows of them, and how the command ends."""
+"""Runs that a chat session starts and resumes: the budget they use, the session's knowledge of them, and the exit code of the command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ A = text({"value": "a"})
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
@@ -54,15 +54,15 @@ def sorting(chats: Chats, *said: scripted_model.Scripted, **settings: str) -> Pr
 
 
 def asked_of(project: Project, sql: str) -> list[dict[str, Any]]:
-    """What `runops query` has."""
+    """The rows of `runops query`."""
     return json.loads(project.runops("query", sql, "--json").stdout)["rows"]
 
 
 # One budget.
 
 
-def test_a_run_spends_of_the_budget_of_its_session(chats: Chats) -> None:
-    """What the session spent before is gone for the run, the run stops where the session would, with 5; what goes on is named, and continues in the same run."""
+def test_a_run_uses_the_budget_of_its_session(chats: Chats) -> None:
+    """A run has only the rest of its session's budget, and exits 5 when it is used up. The printed command continues the same run."""
     project = sorting(chats, text("It sorts."), A, A, text("Both are a."))
     done = typed(project, "What does it do?\n/run\n", "chat", "sort.yaml", "--budget", "calls=2")
     assert (done.returncode, len(chats.asked)) == (5, 2), done.stderr
@@ -72,29 +72,29 @@ def test_a_run_spends_of_the_budget_of_its_session(chats: Chats) -> None:
     assert again in done.stderr
     (run,) = project.runs()
     assert run["state"] == "out-of-budget"
-    # Nothing of it was given to the run as a budget of its own.
+    # The run got no budget of its own.
     assert project.show()["budget"] is None
     done = project.runops(*again.split()[1:], "-m", "/resume")
     assert (done.returncode, len(chats.asked)) == (0, 3), done.stderr
     assert [(each["id"], each["state"]) for each in project.runs()] == [(run["id"], "passed")]
 
 
-def test_a_run_is_no_way_around_the_budget(chats: Chats) -> None:
-    """What runs spent is gone for the next word, and for the next run; also in a further process."""
+def test_a_run_cannot_bypass_the_budget(chats: Chats) -> None:
+    """The cost of runs reduces the budget of later messages and runs, also in another process."""
     project = sorting(chats, A, A, text("Hello."))
     done = typed(project, "/run\nHello?\n", "chat", "sort.yaml", "--budget", "calls=2")
     assert (done.returncode, len(chats.asked)) == (5, 2), done.stderr
     assert "error[budget-reached]" in done.stderr
     done = project.runops("chat", "--resume", "last", "-m", "/run")
     assert (done.returncode, len(chats.asked)) == (5, 2), done.stderr
-    # Nor is a budget of its own one: what was said before has its answer, and then nothing is left.
+    # A budget setting does not help either: the earlier message is answered, and then nothing is left.
     done = typed(project, "/run\n", "chat", "--resume", "last", "--budget", "calls=3", RUNOPS_BUDGET="calls=9")
     assert (done.returncode, done.stdout, len(chats.asked)) == (5, "Hello.\n", 3), done.stderr
     assert "the session has 0 left of its budget of 3 (calls)" in done.stderr
 
 
-def test_a_run_that_was_there_before_costs_the_session_what_it_spends_from_then_on(chats: Chats) -> None:
-    """Not what it had spent before; and a smaller budget of the run itself holds, too."""
+def test_an_earlier_run_costs_the_session_only_its_later_requests(chats: Chats) -> None:
+    """A run that existed before costs the session only what it spends from then on. A smaller budget of the run itself applies, too."""
     project = sorting(chats, A, A, text("Yes."))
     assert project.runops("run", "sort.yaml", "--budget", "calls=1").returncode == 5
     done = typed(project, "/resume\n/cost\n", "chat", "last", "--budget", "calls=1")
@@ -108,8 +108,8 @@ def test_a_run_that_was_there_before_costs_the_session_what_it_spends_from_then_
     assert " 1 request " in done.stdout.splitlines()[0]
 
 
-def test_what_a_run_cost_stands_beside_what_was_said_and_is_counted_once(chats: Chats) -> None:
-    """`/cost` and `runops show` name the run with its sum; the requests themselves are the run's alone."""
+def test_the_cost_of_a_run_is_listed_separately_and_counted_once(chats: Chats) -> None:
+    """`/cost` and `runops show` list the run with its sum. Its requests are counted only in the run."""
     project = sorting(chats, text("It sorts."), A, A)
     done = typed(project, "What does it do?\n/run\n/cost\n", "chat", "sort.yaml")
     session, (run,) = session_of(done), project.runs()
@@ -126,7 +126,7 @@ def test_what_a_run_cost_stands_beside_what_was_said_and_is_counted_once(chats: 
 
 
 def test_money_is_only_limited_where_the_prices_of_the_run_are_known(chats: Chats) -> None:
-    """A run with a model of no known price does not begin; nothing is sent."""
+    """A run with a model of unknown price does not start, and nothing is sent."""
     project = chats.answers()
     project.write("sort.yaml", SORT.replace("max_output: 200", "max_output: 200, model: other"))
     done = typed(project, "/run\n", "chat", "sort.yaml", "--budget", "money=1usd")
@@ -134,8 +134,8 @@ def test_money_is_only_limited_where_the_prices_of_the_run_are_known(chats: Chat
     assert "error[price-unknown]" in done.stderr
 
 
-def test_a_run_that_its_process_took_along_is_told_and_counts(chats: Chats) -> None:
-    """After kill -9 in the middle of `/run` the session knows of the run: the model is told that it died, and its request counts as one that was paid."""
+def test_a_run_that_died_with_its_process_is_reported_and_counts(chats: Chats) -> None:
+    """After kill -9 during `/run` the model learns that the run died, and the run's request counts towards the budget."""
     gate = threading.Event()
     project = sorting(chats, A.held(gate), text("It died."))
     process = project.start("chat", "sort.yaml", "--budget", "calls=2", "-m", "/run")
@@ -160,11 +160,11 @@ def test_a_run_that_its_process_took_along_is_told_and_counts(chats: Chats) -> N
     assert (list(shown["runs"]), shown["following"]) == ([run["id"]], None)
 
 
-# What cannot be read.
+# Unreadable runs.
 
 
 def test_a_damaged_run_is_no_reason_to_lose_its_session(chats: Chats) -> None:
-    """The session continues, and says that the run cannot be read; a new one about it is not begun, nor one about a session."""
+    """The session continues and reports that the run cannot be read. No new session about that run starts, nor one about a session."""
     project = chats.answers(text("It failed."), text("Nobody knows."))
     assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
     run = project.runs()[-1]["id"]
@@ -190,10 +190,10 @@ def test_a_damaged_run_is_no_reason_to_lose_its_session(chats: Chats) -> None:
     ("file", "inputs", "code", "status"),
     [("prices.yaml", "", 1, "failed"), ("prices.yaml", " -i 'prices=1 2'", 0, "ended"), ("ask.yaml", "", 4, "paused")],
 )
-def test_a_run_that_is_the_last_word_gives_the_exit_code(
+def test_a_run_as_the_last_message_gives_the_exit_code(
     file: str, inputs: str, code: int, status: str, chats: Chats
 ) -> None:
-    """Said with `-m` as well as typed; `--json` has how it ended beside the word."""
+    """The exit code is that of the run, for `-m` as for typed input. `--json` has the outcome of the run with the message."""
     project = chats.answers()
     project.write("ask.yaml", ASKS)
     word = f"/run {file}{inputs}"
@@ -207,8 +207,8 @@ def test_a_run_that_is_the_last_word_gives_the_exit_code(
     assert (first["run"]["run"], first["run"]["status"], first["run"]["exit"]) == (run["id"], run["state"], code)
 
 
-def test_what_comes_behind_a_failed_run_gives_the_exit_code_itself(chats: Chats) -> None:
-    """An answer about it is what was wanted; a word that is no run, too."""
+def test_a_message_after_a_failed_run_gives_the_exit_code(chats: Chats) -> None:
+    """A later answer or slash command determines the exit code."""
     project = chats.answers(text("`n/a` is no number."), text("Yes."))
     assert typed(project, "/run\nWhy?\n", "chat", "prices.yaml").returncode == 0
     assert typed(project, "/run\n/cost\n", "chat", "prices.yaml").returncode == 0
@@ -216,7 +216,7 @@ def test_what_comes_behind_a_failed_run_gives_the_exit_code_itself(chats: Chats)
 
 
 def test_two_slashes_of_a_message_are_one_for_the_model(chats: Chats) -> None:
-    """`-m` takes a word as it is typed."""
+    """`-m` treats a leading slash like typed input."""
     project = chats.answers(text("A path."))
     assert project.runops("chat", "-m", "//etc is what?").stdout == "A path.\n"
     assert words_of(chats.bodies()[0])[0] == "user: /etc is what?"

@@ -1,4 +1,4 @@
-"""A run that asks a person: as processes, with an answer on the command line, on a terminal, wrong, and after a kill."""
+"""A run that asks a person, as processes: answered on the command line, on a terminal, wrongly, and after a kill."""
 
 import json
 import re
@@ -33,8 +33,8 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_a_run_asks_and_goes_on_with_the_answers(project: Project) -> None:
-    """It pauses (4) and says what to type; wrong and missing answers end 2 by name; answers continue at once, and are asked for once."""
+def test_a_run_asks_and_resumes_with_the_answers(project: Project) -> None:
+    """A question exits 4 with the command to answer. Wrong or missing answers exit 2 by code; right ones resume at once and are asked for once."""
     asked = project.here("run", "ask.yaml", "--json")
     (question,) = json.loads(asked.stdout)["runs"]
     answer = f"runops answer {question['run']} approver=… amount=…"
@@ -63,7 +63,7 @@ def test_a_run_asks_and_goes_on_with_the_answers(project: Project) -> None:
 
 
 def test_a_secret_that_is_no_answer_is_not_shown(project: Project) -> None:
-    """Given where a number was wanted, or by a wrong name: what is wrong is said without it, as words and as JSON."""
+    """An answer with a secret, of the wrong type or under a wrong name, is refused without showing the secret, in text and in JSON."""
     project.environment["SHOP_PASSWORD"] = "hunter22-secret"
     project.write("ask.yaml", f"secrets: [SHOP_PASSWORD]\n{ASK.lstrip()}")
     assert project.here("run", "ask.yaml").returncode == 4
@@ -83,7 +83,7 @@ def test_a_secret_that_is_no_answer_is_not_shown(project: Project) -> None:
 
 
 def test_an_answer_outlives_the_process_that_took_it(project: Project) -> None:
-    """Written down only, or by a process that was killed right after it: the resumed run does not ask again."""
+    """An answer only recorded, or recorded by a process killed right after, is not asked for again by the resumed run."""
     assert project.runops("run", "ask.yaml").returncode == 4
     only = project.runops("answer", "last", "approver=Ada", "amount=21", "--only", "--json")
     assert json.loads(only.stdout)["answered"] == {"approver": "Ada", "amount": 21}
@@ -95,7 +95,7 @@ def test_an_answer_outlives_the_process_that_took_it(project: Project) -> None:
     assert project.runops("answer", "last", "sure=false").stdout == "Ada 42 false\n"
 
 
-def test_a_terminal_is_asked_for_what_is_missing(project: Project) -> None:
+def test_missing_answers_are_asked_for_on_a_terminal(project: Project) -> None:
     """On a terminal the command asks each question, and again where the answer does not fit."""
     assert project.runops("run", "ask.yaml").returncode == 4
     with project.terminal("answer", "last", "--only") as terminal:

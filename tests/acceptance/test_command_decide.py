@@ -1,4 +1,4 @@
-"""A run that nobody but a person can judge: killed in the middle of a payment, with nothing to ask the shop by."""
+"""A run that only a person can reconcile: killed in the middle of a payment, with no way to ask the shop."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project whose workflow pays one order and has no way to ask whether it did. Its browser dies with it."""
+    """A project whose workflow pays one order without a `confirm`. Its browser ends with it."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder, SHOP_PASSWORD="correct-horse", RUNOPS_LINGER="0")
@@ -55,8 +55,8 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> None:
-    """Killed between action and answer: `resume` asks (4), `show` and `--json` have the question, `decide` continues, and one payment is made."""
+def test_a_person_decides_an_unknown_outcome(project: Project, shop: Shop) -> None:
+    """A run killed between action and response asks (4) on `resume`. `show` and `--json` have the question, `decide` continues, and one payment is made."""
     shop.switch("hold", path="/orders/1001/pay", method="POST", moment="after")
     with project.start("run", "pay.yaml", "-i", f"base_url={shop.url}") as process:
         shop.wait("held", path="/orders/1001/pay")
@@ -86,7 +86,7 @@ def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> Non
     assert refused.returncode == 2
     assert "nothing-to-decide" in refused.stderr
 
-    # What passed opens no browser: there is none.
+    # Resuming passed steps opens no browser: none is installed.
     project.environment["RUNOPS_BROWSER"] = str(project.folder / "no-browser")
     shop.clear()
     over = project.here("resume", "last")
@@ -109,7 +109,7 @@ PAY_SLOWLY = PAY_ONE.replace(
 
 
 def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(project: Project, shop: Shop) -> None:
-    """While the site is at work its *not done* sends nothing again, however often a person resumes; once it shows the payment, `resume` alone continues."""
+    """While the site is busy its *not done* never repeats the payment, however often the run is resumed. Once the payment shows, `resume` alone continues."""
     project.write("pay.yaml", PAY_SLOWLY)
     shop.switch("hold", path="/orders/1001/pay", method="POST")
     ended = project.runops("run", "pay.yaml", "-i", f"base_url={shop.url}")
@@ -135,8 +135,8 @@ def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(projec
 
 
 @pytest.mark.drawn(0)
-def test_a_person_may_say_what_a_slow_site_does_not_show(project: Project, shop: Shop) -> None:
-    """`decide not-done` is believed where the site's *not done* is not: the payment is made, once."""
+def test_a_person_may_decide_while_a_slow_site_cannot(project: Project, shop: Shop) -> None:
+    """`decide not-done` is trusted where the site's *not done* is not, and the payment is made once."""
     project.write("pay.yaml", PAY_SLOWLY)
     shop.switch("hold", path="/orders/1001/pay", method="POST")
     assert project.runops("run", "pay.yaml", "-i", f"base_url={shop.url}").returncode == 4
@@ -147,7 +147,7 @@ def test_a_person_may_say_what_a_slow_site_does_not_show(project: Project, shop:
 
 
 def test_a_container_that_failed_shows_why(project: Project) -> None:
-    """A loop whose key fails has no attempt of its own: `show`, and the `show --at` that the failure prints, have its error."""
+    """`show` and `show --at` print the error of a loop whose key fails, although the loop has no attempt."""
     loop = (
         "{id: each, type: iterate, over: [{x: 1}], as: o, key: '{{ o.y }}', nodes: [{id: b, type: transform, expr: 1}]}"
     )

@@ -1,4 +1,4 @@
-"""The page about the command says what the command says."""
+"""The page about the command agrees with the command."""
 
 import subprocess
 import sys
@@ -10,12 +10,12 @@ CHECK = [sys.executable, str(ROOT / "scripts" / "command_docs.py"), "--check"]
 
 
 def test_every_command_is_documented_with_its_real_help() -> None:
-    """docs/command.md holds each command of the table, with the help text that it prints."""
+    """docs/command.md contains each command of the table with the help text that it prints."""
     done = subprocess.run(CHECK, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_page_has_what_a_person_sees(tmp_path) -> None:
+def test_the_page_has_the_help_of_a_real_terminal(tmp_path) -> None:
     """The help in the page is that of the command as a process, on a terminal of 80 columns."""
     page = (ROOT / "docs" / "command.md").read_text()
     for arguments in ([], ["run"]):

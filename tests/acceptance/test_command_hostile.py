@@ -1,4 +1,4 @@
-"""Files, pages and people whose names and texts would take a terminal over: what the command prints of them."""
+"""Names and texts of files, pages and people with terminal control characters, as the command prints them."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def asked(project: Project) -> list[tuple[str, ...]]:
-    """Every command that tells of these files and of their runs."""
+    """Every command that prints these names or their runs."""
     run = project.here("query", "SELECT run FROM runs WHERE state = 'failed'", "--json").stdout
     failed = str(json.loads(run)["rows"][0]["run"])
     return [
@@ -67,7 +67,7 @@ def asked(project: Project) -> list[tuple[str, ...]]:
 
 
 def test_no_name_and_no_text_reaches_the_terminal_raw(project: Project) -> None:
-    """Of no command does either stream hold anything that a terminal would obey; names stand on one line, and JSON means what they are."""
+    """No command prints a raw control character to either stream. Names stay on one line, and JSON keeps their value."""
     folder = project.here("run", "all")
     assert folder.returncode == 1
     assert f"all/good {SHOWN}" in folder.stderr
@@ -89,7 +89,7 @@ def test_no_name_and_no_text_reaches_the_terminal_raw(project: Project) -> None:
 
 
 def test_a_live_tree_draws_names_and_texts_as_escapes(project: Project) -> None:
-    """On a terminal nothing is erased, coloured or turned but by the tree itself."""
+    """On a terminal only the tree itself erases, colours or redirects text."""
     with project.terminal("run", "all") as terminal:
         assert terminal.wait() == 1
         for obeyed in ("\x1b[31mred", "\x1b[2J\x9b", "\u202e", "\u2066", "\x1b]0;"):

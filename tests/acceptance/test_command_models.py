@@ -1,4 +1,4 @@
-"""What people see of models on the command line: while one is asked, at the end, and where a budget is used up."""
+"""The command line's output about models: during a request, at the end, and when a budget is used up."""
 
 import json
 import re
@@ -25,7 +25,7 @@ PRICES = json.dumps({"test-model": {"input": 0.5, "output": 2.0}})
 
 
 class Models:
-    """A project whose models are those of a fake server."""
+    """A project with a fake model server."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ def models(tmp_path: Path) -> Iterator[Models]:
 
 
 def test_the_end_of_a_run_says_what_models_cost(models: Models) -> None:
-    """One line, where one was asked and nobody wants silence; programs have it as `costs`."""
+    """The cost is one line at the end if a model was asked, not under `--quiet`. JSON has it as `costs`."""
     project = models.ask(SAID, SAID, SAID, SAID)
     done = project.here("run", "two.yaml")
     assert done.returncode == 0
@@ -70,16 +70,16 @@ def test_the_end_of_a_run_says_what_models_cost(models: Models) -> None:
     assert project.show(none["id"])["costs"] is None
 
 
-def test_a_run_that_fails_says_what_it_cost_all_the_same(models: Models) -> None:
-    """What was paid before the failure is told with it."""
+def test_a_failed_run_reports_its_cost(models: Models) -> None:
+    """A failure reports the cost up to it."""
     done = models.ask(SAID, scripted_model.refusal().using(input=1000, output=0)).runops("run", "two.yaml")
     assert done.returncode == 1
     assert "FAILED second" in done.stderr
     assert re.search(r"^  cost +2 requests  2,234 tokens in  210 out  \$0\.0015$", done.stderr, re.MULTILINE)
 
 
-def test_a_run_out_of_budget_goes_on_with_the_command_that_it_prints(models: Models) -> None:
-    """Exit 5, which budget it was and what was spent; the last line is a command, and it carries the run to its end, paying nothing twice."""
+def test_a_run_out_of_budget_resumes_with_the_printed_command(models: Models) -> None:
+    """A used-up budget exits 5 and states the budget and the spending. The last line is the command that finishes the run without paying twice."""
     project = models.ask(SAID, SAID)
     stopped = project.here("run", "two.yaml", "--budget", "calls=1")
     assert stopped.returncode == 5
@@ -94,8 +94,8 @@ def test_a_run_out_of_budget_goes_on_with_the_command_that_it_prints(models: Mod
     assert len(models.servers[0].asked) == 2
 
 
-def test_a_step_out_of_its_own_budget_goes_on_with_a_file_that_gives_it_more(models: Models) -> None:
-    """The fix says what to write, the last line what to type; with both the run passes, and what was answered before is not paid again."""
+def test_a_step_out_of_its_own_budget_resumes_with_a_file_that_raises_it(models: Models) -> None:
+    """The fix says what to write, and the last line what to type. With both the run passes, and no earlier answer is paid again."""
     tight = TWO.replace("milk, output: string", "milk, output: string, budget: {tokens: 1k}")
     project = models.ask(SAID, SAID)
     project.write("two.yaml", tight)
@@ -110,7 +110,7 @@ def test_a_step_out_of_its_own_budget_goes_on_with_a_file_that_gives_it_more(mod
 
 
 def test_the_summary_of_several_runs_says_which_is_out_of_budget(models: Models) -> None:
-    """Its word, what all of them cost, and the command that continues with it."""
+    """The summary lists the run that is out of budget, the total cost, and the command that resumes it."""
     done = models.ask(SAID, SAID).runops("run", "two.yaml", "one.yaml", "--budget", "calls=1", "--junit", "report.xml")
     assert done.returncode == 5
     assert "1 passed, 1 out of budget" in done.stderr
@@ -120,8 +120,8 @@ def test_the_summary_of_several_runs_says_which_is_out_of_budget(models: Models)
     assert 'type="budget-reached"' in (models.folder / "report.xml").read_text()
 
 
-def test_while_a_model_is_asked_a_terminal_says_so(models: Models) -> None:
-    """Below the step and its clock: that it waits for the model, then how many characters have come; an interruption says what was spent."""
+def test_a_terminal_shows_a_pending_model_request(models: Models) -> None:
+    """The tree shows the wait for the model, then the number of characters received. An interruption prints the cost."""
     gate = threading.Event()
     mismatch = scripted_model.text("no JSON").using(input=1234, output=210)
     project = models.ask(mismatch.held(gate), scripted_model.stall("x" * 900))

@@ -1,4 +1,4 @@
-"""A named pipe, a socket or a device in the place of a file: no command waits for it."""
+"""A named pipe, a socket or a device instead of a file: no command waits for it."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SECRET = FLOW.replace("inputs:", "secrets: [TOKEN_OF_MINE]\ninputs:")
 ASKS = "version: 1\nnodes:\n  - {id: ask, type: cognition, instruction: Say it., output: [a, b]}\n"
 
 SECONDS = 20.0
-"""A command that has not ended by then waits for the pipe."""
+"""A command still running after this time waits for the pipe."""
 
 Place = Callable[[Path], None]
 
@@ -80,8 +80,8 @@ LINKED = ("knowledge", "a workflow that is used")
     # A link out of the project is refused before anything is opened, and one to a device is no Markdown file.
     [(place, kind) for place in COMMANDS for kind in KINDS if kind != "a device" or place not in LINKED],
 )
-def test_what_is_no_regular_file_is_refused_by_name(place: str, kind: str, project: Project) -> None:
-    """The command ends at once, says what stands there, and what to do about it."""
+def test_an_irregular_file_is_refused_by_name(place: str, kind: str, project: Project) -> None:
+    """The command ends at once, names the kind of file, and gives a fix."""
     name, arguments, code, error = COMMANDS[place]
     odd = project.folder / name
     odd.parent.mkdir(exist_ok=True)
@@ -105,8 +105,8 @@ LOOKS = (
 
 @pytest.mark.drawn(1, of="pipes")
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_log_is_told_beside_the_runs_that_can_be_read(kind: str, project: Project) -> None:
-    """Where one log is no regular file no command waits for it: the others are listed and asked, and this one is named and left alone."""
+def test_an_irregular_log_is_reported_beside_the_readable_runs(kind: str, project: Project) -> None:
+    """No command waits for a log that is no regular file: it is named and left alone, and the other runs are listed and queried."""
     assert project.runops("run", "flow.yaml").returncode == 0
     assert project.runops("run", "flow.yaml").returncode == 0
     logs = sorted((project.folder / ".runops" / "conversations").glob("*.jsonl"))

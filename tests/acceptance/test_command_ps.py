@@ -32,8 +32,8 @@ def below(folder: Path) -> set[str]:
     return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
 
 
-def test_what_a_killed_run_leaves_is_told_and_goes_when_asked_for(tmp_path: Path) -> None:
-    """While it runs its process is named; killed, its browser is, with its time; `prune` leaves both until the run is asked for, and then nothing is left."""
+def test_what_a_killed_run_leaves_is_listed_and_pruned_on_request(tmp_path: Path) -> None:
+    """`ps` lists the process of a running run, and after a kill its browser and time left. `prune` deletes them only when the run is selected."""
     project = Project(tmp_path, RUNOPS_LINGER="3000")
     project.write("wait.yaml", WORKFLOW)
     with site.serve() as shown:
@@ -43,10 +43,10 @@ def test_what_a_killed_run_leaves_is_told_and_goes_when_asked_for(tmp_path: Path
             until = time.monotonic() + 60
             while not [each for each in alive(project) if each["browser"]]:
                 assert time.monotonic() < until, "its browser never came"
-            (held,) = alive(project)
-            assert (held["state"], held["holder"]["pid"]) == ("running", engine.pid)
-            assert (held["browser"]["holders"], held["browser"]["left"]) == (1, None)
-            processes = [psutil.Process(held["browser"][name]) for name in ("chromium", "watcher")]
+            (listed,) = alive(project)
+            assert (listed["state"], listed["holder"]["pid"]) == ("running", engine.pid)
+            assert (listed["browser"]["holders"], listed["browser"]["left"]) == (1, None)
+            processes = [psutil.Process(listed["browser"][name]) for name in ("chromium", "watcher")]
             assert project.here("prune", "--older-than", "0s", "--state", "died", "--keep-last", "0").stdout == ""
         finally:
             engine.send_signal(signal.SIGKILL)
@@ -54,11 +54,11 @@ def test_what_a_killed_run_leaves_is_told_and_goes_when_asked_for(tmp_path: Path
     until = time.monotonic() + 60
     while alive(project)[0]["browser"]["left"] is None:
         assert time.monotonic() < until, "its watcher never saw that its engine is gone"
-    told = project.here("ps")
-    run, (_head, line) = held["run"], told.stdout.splitlines()
+    report = project.here("ps")
+    run, (_head, line) = listed["run"], report.stdout.splitlines()
     assert line.split()[:2] == [run, "died"]
     assert f"{processes[0].pid}, ends in 49 min" in line or "ends in 50 min" in line
-    assert told.stderr.strip() == f"again  runops resume {run}"
+    assert report.stderr.strip() == f"again  runops resume {run}"
     home = tmp_path / ".runops"
     assert project.here("prune").returncode == 0
     assert [each["run"] for each in alive(project)] == [run], "it can continue, so it is left"

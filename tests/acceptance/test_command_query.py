@@ -1,4 +1,4 @@
-"""`runops query` as a process: its forms, its codes, and a run that is being written meanwhile."""
+"""`runops query` as a process: its formats and exit codes, and queries while a run is being written."""
 
 import csv
 import io
@@ -24,8 +24,8 @@ nodes:
 STEPS = "SELECT path, status, error FROM steps ORDER BY line"
 
 
-def test_the_rows_come_as_a_table_as_json_and_as_csv(tmp_path: Path) -> None:
-    """One question, three forms; stdout holds the rows and nothing else; without a question the views are listed."""
+def test_rows_are_printed_as_a_table_json_or_csv(tmp_path: Path) -> None:
+    """One query has three formats, and stdout contains only the rows. Without a query the views are listed."""
     project = Project(tmp_path)
     project.write("flow.yaml", WORKFLOW)
     assert project.here("run", "flow.yaml").returncode == 1
@@ -36,9 +36,9 @@ def test_the_rows_come_as_a_table_as_json_and_as_csv(tmp_path: Path) -> None:
     assert first.split() == ["first", "ok"]
     assert broken.split() == ["broken", "error", "expression-failed"]
     assert table.stderr == "2 rows\n"
-    told = json.loads(project.here("query", STEPS, "--json").stdout)
-    assert (told["version"], told["columns"]) == (1, ["path", "status", "error"])
-    assert told["rows"][1] == {"path": "broken", "status": "error", "error": "expression-failed"}
+    result = json.loads(project.here("query", STEPS, "--json").stdout)
+    assert (result["version"], result["columns"]) == (1, ["path", "status", "error"])
+    assert result["rows"][1] == {"path": "broken", "status": "error", "error": "expression-failed"}
     assert json.loads(project.here("query", "SELECT 1 AS x FROM runs WHERE false", "--json").stdout)["rows"] == []
     sheet = list(csv.reader(io.StringIO(project.here("query", STEPS, "--csv").stdout, newline="")))
     assert sheet == [["path", "status", "error"], ["first", "ok", ""], ["broken", "error", "expression-failed"]]
@@ -47,22 +47,22 @@ def test_the_rows_come_as_a_table_as_json_and_as_csv(tmp_path: Path) -> None:
     assert "runops query" in views.stderr
 
 
-def test_a_wrong_question_is_wrong_usage(tmp_path: Path) -> None:
-    """Exit 2, one sentence, the near miss or the next command; no traceback; `--json` tells it too."""
+def test_a_bad_query_is_a_usage_error(tmp_path: Path) -> None:
+    """A bad query exits 2 with one sentence and a suggestion, without a traceback. `--json` reports it too."""
     project = Project(tmp_path)
     wrong = project.here("query", "SELECT stat FROM runs")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "error[bad-query]" in wrong.stderr
     assert "did you mean `state`" in wrong.stderr
     assert "Traceback" not in wrong.stderr
-    told = json.loads(project.here("query", "SELECT * FROM rnus", "--json").stdout)
-    assert told["error"]["fix"] == "did you mean `runs`?"
+    result = json.loads(project.here("query", "SELECT * FROM rnus", "--json").stdout)
+    assert result["error"]["fix"] == "did you mean `runs`?"
     assert project.here("query", "SELECT 1 AS x", "--json", "--csv").returncode == 2
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_question_that_takes_too_long_is_interrupted(tmp_path: Path, number: int, code: int) -> None:
-    """In the middle of a statement that would take minutes, a signal ends the command at once, as every other; and that is no bug."""
+def test_a_signal_interrupts_a_long_query(tmp_path: Path, number: int, code: int) -> None:
+    """A signal in the middle of a long statement ends the command at once with `interrupted` and the code of the signal."""
     project = Project(tmp_path)
     asked = project.start("query", "SELECT count(*) FROM range(1000000000000000)")
     try:
@@ -77,8 +77,8 @@ def test_a_question_that_takes_too_long_is_interrupted(tmp_path: Path, number: i
     assert (asked.returncode, out, err) == (code, "", "interrupted\n")
 
 
-def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) -> None:
-    """A log that grows in torn halves never fails a question; a damaged one is named on stderr and left out."""
+def test_a_query_while_logs_are_written_and_one_is_damaged(tmp_path: Path) -> None:
+    """A log that grows in torn halves never fails a query. A damaged log is named on stderr and left out."""
     project = Project(tmp_path)
     project.write("flow.yaml", WORKFLOW)
     for _ in range(2):
@@ -91,9 +91,9 @@ def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) ->
     done = threading.Event()
 
     def write() -> None:
-        """What a run does, only that each line comes in two halves; over and over, from the first line."""
+        """Write the lines of a run over and over, each line in two halves."""
         while not done.is_set():
-            # A file of its own each time: no log ever becomes shorter under whoever reads it.
+            # Each time into a new file, so that no log becomes shorter while it is read.
             begun = whole_log.with_suffix(".begun")
             begun.write_bytes(whole[0])
             begun.replace(whole_log)
@@ -113,9 +113,9 @@ def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) ->
         writer.join()
     for answer in answers:
         assert answer.returncode == 0, answer.stderr
-        told = json.loads(answer.stdout)
-        assert told["rows"] == [{"workflow": "flow", "n": 1}]
-        assert [each["code"] for each in told["left_out"]] == ["log-damaged"]
+        result = json.loads(answer.stdout)
+        assert result["rows"] == [{"workflow": "flow", "n": 1}]
+        assert [each["code"] for each in result["left_out"]] == ["log-damaged"]
         assert f"{damaged}:2" in answer.stderr
 
 
@@ -128,7 +128,7 @@ def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) ->
     ids=["a join", "one call that is never interrupted"],
 )
 def test_a_query_that_takes_too_long_is_ended(sql: str, forms: tuple[tuple[str, ...], ...], tmp_path: Path) -> None:
-    """Exit 2 by name, with what to type instead, soon after its time; no process is left that computes."""
+    """A query beyond its timeout exits 2 with `query-limit` and a longer timeout to try, and leaves no process."""
     project = Project(tmp_path)
     for form in forms:
         with project.start("query", sql, "--timeout", "0.5", *form) as process:

@@ -1,4 +1,4 @@
-"""Commands that only look leave a folder as they found it."""
+"""Commands that only read leave a folder unchanged."""
 
 import shutil
 from pathlib import Path
@@ -33,10 +33,10 @@ LOOKS: dict[str, list[list[str]]] = {
     "run": [["missing.yaml"], ["flow.yaml", "-i", "nothing=1"]],
     "try": [["flow.yaml", "missing"], ["missing.yaml", "one"]],
 }
-"""Of each command what makes nothing, whatever it answers."""
+"""Arguments for each command that create nothing, whatever the outcome."""
 
 WRITES = {"install", "demo-site"}
-"""The commands that have no such form: one installs a browser, one serves a site of its own."""
+"""Commands without such arguments: one installs a browser, one serves a site."""
 
 
 def tree(folder: Path) -> list[str]:
@@ -44,13 +44,13 @@ def tree(folder: Path) -> list[str]:
 
 
 def test_every_command_is_known_here() -> None:
-    """A new command says here how it is asked without making anything."""
+    """Every command is listed above with arguments that create nothing."""
     assert {each.name for each in command_table.every()} - LOOKS.keys() <= WRITES
 
 
 @pytest.mark.parametrize("home", ["beside the project", "elsewhere"])
-def test_who_only_looks_makes_nothing(home: str, tmp_path: Path) -> None:
-    """No command that begins no run makes a folder for runs, and none ends in a bug, where there is none."""
+def test_commands_that_only_read_create_nothing(home: str, tmp_path: Path) -> None:
+    """Without a folder for runs, no command that starts no run creates one or ends in a bug."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder)
@@ -70,8 +70,8 @@ def test_who_only_looks_makes_nothing(home: str, tmp_path: Path) -> None:
     assert made == {}
 
 
-def test_looking_at_runs_makes_nothing_beside_them(tmp_path: Path) -> None:
-    """Runs that were copied from elsewhere without their private files are listed, shown and asked, and nothing comes beside them."""
+def test_reading_runs_creates_no_file(tmp_path: Path) -> None:
+    """Runs copied without their private files are listed, shown and queried, and no file is created."""
     project = Project(tmp_path)
     project.write("flow.yaml", FLOW)
     assert project.runops("run", "flow.yaml").returncode == 0

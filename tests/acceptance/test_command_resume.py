@@ -1,4 +1,4 @@
-"""`runops resume` as a command: runs that are damaged, failed, or whose file was changed. None of them needs a browser, and there is none."""
+"""`runops resume` as a command: runs that are damaged, failed, or have a changed file. None of them needs a browser, and none is installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_failed_step_has_a_new_attempt(project: Project) -> None:
-    """Exit code 1 again, the steps before it are not done again, and the next command is named."""
+    """A resume exits 1 again, repeats no earlier step, and names the next command."""
     again = project.here("resume", "last")
     assert again.returncode == 1
     assert "2 steps are done and will not be done again, continuing at three" in again.stderr
@@ -39,7 +39,7 @@ def test_a_failed_step_has_a_new_attempt(project: Project) -> None:
 
 
 def test_a_damaged_log_is_refused_by_its_line(project: Project) -> None:
-    """Exit code 2, file and line; the file stays as it is, and another run is resumed as ever."""
+    """A damaged log exits 2 with file and line, and is left unchanged. Another run still resumes."""
     assert project.here("run", "flow.yaml").returncode == 1
     log = min((project.folder / ".runops" / "conversations").glob("*.jsonl"))
     lines = log.read_bytes().splitlines(keepends=True)
@@ -52,8 +52,8 @@ def test_a_damaged_log_is_refused_by_its_line(project: Project) -> None:
     assert project.here("resume", "last").returncode == 1
 
 
-def test_the_file_as_it_is_now_is_taken_on_request(project: Project) -> None:
-    """Without the flag the run keeps its text, and the flag is named; with it the fixed step passes, and the result is that of the fixed file."""
+def test_the_changed_file_is_used_on_request(project: Project) -> None:
+    """Without the flag the run keeps its workflow and names the flag. With it the fixed step passes, with the output of the fixed file."""
     project.write("flow.yaml", FLOW.replace("two // 0", "two // 1"))
     kept = project.here("resume", "last")
     assert (kept.returncode, "`--allow-changed` takes it as it is now" in kept.stderr) == (1, True)
@@ -64,8 +64,8 @@ def test_the_file_as_it_is_now_is_taken_on_request(project: Project) -> None:
     assert project.here("resume", "last").stdout == "2\n"
 
 
-def test_what_is_done_and_changed_is_named_with_the_finished_step_after_it(project: Project) -> None:
-    """A finished step before another one: refused with both names, by the flag too; the flag is named only where it would do."""
+def test_a_changed_finished_step_is_named_with_the_one_after_it(project: Project) -> None:
+    """A changed finished step before another one is refused with both names, also under the flag, which is suggested only where it would help."""
     project.write("flow.yaml", FLOW.replace("{{ 1 }}", "{{ 5 }}").replace("two // 0", "two // 1"))
     plain = project.here("resume", "last")
     assert (plain.returncode, "`one` was changed" in plain.stderr, "--allow-changed" in plain.stderr) == (
@@ -89,8 +89,8 @@ def test_what_is_done_and_changed_is_named_with_the_finished_step_after_it(proje
     )
 
 
-def test_a_file_that_is_not_fit_is_not_taken(project: Project) -> None:
-    """Its mistakes (2), a secret that it names and nobody set (3): nothing is written, and the run can still continue as it was."""
+def test_an_unfit_file_is_not_used(project: Project) -> None:
+    """A file with mistakes exits 2, and one with an unset secret exits 3. Nothing is written, and the run can still resume unchanged."""
     log = next((project.folder / ".runops" / "conversations").glob("*.jsonl"))
     before = log.read_bytes()
     project.write("flow.yaml", FLOW.replace("transform", "transfrom", 1))

@@ -1,4 +1,4 @@
-"""The command between other programs: pipes, files, full disks, ports that are taken."""
+"""The command between other programs: pipes, files, full disks, used ports."""
 
 import json
 import resource
@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_the_result_goes_to_stdout_and_the_talk_to_stderr(project: Project) -> None:
+def test_the_result_goes_to_stdout_and_the_progress_to_stderr(project: Project) -> None:
     """Stdout is exactly the output; stderr has a line per step, without a control sequence."""
     done = project.runops("run", "squares.yaml")
     assert done.returncode == 0
@@ -63,7 +63,7 @@ def test_the_result_goes_to_stdout_and_the_talk_to_stderr(project: Project) -> N
 
 
 def test_json_is_one_object_with_a_version(project: Project) -> None:
-    """With --json stdout is one object: the exit code, and each run with how it ended and its output."""
+    """`--json` prints one object: the exit code, and each run with its status and output."""
     found = json.loads(project.here("run", "squares.yaml", "--json").stdout)
     assert (found["version"], found["exit"]) == (1, 0)
     (run,) = found["runs"]
@@ -71,8 +71,8 @@ def test_json_is_one_object_with_a_version(project: Project) -> None:
     assert project.runs()[0]["id"] == run["run"]
 
 
-def test_json_also_says_what_could_not_start(project: Project) -> None:
-    """A program that asked for JSON gets JSON when the file is missing, the option is wrong, or the run is unknown."""
+def test_json_also_reports_a_failed_start(project: Project) -> None:
+    """`--json` prints JSON when the file is missing, the option is wrong, or the run is unknown."""
     for arguments, code in [
         (["run", "no.yaml", "--json"], 2),
         (["run", "squares.yaml", "--jsonn", "--json"], 2),
@@ -86,15 +86,15 @@ def test_json_also_says_what_could_not_start(project: Project) -> None:
         assert error["message"] in done.stderr
 
 
-def test_quiet_says_nothing_when_all_is_well(project: Project) -> None:
-    """With --quiet a passing run leaves its output and nothing else; a failing start is told all the same."""
+def test_quiet_prints_nothing_but_the_output(project: Project) -> None:
+    """Under `--quiet` a passing run prints only its output. A start that fails is still reported."""
     done = project.here("run", "squares.yaml", "--quiet")
     assert (done.returncode, done.stderr, yaml.safe_load(done.stdout)) == (0, "", RESULT)
     assert project.here("run", "no.yaml", "--quiet").stderr != ""
 
 
-def test_head_ends_a_list_without_a_word(project: Project) -> None:
-    """`| head` on a list, on a help, on a run's output: no traceback, no complaint, exit code 0."""
+def test_head_ends_a_list_silently(project: Project) -> None:
+    """A list, a help or an output piped into `head` has no traceback, no error message and exit code 0."""
     for line in (
         "runops run squares.yaml 2>/dev/null | head -1",
         "runops show last --json | head -1",
@@ -105,15 +105,15 @@ def test_head_ends_a_list_without_a_word(project: Project) -> None:
         assert len(done.stdout.splitlines()) == 1
 
 
-def test_a_run_outlives_the_reader_of_its_talk(project: Project) -> None:
-    """When `| head` has seen enough of the progress, the run continues to its end in silence."""
+def test_a_run_outlives_the_reader_of_its_progress(project: Project) -> None:
+    """After `| head` has closed the progress, the run continues silently to its end."""
     done = project.shell("runops run long.yaml 2>&1 | head -2")
     assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 2, "")
     assert [(run["state"], run["steps"]) for run in project.runs()] == [("passed", 400)]
 
 
-def test_a_reader_that_has_gone_changes_no_exit_code(project: Project) -> None:
-    """A run that fails ends with its own exit code, also when nobody reads its result."""
+def test_a_closed_reader_changes_no_exit_code(project: Project) -> None:
+    """A failing run keeps its exit code when the reader of its result has gone."""
     project.write(
         "fail.yaml", 'version: 1\nname: Fail\nnodes:\n  - {id: divide, type: transform, expr: "{{ 1 // 0 }}"}\n'
     )
@@ -123,14 +123,14 @@ def test_a_reader_that_has_gone_changes_no_exit_code(project: Project) -> None:
 
 
 def test_a_closed_stdin_stdout_or_stderr_is_no_failure(project: Project) -> None:
-    """A job without streams runs all the same."""
+    """A job without streams still runs."""
     for closed in (">&-", "<&- >&- 2>&-"):
         assert project.shell(f"runops run squares.yaml {closed}").returncode == 0, closed
     assert [run["state"] for run in project.runs()] == ["passed", "passed"]
 
 
-def test_output_on_a_full_disk_is_said(project: Project) -> None:
-    """A result that could not be written is a failure with a sentence and a code of its own, never a traceback."""
+def test_output_on_a_full_disk_is_an_error(project: Project) -> None:
+    """A result that cannot be written exits 3 with a sentence and its own error code, never a traceback."""
     for command in ("run squares.yaml", "run squares.yaml --json", "runs", "show last", "schema", "--help"):
         done = project.shell(f"runops {command} > /dev/full")
         assert done.returncode == 3, command
@@ -139,14 +139,14 @@ def test_output_on_a_full_disk_is_said(project: Project) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_talk_on_a_full_disk_does_not_stop_a_run(project: Project) -> None:
-    """Progress is for eyes: where it cannot be written the run continues, and its result is whole."""
+def test_progress_on_a_full_disk_does_not_stop_a_run(project: Project) -> None:
+    """When progress cannot be written the run continues, and its result is complete."""
     done = project.shell("runops run squares.yaml 2> /dev/full")
     assert (done.returncode, yaml.safe_load(done.stdout)) == (0, RESULT)
 
 
 def test_a_log_on_a_full_disk_stops_the_run_with_a_sentence(project: Project) -> None:
-    """A step that cannot be written down is not done: exit code 2, what happened, and no traceback. With room again the run continues."""
+    """A step that cannot be logged is not executed: exit code 2 with the reason and no traceback. With free space the run resumes."""
 
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
@@ -160,8 +160,8 @@ def test_a_log_on_a_full_disk_stops_the_run_with_a_sentence(project: Project) ->
     assert (again.returncode, again.stdout) == (0, "399\n")
 
 
-def test_a_home_that_cannot_be_made_is_said(project: Project) -> None:
-    """Where no log can be kept, nothing is begun."""
+def test_an_unusable_home_is_reported(project: Project) -> None:
+    """Without a writable home no run starts."""
     project.write("file", "")
     done = project.shell("RUNOPS_HOME=file/below runops run squares.yaml")
     assert done.returncode == 2
@@ -169,8 +169,8 @@ def test_a_home_that_cannot_be_made_is_said(project: Project) -> None:
     assert "file/below" in done.stderr
 
 
-def test_a_port_in_use_is_said(project: Project) -> None:
-    """`runops demo-site` on a port that is taken ends 3 and says what to do."""
+def test_a_used_port_is_reported(project: Project) -> None:
+    """`runops demo-site` on a used port exits 3 with a fix."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

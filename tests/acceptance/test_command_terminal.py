@@ -1,4 +1,4 @@
-"""The command on a terminal: what a person sees, and what Ctrl-C does."""
+"""The command on a terminal: its display, and its reaction to Ctrl-C."""
 
 import json
 import re
@@ -22,7 +22,7 @@ PAY_ORDERS = (
     .read_text()
     .replace("        verify: [{text", "        timeout: 4\n        verify: [{text")
 )
-"""The example, with a payment that a new browser waits less for after a resume."""
+"""The example, with a shorter wait for a payment in a new browser after a resume."""
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 ADD = """
@@ -60,8 +60,8 @@ def pay(project: Project, shop: Shop, *, columns: int = 80, rows: int = 24) -> T
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("columns", [60, 120])
-def test_the_tree_fits_the_terminal_and_says_where_the_run_is(columns: int, project: Project, shop: Shop) -> None:
-    """While a payment hangs the screen names its step and its place in the loop, its clock continues, and no line ever wraps."""
+def test_the_tree_fits_the_terminal_and_shows_the_position(columns: int, project: Project, shop: Shop) -> None:
+    """While a payment is pending the screen names its step and its position in the loop, the clock advances, and no line wraps."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
     with pay(project, shop, columns=columns, rows=12) as terminal:
         terminal.wait_for(lambda: bool(re.search(r">>  each_order +3/5  #1002", terminal.text)))
@@ -83,7 +83,7 @@ def test_the_tree_fits_the_terminal_and_says_where_the_run_is(columns: int, proj
 def test_a_terminal_gets_no_more_than_it_can_take(
     variable: str, value: str, forbidden: re.Pattern[str], project: Project
 ) -> None:
-    """`NO_COLOR`: the tree without colours. `TERM=dumb`: no control sequence at all, and a line per step."""
+    """`NO_COLOR` prints the tree without colours, and `TERM=dumb` one line per step without control sequences."""
     project.write("add.yaml", ADD)
     project.environment[variable] = value
     with project.terminal("run", "add.yaml") as terminal:
@@ -93,8 +93,8 @@ def test_a_terminal_gets_no_more_than_it_can_take(
         assert "passed" in terminal.everything
 
 
-def test_ctrl_c_in_a_step_leaves_a_run_that_goes_on(project: Project, shop: Shop) -> None:
-    """It ends 130, says what to type, leaves no process; what it said continues and pays every order exactly once."""
+def test_ctrl_c_in_a_step_leaves_a_run_that_resumes(project: Project, shop: Shop) -> None:
+    """Ctrl-C exits 130, prints the command to resume and leaves no process. That command pays every order exactly once."""
     shop.switch("hold", path="/orders/1003/pay", method="POST")
     with pay(project, shop) as terminal:
         shop.wait("held", path="/orders/1003/pay")
@@ -113,7 +113,7 @@ def test_ctrl_c_in_a_step_leaves_a_run_that_goes_on(project: Project, shop: Shop
 
 
 def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
-    """When what drives the browser does not answer any more, the second Ctrl-C ends the run and what it started, as a crash would."""
+    """When the browser driver no longer responds, the second Ctrl-C ends the run and its processes, like a crash."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
     with pay(project, shop) as terminal:
         shop.wait("held", path="/orders/1002/pay")
@@ -122,7 +122,7 @@ def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
             child.suspend()
         terminal.press("\x03")
         terminal.wait_for(lambda: "again: at once" in terminal.text)
-        # Presses that come within a tenth of a second are one.
+        # Presses within a tenth of a second count as one.
         pressed = time.monotonic()
         terminal.wait_for(lambda: time.monotonic() - pressed > 0.2)
         terminal.press("\x03")
@@ -130,11 +130,11 @@ def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
         assert terminal.survivors() == []
         assert "runops resume" in terminal.everything
     assert project.runs()[0]["state"] in ("interrupted", "died")
-    goes_on(project, shop)
+    resumes(project, shop)
 
 
-def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: Shop) -> None:
-    """What the second Ctrl-C asks of a browser that outlived its engine: it ends now, not when its patience does."""
+def test_the_browser_of_a_run_can_be_closed_from_outside(project: Project, shop: Shop) -> None:
+    """The function behind the second Ctrl-C ends a browser that outlived its engine at once, without its linger time."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
     with project.start("run", "pay_orders.yaml", "-i", f"base_url={shop.url}") as process:
         shop.wait("held", path="/orders/1002/pay")
@@ -148,7 +148,7 @@ def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("moment", ["the display begins", "the browser starts"])
 def test_ctrl_c_during_start_up(moment: str, project: Project, shop: Shop) -> None:
-    """Before the first step Ctrl-C is as clean as later: 130, no traceback, no process left."""
+    """Ctrl-C before the first step also exits 130, without a traceback or a remaining process."""
     with pay(project, shop) as terminal:
         if moment == "the display begins":
             terminal.wait_for(lambda: "starting" in terminal.text or "Pay the" in terminal.text)
@@ -164,7 +164,7 @@ def test_ctrl_c_during_start_up(moment: str, project: Project, shop: Shop) -> No
 
 @pytest.mark.parametrize("module", ["typer", "yaml"])
 def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path) -> None:
-    """An import in progress is left at once, without a word of Python's."""
+    """Ctrl-C during an import ends the command at once, without Python's own output."""
     slow = tmp_path / "slow"
     slow.mkdir()
     (slow / f"{module}.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
@@ -179,7 +179,7 @@ def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, project: Project, shop: Shop) -> None:
-    """A CI job that is cancelled ends in order: it says so to people and programs, its log too, and its processes are gone."""
+    """A cancelled CI job exits in order: stdout, stderr and log report it, and no process is left."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
     with project.start("run", "pay_orders.yaml", "-i", f"base_url={shop.url}", "--json") as process:
         shop.wait("held", path="/orders/1002/pay")
@@ -197,10 +197,10 @@ def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, pr
     assert "runops resume" in err
     assert "Traceback" not in err
     assert [run["state"] for run in project.runs()] == ["interrupted"]
-    goes_on(project, shop)
+    resumes(project, shop)
 
 
-def goes_on(project: Project, shop: Shop) -> None:
+def resumes(project: Project, shop: Shop) -> None:
     """The interrupted run is resumed to its end, and every order is paid exactly once."""
     shop.clear()
     assert project.runops("resume", "last").returncode == 0

@@ -1,4 +1,4 @@
-"""Killed in the middle of a payment: the command as a process, a real Chromium, the shop's ledger as the judge."""
+"""Runs killed in the middle of a payment: a real command and Chromium, with the shop's ledger as the judge."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ KNOWS: dict[How, str] = {"confirm": shop_flows.VERIFY + shop_flows.CONFIRM, "not
 
 
 class Operator:
-    """Somebody whose runs die: starts them, kills them, continues with them."""
+    """A person whose runs die: starts, kills and resumes them."""
 
     def __init__(self, folder: Path, shop: Shop) -> None:
         self.project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")
         self.shop = shop
 
     def start(self, text: str) -> Started:
-        """Begin a run of the workflow."""
+        """Start a run of the workflow."""
         self.project.write("flow.yaml", text)
         return self.project.start("run", "flow.yaml", "-i", f"base_url={self.shop.url}", "--json")
 
     def kill(self, process: Started, *, chromium: Literal["survives", "gone"]) -> None:
-        """End the engine with SIGKILL, and its browser too or not."""
+        """Kill the engine with SIGKILL, and optionally its browser."""
         state = json.loads(next(self.project.folder.glob(".runops/private/*/browser.json")).read_text())
         browser = psutil.Process(state["chromium"])
         process.send_signal(signal.SIGKILL)
@@ -46,13 +46,13 @@ class Operator:
             assert still_running([browser]) == []
 
     def resume(self) -> tuple[int, dict[str, Any]]:
-        """Go on with the run; the exit code and what stdout says."""
+        """Resume the run; the exit code and the JSON on stdout."""
         done = self.project.runops("resume", "last", "--json")
         assert "Traceback" not in done.stderr
         return done.returncode, json.loads(done.stdout)
 
     def paid(self) -> dict[str, int]:
-        """How often each order was paid, by the shop's ledger."""
+        """The number of payments for each order, from the shop's ledger."""
         payments = [row["subject"] for row in self.shop.ledger("payment")]
         return {number: payments.count(number) for number in payments}
 
@@ -72,7 +72,7 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
 
 
 def end_browsers(folder: Path) -> None:
-    """End what a killed run left behind, by its pid and start time."""
+    """Kill the browsers that a killed run left, by pid and start time."""
     for file in folder.glob(".runops/private/*/browser.json"):
         state = json.loads(file.read_text())
         for pid in (state["chromium"], state["watcher"]):
@@ -84,7 +84,7 @@ def end_browsers(folder: Path) -> None:
 
 @pytest.mark.drawn(2, of="crash")
 def test_the_shop_answers_late(operator: Operator) -> None:
-    """The request is still on its way when `confirm` looks first: its second look sees it, and nothing is paid twice."""
+    """The request is still pending at the first `confirm`. The second one sees the payment, and nothing is paid twice."""
     operator.shop.switch("hold", PAY, method="POST", skip=1, moment="before")
     engine = operator.start(WORKFLOW + KNOWS["confirm"].replace("settle: 2", "settle: 6"))
     operator.shop.wait("held", path="/orders/1001/pay")
@@ -99,8 +99,8 @@ def test_the_shop_answers_late(operator: Operator) -> None:
 
 
 @pytest.mark.drawn(2, of="crash")
-def test_what_was_typed_is_typed_again(operator: Operator) -> None:
-    """A form filled by top-level leaves and by two groups, killed before its submit with the browser gone: the shop's record holds every field."""
+def test_filled_fields_are_filled_again(operator: Operator) -> None:
+    """After a kill before the submit, with the browser gone, fields filled by top-level leaves and two groups are filled again and all arrive."""
     flow = forms.workflow()
     (opening, *fields, submit) = flow["nodes"]
     flow["nodes"] = [
@@ -124,7 +124,7 @@ def test_what_was_typed_is_typed_again(operator: Operator) -> None:
 @pytest.mark.drawn(2, of="crash")
 @pytest.mark.parametrize(("how", "code", "actions"), [("confirm", 0, 1), ("nothing", 4, 1)])
 def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, actions: int) -> None:
-    """The shop has acted and drops its answer, without any crash of ours: `confirm` finds out, and without one the run pauses; paid once in either case."""
+    """The shop acts and drops its response, without a kill. `confirm` detects the payment, and without it the run pauses; it is paid once in either case."""
     operator.shop.switch("drop", PAY, method="POST", moment="after")
     one = WORKFLOW.replace('over: "{{ orders }}"', 'over: "{{ orders | batch(1) | first }}"')
     engine = operator.start(one + KNOWS[how])

@@ -1,4 +1,4 @@
-"""The demo, as `make demo` starts it: interrupted in the middle it leaves no process and can be resumed."""
+"""The demo as `make demo` starts it: an interruption leaves no process, and the demo can be resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A folder with the demo and what it works on."""
+    """A folder with the demo and its workflows."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts" / "demo.py", tmp_path / "scripts")
     shutil.copytree(ROOT / "workflows", tmp_path / "workflows")
@@ -28,7 +28,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def start(clone: Path, *arguments: str) -> subprocess.Popen[str]:
-    """The demo in a process group of its own, as a terminal's job is."""
+    """The demo in its own process group, like a job of a terminal."""
     kept = {name: os.environ[name] for name in ("HOME", "PATH", "RUNOPS_BROWSER") if name in os.environ}
     return subprocess.Popen(
         [sys.executable, "scripts/demo.py", *arguments],
@@ -42,8 +42,8 @@ def start(clone: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_ctrl_c_in_the_middle_and_on(clone: Path) -> None:
-    """Ctrl-C after the second payment: the demo says how to continue, ends with 130 and leaves no process; continuing pays every order once."""
+def test_ctrl_c_in_the_middle_and_a_continuation(clone: Path) -> None:
+    """Ctrl-C after the second payment prints how to continue, exits 130 and leaves no process. Continuing pays every order once."""
     demo = start(clone)
     said: list[str] = []
     assert demo.stdout is not None
@@ -69,7 +69,7 @@ def test_ctrl_c_in_the_middle_and_on(clone: Path) -> None:
 
 
 def running_in(folder: Path) -> list[str]:
-    """Processes that have the folder in their command line, a moment after what started them ended."""
+    """Processes with the folder in their command line, after a grace period."""
     until = time.monotonic() + 10
     while True:
         found = [
@@ -83,5 +83,5 @@ def running_in(folder: Path) -> list[str]:
 
 
 def named(process: psutil.Process, folder: Path) -> bool:
-    """Whether a living process was started with the folder in its arguments."""
+    """True if a running process has the folder in its arguments."""
     return any(str(folder) in part for part in process.info["cmdline"] or []) and process.pid != os.getpid()

@@ -1,4 +1,4 @@
-"""The pages are transcripts: their files are written, their commands are run, and what these print is what stands there."""
+"""The pages are transcripts: their files are written, their commands run, and the output is compared with the page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def exempt(page: Path, block: Block) -> bool:
 
 
 def free_port() -> int:
-    """A port with four digits, so that columns in what is printed are those of the page.
+    """A port with four digits, so that columns of the output match those of the page.
 
     From 7000 on: some below (4190, 5060, 6000, 6566, 6665 …) are ports that browsers refuse to open (the Fetch
     standard's "bad ports").
@@ -76,7 +76,7 @@ def project(tmp_path: Path) -> Project:
     return Project(folder)
 
 
-# Everything that a page types goes to one shell, as a reader would; between two commands stands a mark of ours.
+# All commands of a page go to one shell, as a reader would type them, with a marker between two commands.
 PREAMBLE = r"""
 mark() { local code=$?; printf '\036%s\n' "$1"; return $code; }
 runops() { if [ "$1" = demo-site ]; then echo "shop on http://127.0.0.1:$PORT  (Ctrl-C ends it)"; else command runops "$@"; fi; }
@@ -86,7 +86,7 @@ pip() { uv pip "$@" --python "$INTERPRETER" --quiet --offline --no-build-isolati
 
 @contextlib.contextmanager
 def model_of(page: Path) -> Generator[dict[str, str]]:
-    """The settings under which the page's own `model.py` is asked, where it has one: its `script` says what the model answers."""
+    """The settings for the page's own `model.py`, if it has one: its `script` gives the answers of the model."""
     own = next((block.text for block in pages.blocks(page) if block.file == "model.py"), None)
     if own is None:
         yield {}
@@ -104,7 +104,7 @@ def model_of(page: Path) -> Generator[dict[str, str]]:
 
 
 def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
-    """Every command of a page with what it printed; the page's files are there when the commands under them run."""
+    """Every command of a page with its output; the page's files exist before the commands below them run."""
     files, site = project.folder.parent / "files", project.folder.parent / "site"
     files.mkdir()
     site.mkdir()
@@ -120,7 +120,7 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
                 lines.append(f"mark {len(commands)}\n{each.text.replace(SHOP_PORT, str(port))}")
                 commands.append(each)
     lines.append("mark end\n")
-    # No name here may begin with PYTHON: with a variable that Python might read each command would have to start one anew.
+    # No name here may begin with PYTHON: with a variable that Python might read, no command could be forked.
     more = {
         "PORT": str(port),
         "SITE": str(site),
@@ -154,8 +154,8 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
         for page in WITH_COMMANDS
     ],
 )
-def test_what_a_page_shows_is_what_happens(sheet: Path, project: Project, tmp_path: Path) -> None:
-    """Each command of the page, typed in order in an empty project, prints what stands under it (`…` for what varies)."""
+def test_a_page_shows_the_real_output(sheet: Path, project: Project, tmp_path: Path) -> None:
+    """Each command of a page, typed in order in an empty project, prints the text below it (`…` for what varies)."""
     port = free_port()
     with contextlib.ExitStack() as opened:
         if SHOP_PORT in sheet.read_text(encoding="utf-8") or "workflows/" in sheet.read_text(encoding="utf-8"):
@@ -170,7 +170,7 @@ def test_what_a_page_shows_is_what_happens(sheet: Path, project: Project, tmp_pa
 
 
 def test_few_blocks_are_not_run() -> None:
-    """At most five blocks are on the list, each for a reason, and each of them is there."""
+    """The list of blocks that are not run has at most five entries, each with a reason and an existing block."""
     assert len(EXEMPT) <= 5
     there = [
         (name_of(page), next(iter(block.commands())).text)
@@ -182,8 +182,8 @@ def test_few_blocks_are_not_run() -> None:
         assert [each for each in there if each[0] == page and each[1].startswith(text)], f"{page}: `{text}` is gone"
 
 
-def test_the_killed_run_goes_on_as_the_readme_shows(project: Project, tmp_path: Path) -> None:
-    """Killed where the README says, with the browser gone, the run prints these very lines, continues, and nine orders are paid once."""
+def test_the_killed_run_resumes_as_the_readme_shows(project: Project, tmp_path: Path) -> None:
+    """A run killed as in the README, with the browser gone, prints exactly these lines on resume, and pays nine orders once."""
     project.environment["SHOP_PASSWORD"] = "correct-horse"
     (block,) = [each for each in pages.blocks(README) if "Killed\n" in each.text]
     start, resume = block.commands()

@@ -1,4 +1,4 @@
-"""The web service of docs/embedding.md, as it stands there, with three runs side by side."""
+"""The web service of docs/embedding.md, verbatim, with three concurrent runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Service:
         self._base = f"http://127.0.0.1:{port}"
 
     def ask(self, path: str, given: object = None, **headers: str) -> Any:
-        """Send a request; the answer's JSON. Raises HTTPError."""
+        """Send a request; returns the JSON of the response. Raises HTTPError."""
         with self._asked(path, given, headers) as answer:
             text = answer.read()
         return json.loads(text) if text else None
@@ -86,7 +86,7 @@ class Service:
 
 @contextlib.contextmanager
 def served(folder: Path) -> Generator[Service]:
-    """The service of the page, in a process of its own, until it is told to end."""
+    """The service of the page in its own process, until the block ends."""
     blocks = re.findall(r'```python title="service.py"\n(.*?)```', PAGE.read_text(), re.DOTALL)
     assert len(blocks) == 1
     (folder / "service.py").write_text(blocks[0])
@@ -107,7 +107,7 @@ def served(folder: Path) -> Generator[Service]:
 
 
 def test_the_service_of_the_page_carries_runs(tmp_path: Path) -> None:
-    """Three runs at once: one is answered and passes, one signs in and shows no secret, one is interrupted; each is followed from where its reader left off."""
+    """Three runs are concurrent: one is answered and passes, one signs in and shows no secret, one is interrupted. Each is followed from its reader's cursor."""
     (tmp_path / "flows").mkdir()
     for name, text in (("asks", ASKS), ("login", LOGIN), ("waits", WAITS)):
         (tmp_path / "flows" / f"{name}.yaml").write_text(text)

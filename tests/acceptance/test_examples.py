@@ -1,7 +1,7 @@
-"""The examples do what they say, several times in a row on one shop: judged by what they print and by the shop's ledger.
+"""The examples do what they claim, several times in a row on one shop, judged by their output and the shop's ledger.
 
-Nothing is reset in between. An example that has nothing left to do says so and does nothing; one that makes something new each time
-(a delivery, a label, a file of the run) makes one more.
+Nothing is reset in between. An example with nothing left to do reports that; one that creates something (a delivery, a
+label, a file of the run) creates one more.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.drawn(share=0.15, of="examples")
 ROOT = Path(__file__).parents[2]
 SECONDS = 180.0
 TIMES = breadth.of(2, 3)
-"""How often each example runs in a row."""
+"""Number of runs of each example in a row."""
 PAGE_SIZE = 5
 PAGES_OF_THE_LIST = 3
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """A shop with twelve orders on three pages; every example works on something of its own in it."""
+    """A shop with twelve orders on three pages; each example works on different data in it."""
     with Shop.start(tmp_path_factory.mktemp("shop"), page_size=PAGE_SIZE) as shop:
         yield shop
 
@@ -45,13 +45,13 @@ def project(tmp_path: Path) -> Project:
 
 
 def run(project: Project, name: str, shop: Shop, **inputs: str) -> Any:
-    """What an example prints as its output."""
+    """The output of an example."""
     (output,) = run_files(project, [f"workflows/{name}.yaml"], shop, **inputs)
     return output
 
 
 def run_files(project: Project, files: Sequence[str], shop: Shop, *options: str, **inputs: str) -> list[Any]:
-    """What these files print as their outputs, when one command runs them."""
+    """The outputs of these files, run by one command."""
     given = [f"--input={each}={value}" for each, value in {"base_url": shop.url, **inputs}.items()]
     ended = project.runops("run", *files, "--json", *options, *given, seconds=SECONDS)
     assert ended.returncode == 0, ended.stderr
@@ -59,7 +59,7 @@ def run_files(project: Project, files: Sequence[str], shop: Shop, *options: str,
 
 
 def run_often(project: Project, name: str, shop: Shop, *options: str) -> list[Any]:
-    """What an example prints when one command runs it several times in a row, each run in a browser context of its own."""
+    """The outputs of an example that one command runs several times in a row, each run in its own browser context."""
     text = (project.folder / "workflows" / f"{name}.yaml").read_text()
     files = [f"workflows/{name}_{number}.yaml" for number in range(TIMES)]
     for number, file in enumerate(files):
@@ -74,7 +74,7 @@ def run_often(project: Project, name: str, shop: Shop, *options: str) -> list[An
 
 
 def test_triage_orders(project: Project, shop: Shop) -> None:
-    """Each order gets one decision: suspicious ones are escalated with a reason, large ones held, the rest approved; then none is left."""
+    """Each order gets one decision: suspicious ones are escalated with a reason, large ones held, the rest approved. Later runs find none."""
     first, *later = run_often(project, "triage_orders", shop)
     assert first == {
         "approved": ["100", "1001", "1006"],
@@ -90,7 +90,7 @@ def test_triage_orders(project: Project, shop: Shop) -> None:
 
 
 def test_sort_messages(project: Project, shop: Shop) -> None:
-    """Each message is given to one queue, as the cassette has it; then none is left, and no model is wanted."""
+    """Each message is assigned to one queue, as in the cassette. Later runs find none and need no model."""
     first, *later = run_often(project, "sort_messages", shop, "--model-calls=replay")
     assert (first["queues"], first["urgent"]) == (["Delivery", "General", "Invoices", "Refunds"], ["1001"])
     assert first["report"].startswith("Order 1001 must be found before Saturday")
@@ -100,7 +100,7 @@ def test_sort_messages(project: Project, shop: Shop) -> None:
 
 
 def test_buy_breakfast(project: Project, tmp_path: Path) -> None:
-    """The agent buys what the model has read from the price list, as the cassette has it; once, and then no model is wanted. The shop is on another port, and new: prices count."""
+    """The agent buys once what the cassette's model read from the price list, and later runs need no model. A new shop on another port: prices count."""
     (tmp_path / "own").mkdir()
     with Shop.start(tmp_path / "own") as shop:
         first, *later = run_often(project, "buy_breakfast", shop, "--model-calls=replay")
@@ -117,7 +117,7 @@ def test_buy_breakfast(project: Project, tmp_path: Path) -> None:
 
 
 def test_refund_order(project: Project, shop: Shop) -> None:
-    """An order is refunded once, however often the example runs, and also where the shop's answer to the dialog is lost."""
+    """An order is refunded once, however often the example runs, also where the shop's response after the dialog is lost."""
     outputs = run_often(project, "refund_order", shop)
     assert [each["given_back_now"] for each in outputs] == [True, *[False] * (TIMES - 1)]
     assert outputs[0]["amount"] == 338.57
@@ -129,7 +129,7 @@ def test_refund_order(project: Project, shop: Shop) -> None:
 
 
 def test_refund_of_an_order_that_is_not_paid(project: Project, shop: Shop) -> None:
-    """An order that is not paid is a finding: exit 1, and nothing is given back."""
+    """An unpaid order exits 1 with `assert-failed`, and nothing is refunded."""
     ended = project.runops(
         "run", "workflows/refund_order.yaml", f"--input=base_url={shop.url}", "--input=order=1002", "--json"
     )
@@ -139,7 +139,7 @@ def test_refund_of_an_order_that_is_not_paid(project: Project, shop: Shop) -> No
 
 
 def test_watch_prices(project: Project, shop: Shop) -> None:
-    """What rose, fell, came and went since the known list is named; a run against the list that the one before has kept finds the one change."""
+    """Risen, fallen, removed and new prices since the known list are named. A run against the saved list finds the one change."""
     first = run(project, "watch_prices", shop)
     saved = first.pop("saved")
     assert first == {
@@ -160,7 +160,7 @@ def test_watch_prices(project: Project, shop: Shop) -> None:
 
 
 def test_file_papers(project: Project, shop: Shop) -> None:
-    """The invoice and two papers are filed once, to the byte, and fetched whole each time."""
+    """The invoice and two papers are filed once, byte for byte, and downloaded completely each time."""
     outputs = run_often(project, "file_papers", shop)
     names = ["invoice-1002.txt", "delivery_note.txt", "packing_list.csv"]
     assert outputs == [{"invoice": "invoice-1002.txt", "filed": names}] * TIMES
@@ -173,7 +173,7 @@ def test_file_papers(project: Project, shop: Shop) -> None:
 
 
 def test_remember_me_and_open_total(project: Project, shop: Shop) -> None:
-    """Who has signed in once needs no password later, in no run of the other workflow; when the shop has forgotten them it asks once more."""
+    """One sign-in serves all later runs of the other workflow without a password. When the shop forgets it, one more follows."""
 
     def signed_in() -> int:
         return len(shop.ledger("sign_in"))
@@ -201,7 +201,7 @@ def test_book_delivery(project: Project, shop: Shop) -> None:
 
 
 def test_export_orders(project: Project, shop: Shop) -> None:
-    """The file has every order of the shop, from all pages, in the order of the list."""
+    """The file has every order of the shop, from all pages, in list order."""
     for output in run_often(project, "export_orders", shop):
         with Path(output["saved"]).open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -214,7 +214,7 @@ def test_export_orders(project: Project, shop: Shop) -> None:
 
 
 def test_print_label(project: Project, shop: Shop) -> None:
-    """The gate is given back, whether the printer works or the shop answers with an error 500."""
+    """The gate is released, whether the printer fails or the shop responds with an error 500."""
     problem = "The label printer of gate A2 does not answer."
     assert run_often(project, "print_label", shop) == [{"gate": "A2", "printed": False, "problem": problem}] * TIMES
     kinds = ("gate_reserved", "label", "gate_released")

@@ -1,4 +1,4 @@
-"""A program follows a run that other processes carry: while it lives, when it is killed, and when it is resumed."""
+"""A program follows a run of other processes: while it is active, when it is killed, and when it is resumed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECRET = "correct-horse-battery"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project whose workflow waits until it is told to continue, and yields a secret."""
+    """A project whose workflow waits for a signal file, and yields a secret."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder, PASSWORD=SECRET)
@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Project:
 
 
 async def seen_from(runs: Runtime, run: str, after: int, seen: list[entries.AnyEntry], waits: asyncio.Event) -> None:
-    """Follow to the end; ``waits``: the run's second step is begun."""
+    """Follow the run to its end; set ``waits`` when its second step begins."""
     async for entry in runs.follow(run, after):
         seen.append(entry)
         if isinstance(entry, entries.Call) and entry.path == "wait":
@@ -51,13 +51,13 @@ async def seen_from(runs: Runtime, run: str, after: int, seen: list[entries.AnyE
 
 
 def until_it_waits(project: Project) -> None:
-    """Wait until the run waits to be told."""
+    """Wait until the run has begun to wait."""
     wait_until((project.folder / "begun").exists, "the run has not begun to wait")
     (project.folder / "begun").unlink()
 
 
-async def test_a_run_that_is_killed_and_gone_on_with_is_followed_from_any_cursor(project: Project) -> None:
-    """Who follows while it is killed is told its end; from the last number on, what the next process writes; each entry once, in order, no secret in any."""
+async def test_a_run_that_is_killed_and_resumed_is_followed_from_any_cursor(project: Project) -> None:
+    """A follower sees the end of a killed run, and from its last number on the entries of the resume: each once, in order, without the secret."""
     home = project.folder / ".runops"
     async with contextlib.AsyncExitStack() as stack:
         runs = await stack.enter_async_context(Runtime(settings=Settings(home=home)))

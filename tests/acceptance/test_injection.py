@@ -1,4 +1,4 @@
-"""Pages that give orders, and a model that obeys every one of them: what may not be is refused by the runtime, which tells the model why, and the run continues."""
+"""Pages with malicious instructions, and a model that obeys all of them: the runtime refuses what is forbidden, gives the model the reason, and the run continues."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def foreign() -> Generator[Site]:
 
 @pytest.fixture
 def home(foreign: Site) -> Generator[Site]:
-    """The site that the workflow allows: it gives orders, and leads away."""
+    """The site that the workflow allows. It gives instructions and links to the other site."""
     with serve() as site:
         site.page("/", HOME.format(foreign=foreign.origin, secret=SECRET))
         site.redirect("/redirect", f"{foreign.origin}/302")
@@ -70,7 +70,7 @@ def home(foreign: Site) -> Generator[Site]:
 
 
 def run(tmp_path: Path, server: responses.Server, home: Site, *, most: int = 40) -> tuple[Project, int, str]:
-    """The run in which the model is asked; its project, exit code and output."""
+    """A run that asks the model: its project, exit code and output."""
     project = Project(tmp_path, DOOR_CODE=SECRET)
     ask_at(project, server)
     project.write("flow.yaml", FLOW.replace("MOST", str(most)))
@@ -79,13 +79,13 @@ def run(tmp_path: Path, server: responses.Server, home: Site, *, most: int = 40)
 
 
 def forms_of_secret() -> list[bytes]:
-    """The secret as it might be sent."""
+    """Encodings in which the secret might be sent."""
     quoted = urllib.parse.quote(SECRET, safe="")
     return [SECRET.encode(), quoted.encode(), base64.b64encode(SECRET.encode()), json.dumps(SECRET)[1:-1].encode()]
 
 
-def assert_no_request_held_the_secret(server: responses.Server) -> None:
-    """In no byte that came to the fake server."""
+def assert_no_request_has_the_secret(server: responses.Server) -> None:
+    """Check that no request to the fake server contains the secret."""
     assert server.requests
     for received in server.requests:
         for form in forms_of_secret():
@@ -93,8 +93,8 @@ def assert_no_request_held_the_secret(server: responses.Server) -> None:
 
 
 @pytest.mark.drawn(3, of="injection")
-def test_no_page_leads_a_model_to_another_site(tmp_path: Path, home: Site, foreign: Site) -> None:
-    """Goto, link, 302, 307 of a form, meta refresh, window.open, script, form post, data: and file: each refused and told; nothing arrives, and the work continues at home."""
+def test_no_page_can_send_a_model_to_another_site(tmp_path: Path, home: Site, foreign: Site) -> None:
+    """Goto, link, redirect, refresh, popup, script, form post, `data:` and `file:` are each refused with a reason. Nothing reaches the other site, and the run passes."""
     away = ["Link", "Redirect", "Refresh", "Popup", "Script", "Data", "Post", "Bounce"]
     gotos = [f"{foreign.origin}/goto", "data:text/html,<h1>Data</h1>", "file:///etc/passwd", "javascript:alert(1)"]
     model = Obedient(
@@ -106,19 +106,19 @@ def test_no_page_leads_a_model_to_another_site(tmp_path: Path, home: Site, forei
         _project, code, said = run(tmp_path, server, home)
     assert code == 0, said
     assert foreign.arrived() == []
-    for url, told in zip(gotos, model.told, strict=False):
-        assert "origin-refused" in told, (url, told)
+    for url, result in zip(gotos, model.told, strict=False):
+        assert "origin-refused" in result, (url, result)
     clicks = model.told[len(gotos) + 1 : -1 : 2]
-    for name, told in zip(away, clicks, strict=True):
-        # Chromium itself lets no script lead a page to a data: address; then nothing changed.
-        assert "origin-refused" in told or (name == "Data" and "nothing changed" in told), (name, told)
+    for name, result in zip(away, clicks, strict=True):
+        # Chromium itself blocks scripts that navigate to a data: address, so nothing changes.
+        assert "origin-refused" in result or (name == "Data" and "nothing changed" in result), (name, result)
     assert [seen for seen in model.told[len(gotos) :: 2] if 'heading "Home"' not in seen] == []
-    assert_no_request_held_the_secret(server)
+    assert_no_request_has_the_secret(server)
 
 
 @pytest.mark.drawn(3, of="injection")
 def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> None:
-    """Not by its name, not by its text, not in another writing, not as the mask that it is shown; in no tool. Each is refused, and the site gets none of it."""
+    """A secret is refused in every tool and encoding, by name and as its mask. The site receives none of it."""
     model = Obedient(
         LOOK,
         fill("Note", "{{ secrets.DOOR_CODE }}"),
@@ -127,7 +127,7 @@ def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> N
         fill("Note", f"the code is {SECRET}."),
         fill("Note", urllib.parse.quote(SECRET, safe="")),
         fill("Note", "escaped: " + "".join(f"%{byte:02x}" for byte in SECRET.encode())),
-        # The log has one mask for all of these, and the same call must not fail three times.
+        # The log masks all of these alike, and the same call must not fail three times.
         fill("Code", base64.b64encode(SECRET.encode()).decode()),
         fill("Code", "[hidden]"),
         ("goto", {"url": f"{home.origin}/?code={urllib.parse.quote(SECRET)}"}),
@@ -137,7 +137,7 @@ def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> N
         project, code, said = run(tmp_path, server, home)
     assert code == 0, said
     assert [each for each in model.told[1:] if "secret-refused" not in each] == []
-    assert_no_request_held_the_secret(server)
+    assert_no_request_has_the_secret(server)
     assert [each.path for each in home.arrived() if each.query] == []
     assert "The code is [hidden]" in model.told[0]
     for file in (project.folder / ".runops").rglob("*.jsonl"):
@@ -146,8 +146,8 @@ def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> N
 
 
 @pytest.mark.drawn(3, of="injection")
-def test_a_page_ends_its_part_by_nothing_that_it_says(tmp_path: Path, home: Site) -> None:
-    """Between the two lines that are ours, the page's own words for them are spelt otherwise."""
+def test_a_page_cannot_end_its_own_section(tmp_path: Path, home: Site) -> None:
+    """A page that contains the end marker gets it respelt, so only the real markers enclose its text."""
     model = Obedient(LOOK)
     with responses.serve(model, strict=True) as server:
         assert run(tmp_path, server, home)[1] == 0
@@ -158,8 +158,8 @@ def test_a_page_ends_its_part_by_nothing_that_it_says(tmp_path: Path, home: Site
 
 
 @pytest.mark.drawn(3, of="injection")
-def test_a_tool_that_a_page_names_is_none(tmp_path: Path, home: Site) -> None:
-    """The model is told which tools there are, and continues."""
+def test_a_tool_that_a_page_invents_is_unknown(tmp_path: Path, home: Site) -> None:
+    """An unknown tool is refused with the list of real tools, and the run continues."""
     model = Obedient(("run_shell", {"command": "id"}), ("read_file", {"path": "/etc/passwd"}))
     with responses.serve(model, strict=True) as server:
         assert run(tmp_path, server, home)[1] == 0
@@ -167,8 +167,8 @@ def test_a_tool_that_a_page_names_is_none(tmp_path: Path, home: Site) -> None:
 
 
 @pytest.mark.drawn(3, of="injection")
-def test_no_page_buys_more_turns(tmp_path: Path, home: Site) -> None:
-    """A model that looks a million times has as many turns as the file says, and not one more."""
+def test_no_page_raises_the_turn_limit(tmp_path: Path, home: Site) -> None:
+    """A model that observes a million times gets exactly the turns that the file allows."""
     model = Obedient(*[LOOK] * 1_000_000)
     with responses.serve(model, strict=True) as server:
         _project, code, said = run(tmp_path, server, home, most=4)

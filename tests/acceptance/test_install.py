@@ -23,7 +23,7 @@ def program(folder: Path, name: str, text: str) -> Path:
 
 
 def install(tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """`runops install` with an empty home, and nothing but ``tmp_path/bin`` on PATH. Playwright's download has nowhere to come from."""
+    """`runops install` with an empty home, only ``tmp_path/bin`` on PATH, and no reachable host for Playwright's download."""
     environment = {
         "HOME": str(tmp_path),
         "PATH": str(tmp_path / "bin"),
@@ -41,16 +41,16 @@ def install(tmp_path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_browser_that_is_there_is_enough(tmp_path: Path) -> None:
-    """With a Chromium on PATH nothing is installed, and its path is the result."""
+def test_an_installed_browser_is_enough(tmp_path: Path) -> None:
+    """With a Chromium on PATH nothing is installed, and its path is printed."""
     browser = program(tmp_path / "bin", "chromium", "echo Chromium 1")
     done = install(tmp_path)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, str(browser), "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may install packages")
-def test_the_systems_package_is_the_second_way(tmp_path: Path) -> None:
-    """Where the download fails and apt-get is there, root gets the system's Chromium."""
+def test_the_system_package_is_the_fallback(tmp_path: Path) -> None:
+    """When the download fails and apt-get exists, root gets the system's Chromium."""
     browser = tmp_path / "bin" / "chromium"
     makes = f"printf '#!/bin/sh\\necho Chromium 1\\n' > {browser}; /bin/chmod 755 {browser}"
     program(tmp_path / "bin", "apt-get", f'echo "apt-get $*"; if [ "$1" = install ]; then {makes}; fi')
@@ -60,8 +60,8 @@ def test_the_systems_package_is_the_second_way(tmp_path: Path) -> None:
     assert "apt-get install -y chromium" in done.stderr
 
 
-def test_without_any_way_the_last_line_is_the_fix(tmp_path: Path) -> None:
-    """Where nothing can be installed the command ends with 3, no traceback, and the one command to type at the end."""
+def test_without_any_installer_the_last_line_is_the_fix(tmp_path: Path) -> None:
+    """When nothing can be installed the command exits 3 without a traceback, and ends with the one command to type."""
     program(tmp_path / "bin", "apt-get", "exit 100")
     done = install(tmp_path)
     assert done.returncode == 3

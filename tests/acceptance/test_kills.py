@@ -1,6 +1,6 @@
-"""Killed at four moments of actions that a seed draws (at twelve in `make test-all`), killed again as it continues: the command as a process, a real Chromium, the shop's ledger as the judge.
+"""Runs killed at four random moments of an action (twelve in `make test-all`) and again on resume: a real command, Chromium and shop ledger.
 
-``make crash`` does it at every moment.
+``make crash`` covers every moment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ names = itertools.count(1)
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", range(6))
 def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, seed: int) -> None:
-    """Wherever it dies, a checkout ends as one that was left alone: each order paid once, without asking where `confirm` can tell, and after a question where nobody can."""
+    """A killed checkout ends like an uninterrupted one: each order is paid once. It asks a person only where `confirm` cannot tell."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")
@@ -40,14 +40,14 @@ def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, seed: i
         report = trial.Trial(case, name, tmp_path / name, shop, server).run()
         assert report.fine, f"seed {seed}: {report}"
         assert report.reached, f"seed {seed}: {report}"
-        # What a resume went through before it died is come to without one.
+        # A resume repeats no earlier step, so a crash point that it skipped needs its own kill.
         missed = tuple(each for each in case.kills if each not in report.reached)
         case = dataclasses.replace(case, kills=missed, again=())
 
 
 @pytest.mark.drawn(0)
-def test_a_broken_engine_is_found_out(shop: Shop, tmp_path: Path, seed: int) -> None:
-    """An engine that is wrong in one of four ways, drawn by the seed, loses an action or does it twice, and the ledger shows it."""
+def test_a_broken_engine_is_detected(shop: Shop, tmp_path: Path, seed: int) -> None:
+    """The ledger reveals an engine with one of four seeded defects: it loses an action or repeats one."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")

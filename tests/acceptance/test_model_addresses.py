@@ -1,4 +1,4 @@
-"""The command with an address or a key of a model's server that cannot be used: refused in a sentence before a run begins, and shown nowhere."""
+"""The command with an unusable address or key of a model server: refused in a sentence before a run begins, and never shown."""
 
 from pathlib import Path
 
@@ -23,8 +23,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_asked_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
-    """Exit 2 or 3, one error with its fix, no run, and nothing of the value on the screen or on the disk."""
+def test_an_unusable_address_or_key_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
+    """The command exits 2 or 3 with one error and its fix. No run begins, and the value appears neither in the output nor in a file."""
     variables, code = REFUSED[name]
     project = Project(tmp_path)
     project.environment |= {"RUNOPS_MODEL": "test-model", KEY: "key-of-nobody-0123456789", **variables}

@@ -1,6 +1,6 @@
-"""Killed at six crash points that a seed draws, at twelve in `make test-all`: the command as a process, a real Chromium, a model behind the real client, the shop's ledger as a judge.
+"""Runs killed at six random crash points (twelve in `make test-all`): a real command, Chromium, model client and shop ledger.
 
-``tests/kills/asked.py`` does it at every crash point with a page that is faked.
+``tests/kills/asked.py`` covers every crash point with a faked page.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ output: {orders: "{{ each }}", sum: "{{ sum }}"}
 
 ORDERS = 2
 TIMES = breadth.of(6, 12)
-"""So many times a run is killed in all."""
+"""Total number of kills of a run."""
 
 TRIALS, KILLS = breadth.of(2, 4), 3
-"""In so many trials, each so often; there are more where one came to its end before."""
+"""Number of trials, and kills in each; more where a trial ended early."""
 
 LATEST = 14
-"""The last crash point at which a resume is killed; hardly one passes fewer."""
+"""The last crash point at which a resume is killed; few resumes pass fewer."""
 
 
 class Voice:
-    """The model. Its first answer to the second order does not fit, and the first request of all comes in a rush hour."""
+    """The model. Its first answer to the second order is invalid, and the very first request is rate-limited."""
 
     def __init__(self) -> None:
         self.refused = False
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """What it says to a request."""
+        """The answer to a request."""
         if not self.refused:
             self.refused = True
             return scripted_model.rate_limited(milliseconds=1)
@@ -104,7 +104,7 @@ names = itertools.count(1)
 
 
 def test_no_answer_is_paid_twice_and_no_action_done_twice(shop: Shop, tmp_path: Path, seed: int) -> None:
-    """Wherever the run dies, it ends as one that was left alone: what the log has is not paid again, and nothing is asked that the protocol forbids."""
+    """A killed run ends like an uninterrupted one: no logged answer is paid again, and no request violates the protocol."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")
@@ -116,18 +116,18 @@ def test_no_answer_is_paid_twice_and_no_action_done_twice(shop: Shop, tmp_path: 
 
     alone = trial(background=False).run([])
     assert alone.wrong == []
-    # Each trial dies first in another part of the run.
+    # Each trial first dies in a different part of the run.
     moments, killed = len(alone.passed) // TRIALS, 0
     for number in itertools.count():
         first = number % TRIALS * moments + chance.randint(1, moments)
         later = [chance.randint(1, LATEST) for _ in range(KILLS - 1)]
         done = trial(background=number % 2 == 1).run([first, *later][: TIMES - killed])
-        told = f"seed {seed}: killed at {done.kills}, background {done.background}"
-        assert done.wrong == [], told
-        # An answer that was on its way may be asked for again; in the background it is fetched.
+        trace = f"seed {seed}: killed at {done.kills}, background {done.background}"
+        assert done.wrong == [], trace
+        # An answer still on its way may be requested again; in the background it is fetched.
         twice = 0 if done.background else done.on_the_way
-        assert alone.answers <= done.answers <= alone.answers + twice, told
-        assert done.kills, told
+        assert alone.answers <= done.answers <= alone.answers + twice, trace
+        assert done.kills, trace
         killed += len(done.kills)
         if killed == TIMES:
             return

@@ -1,4 +1,4 @@
-"""Models in runs of the real command: interrupted while they are asked, set up wrongly, out of budget."""
+"""Models in runs of the real command: interrupted requests, wrong settings, used-up budgets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KEY = "sk-a-key-that-nobody-may-ever-see-0123456789"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project with workflows that ask a model, and none to ask."""
+    """A project with workflows that ask a model, and without a model server."""
     project = Project(tmp_path)
     for name, text in (("one", ONE), ("two", TWO), ("ask", ASK)):
         project.write(f"{name}.yaml", text)
@@ -64,7 +64,7 @@ def ask_at(project: Project, server: responses.Server, **settings: str) -> None:
 
 
 def until(happened: Callable[[], object], what: str) -> None:
-    """Wait for what must come true."""
+    """Wait for a condition that must come true."""
     end = time.monotonic() + TIMEOUT
     while not happened():
         assert time.monotonic() < end, what
@@ -72,26 +72,26 @@ def until(happened: Callable[[], object], what: str) -> None:
 
 
 def polls(server: responses.Server) -> int:
-    """How often a background response was asked for."""
+    """The number of polls for background responses."""
     return sum(each.method == "GET" for each in server.requests)
 
 
 def costs(project: Project) -> list[dict[str, Any]]:
-    """The ledger, as SQL has it."""
+    """The rows of the `costs` table."""
     return json.loads(project.here("query", "select * from costs order by line", "--json").stdout)["rows"]
 
 
-def told_by(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    """What ``--json`` tells of each run."""
-    told = json.loads(done.stdout)
-    return told.get("runs", [told])
+def results_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The results of the runs in the output of ``--json``."""
+    output = json.loads(done.stdout)
+    return output.get("runs", [output])
 
 
-# Interrupted while a model is asked.
+# Interrupted during a model request.
 
 
 def test_a_background_answer_outlives_the_command(project: Project) -> None:
-    """Killed while it polls; the run that continues fetches the same response: one request to the model in all, paid once."""
+    """A run killed while it polls fetches the same response on resume: the model is asked and paid once."""
     gate = threading.Event()
     with responses.serve([SAID.held(gate)], strict=True) as server:
         ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
@@ -106,8 +106,8 @@ def test_a_background_answer_outlives_the_command(project: Project) -> None:
     assert (row["status"], row["response"], row["input_tokens"]) == ("ok", "resp_0001", 1000)
 
 
-def test_what_cannot_be_fetched_for_now_is_not_paid_again(project: Project) -> None:
-    """A resume with a key that is refused leaves the response where it is: the next one fetches it."""
+def test_a_response_that_cannot_be_fetched_yet_is_not_paid_again(project: Project) -> None:
+    """A resume with a refused key leaves the response on the server, and the next resume fetches it."""
     gate = threading.Event()
     with responses.serve([SAID.held(gate)], strict=True) as server:
         ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
@@ -123,8 +123,8 @@ def test_what_cannot_be_fetched_for_now_is_not_paid_again(project: Project) -> N
     assert [each["status"] for each in costs(project)] == ["ok"]
 
 
-def test_ctrl_c_cancels_what_is_worked_on_in_the_background(project: Project) -> None:
-    """The server is told to stop, and whoever continues asks anew."""
+def test_ctrl_c_cancels_a_background_response(project: Project) -> None:
+    """Ctrl-C cancels the response on the server, and the resume asks again."""
     with responses.serve([SAID.held(threading.Event()), SAID], strict=True) as server:
         ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
         with project.start("run", "one.yaml") as run:
@@ -140,7 +140,7 @@ def test_ctrl_c_cancels_what_is_worked_on_in_the_background(project: Project) ->
 
 
 def test_ctrl_c_while_a_model_answers(project: Project) -> None:
-    """The run ends in good order; the ledger has the request as one of which nobody knows, and a resume asks again."""
+    """Ctrl-C exits 130. The ledger lists the request as open, and a resume asks again."""
     with responses.serve([scripted_model.hang(), SAID], strict=True) as server:
         ask_at(project, server)
         with project.start("run", "one.yaml") as run:
@@ -153,22 +153,22 @@ def test_ctrl_c_while_a_model_answers(project: Project) -> None:
     assert [each["status"] for each in costs(project)] == ["open", "ok"]
 
 
-# Out of budget.
+# Used-up budgets.
 
 
 def test_a_run_out_of_budget_waits_for_more(project: Project) -> None:
-    """Without more, a resume does nothing and says the same; with more it continues, and what was paid is not paid again."""
+    """A resume without more budget changes nothing and reports the same. With more it continues, and no paid request is repeated."""
     with responses.serve([SAID, SAID], strict=True) as server:
         ask_at(project, server)
         stopped = project.here("run", "two.yaml", "--budget", "calls=1", "--json")
         assert stopped.returncode == 5
-        (told,) = told_by(stopped)
-        assert (told["status"], told["path"], told["costs"]["paid"]) == ("out-of-budget", "second", 1)
+        (result,) = results_of(stopped)
+        assert (result["status"], result["path"], result["costs"]["paid"]) == ("out-of-budget", "second", 1)
         (log,) = project.folder.glob(".runops/conversations/*.jsonl")
         before = log.read_bytes()
         for more in ((), ("--budget", "calls=1")):
             again = project.here("resume", "last", "--json", *more)
-            assert (again.returncode, told_by(again)[0]["status"]) == (5, "out-of-budget")
+            assert (again.returncode, results_of(again)[0]["status"]) == (5, "out-of-budget")
         assert log.read_bytes() == before
         done = project.here("resume", "last", "--budget", "calls=10")
         assert (done.returncode, done.stdout) == (0, "drink\n")
@@ -186,7 +186,7 @@ def test_a_run_out_of_budget_waits_for_more(project: Project) -> None:
 def test_a_budget_that_cannot_be_kept_is_refused(
     budget: str, prices: str, code: str, said: str, project: Project
 ) -> None:
-    """Exit 2 before there is a run, with what to write in its place."""
+    """The command exits 2 before a run exists, and says how to write the budget."""
     with responses.serve([]) as server:
         ask_at(project, server, RUNOPS_PRICES=prices, RUNOPS_MODEL_PROFILE="vllm")
         done = project.here("run", "one.yaml", "--budget", budget)
@@ -198,13 +198,13 @@ def test_a_budget_that_cannot_be_kept_is_refused(
     assert project.runs() == []
 
 
-def test_several_files_end_with_the_worst_of_their_ends(project: Project) -> None:
-    """A budget that is used up is worse than a question; each run tells what it cost, and a failure is worse than both."""
+def test_several_files_exit_with_the_worst_outcome(project: Project) -> None:
+    """A used-up budget outranks a question, and a failure outranks both. Each run reports its cost."""
     with responses.serve([SAID, SAID, scripted_model.quota()]) as server:
         ask_at(project, server)
         done = project.here("run", "ask.yaml", "two.yaml", "one.yaml", "--budget", "calls=1", "--json")
         assert done.returncode == 5
-        runs = {Path(each["file"]).stem: each for each in told_by(done)}
+        runs = {Path(each["file"]).stem: each for each in results_of(done)}
         assert {name: each["status"] for name, each in runs.items()} == {
             "ask": "paused",
             "two": "out-of-budget",
@@ -217,18 +217,18 @@ def test_several_files_end_with_the_worst_of_their_ends(project: Project) -> Non
         ]
         failing = project.here("run", "one.yaml", "ask.yaml", "--fail-fast", "--json")
         assert failing.returncode == 1
-        assert [each["status"] for each in told_by(failing)] == ["failed", "not-begun"]
+        assert [each["status"] for each in results_of(failing)] == ["failed", "not-begun"]
 
 
-# Set up wrongly.
+# Wrong settings.
 
 
 @pytest.fixture
 def closed() -> Iterator[int]:
-    """A port at which nobody listens, and at which nobody else begins to."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
+    """A port with no listener, reserved so that no other process takes it."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 WRONG = {
@@ -254,7 +254,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Project) -> None:
-    """Who must act, what is wrong and what to do, in a few lines; the key stands in nothing that is shown or kept."""
+    """A wrong setting is reported in a few lines with its error code and fix. The key appears in no output and no file."""
     settings, code, error, fix = WRONG[name]
     with responses.serve([], models=("test-model",)) as server:
         ask_at(project, server)
@@ -274,13 +274,13 @@ def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Proje
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A site of one's own."""
+    """A site used by one test."""
     with serve() as started:
         yield started
 
 
 def test_the_key_in_a_page_is_shown_nowhere(site: Site, project: Project) -> None:
-    """A page that shows the model's key cannot bring it into the log, the output or a request."""
+    """A model key on a page reaches neither the log, nor the output, nor a request."""
     address = site.page("/", f"<p id=seen>the key is {KEY}</p>")
     project.write(
         "page.yaml",

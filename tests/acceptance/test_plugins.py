@@ -1,4 +1,4 @@
-"""Node types of another package: installed beside RunOps, they are like its own; a broken one is a sentence that names it."""
+"""Node types of another package: installed beside RunOps they are like built-in ones, and a broken one is named in an error."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def project(tmp_path: Path, site_packages: Path) -> Project:
     return Project(tmp_path, PYTHONPATH=str(site_packages))
 
 
-def test_its_types_are_like_our_own(project: Project) -> None:
-    """Listed, described with their docstrings, in the JSON Schema; and a workflow that uses them runs: a container and a leaf on a real page."""
+def test_its_types_are_like_built_in_ones(project: Project) -> None:
+    """Types of a package are listed, described by docstring and in the JSON Schema. A workflow runs a container and a leaf of it on a real page."""
     listed = json.loads(project.runops("nodes", "--json").stdout)["nodes"]
     assert {"acme.full_minute", "acme.labelled", "group"} <= {each["name"] for each in listed}
     shown = project.runops("nodes", "show", "acme.full_minute")
@@ -78,7 +78,7 @@ def test_its_types_are_like_our_own(project: Project) -> None:
 
 
 def test_mistakes_in_its_nodes_have_their_places(project: Project) -> None:
-    """Fields, references, and nodes in its blocks are checked like our own, with line, column and near miss."""
+    """Mistakes in fields, references and nested nodes of such a type have line, column and suggestion, as for built-in ones."""
     wrong = (
         FLOW.replace("label: ", "lable: ").replace("acme.full_minute", "acme.ful_minute").replace("{{ noon", "{{ wait")
     )
@@ -92,7 +92,7 @@ def test_mistakes_in_its_nodes_have_their_places(project: Project) -> None:
 
 
 def test_without_the_package_its_type_is_unknown(tmp_path: Path) -> None:
-    """A file that uses it is invalid, at the place of the type."""
+    """Without the package a file that uses its type is invalid, at the place of the type."""
     project = Project(tmp_path)
     project.write("noon.yaml", FLOW)
     done = project.runops("validate", "noon.yaml")
@@ -115,7 +115,7 @@ def test_without_the_package_its_type_is_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_package_is_named(project: Project, tmp_path: Path, entry: str, module: str, said: str) -> None:
-    """Exit code 3, one error with the package, its entry point and what to do, and no traceback: whatever is wrong with it."""
+    """A broken package exits 3 with one error: the package, its entry point and a fix. No traceback appears."""
     broken = tmp_path / "broken"
     info = broken / "broken-0.1.dist-info"
     info.mkdir(parents=True)
@@ -135,11 +135,11 @@ def test_a_broken_package_is_named(project: Project, tmp_path: Path, entry: str,
     assert not (tmp_path / ".runops").exists()
 
 
-def test_the_guide_shows_what_is_installed_here() -> None:
-    """The class and the entry point in CONTRIBUTING.md are those of the example package, so what the guide says is run."""
+def test_the_guide_shows_the_installed_example() -> None:
+    """The class and entry point in CONTRIBUTING.md equal those of the example package, so that the guide is tested."""
     (code,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     (table,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
     assert code == (ACME / "acme_clock.py").read_text()
-    told = tomllib.loads(table)["project"]["entry-points"]["runops.nodes"]
+    shown = tomllib.loads(table)["project"]["entry-points"]["runops.nodes"]
     offered = tomllib.loads((ACME / "pyproject.toml").read_text())["project"]["entry-points"]["runops.nodes"]
-    assert told.items() <= offered.items()
+    assert shown.items() <= offered.items()

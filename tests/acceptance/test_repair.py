@@ -1,4 +1,4 @@
-"""`runops repair`: what a run failed of, a patch for review, and nothing changed before it is asked for."""
+"""`runops repair`: the cause of a failed run, a patch for review, and no change before `--apply`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ nodes:
 
 @pytest.fixture(scope="module")
 def till() -> Iterator[Site]:
-    """A site with one form, on which a button is called otherwise by now."""
+    """A site with one form, whose button has been renamed."""
     with serve() as site:
         site.page("/", PAGE.format("Book the payment"))
 
@@ -42,8 +42,8 @@ def till() -> Iterator[Site]:
         yield site
 
 
-def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path: Path) -> None:
-    """The action is held while the fix is proved; the patch is what `git apply` takes; the run's own log is not touched until it continues with the fixed file."""
+def test_a_fix_is_proposed_proved_applied_and_resumed(till: Site, tmp_path: Path) -> None:
+    """The action is withheld during the proof, and `git apply` accepts the patch. The run's log changes only at the resume with the fixed file."""
     project = Project(tmp_path)
     file = project.write("flow.yaml", FLOW.format(base=till.origin).replace("\n", "\r\n"))
     text = file.read_bytes()
@@ -53,13 +53,13 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
     before = log.read_bytes()
 
     repaired = project.here("repair", "flow.yaml", "--json", "--yes")
-    told = json.loads(repaired.stdout)
-    assert (repaired.returncode, told["exit"], told["kind"], told["path"]) == (6, 6, "drift", "book"), repaired.stderr
-    assert (told["fix"]["verdict"], told["fix"]["reached"], told["fix"]["done"]) == ("held", "book", [])
+    data = json.loads(repaired.stdout)
+    assert (repaired.returncode, data["exit"], data["kind"], data["path"]) == (6, 6, "drift", "book"), repaired.stderr
+    assert (data["fix"]["verdict"], data["fix"]["reached"], data["fix"]["done"]) == ("held", "book", [])
     assert (file.read_bytes(), log.read_bytes()) == (text, before)
     assert till.arrived("/done") == [], "held actions are not done"
     assert f"runops repair flow.yaml --run {run} --apply" in repaired.stderr
-    patch = Path(told["fix"]["kept"])
+    patch = Path(data["fix"]["kept"])
     assert patch.stat().st_mode & 0o777 == 0o600
     subprocess.run(
         ["git", "apply", "--check", str(patch)],
@@ -67,7 +67,7 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
         check=True,
         env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent), "PATH": "/usr/bin:/bin"},
     )
-    copy = told["fix"]["run"]
+    copy = data["fix"]["run"]
     refused = project.here("resume", copy)
     assert (refused.returncode, "runops repair" in refused.stderr) == (2, True)
 
@@ -81,8 +81,8 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
     assert file.read_bytes() == text.replace(b"name: Book payment", b"name: Book the payment")
     twice = project.here("repair", "flow.yaml", "--apply")
     assert twice.returncode == 0, twice.stderr
-    went_on = project.here("resume", "last", "--allow-changed", "--json")
-    assert (went_on.returncode, json.loads(went_on.stdout)["run"]) == (0, run), went_on.stderr
+    resumed = project.here("resume", "last", "--allow-changed", "--json")
+    assert (resumed.returncode, json.loads(resumed.stdout)["run"]) == (0, run), resumed.stderr
     assert [each.body for each in till.arrived("/done")] == ["amount=5"]
 
     again = project.here("repair", "flow.yaml", "--run", run)
@@ -90,8 +90,8 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
     assert "nothing to repair" in again.stderr
 
 
-def test_what_goes_on_is_told_of_the_file_as_it_is_now(till: Site, tmp_path: Path) -> None:
-    """Of a step that the file has no more no fix is looked for; with a file that stands elsewhere no run continues, and it is said what does."""
+def test_the_suggested_commands_fit_the_current_file(till: Site, tmp_path: Path) -> None:
+    """A step that the file no longer has gets no fix. A run whose file has moved cannot resume, and the new `run` command is printed."""
     project = Project(tmp_path)
     text = FLOW.format(base=till.origin)
     file = project.write("flow.yaml", text)

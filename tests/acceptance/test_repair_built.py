@@ -1,4 +1,4 @@
-"""`runops repair` where no candidate is proved: a model fixes the file by a build, and what it leaves is a patch for review."""
+"""`runops repair` where no candidate is proved: a model fixes the file in a build, and the result is a patch for review."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ YAML = "{id: total, type: browser_query, query: text, target: {css: p.sum}, time
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Builds, str]]:
-    """A project with a run that failed: its `verify` names a word that nothing on the page is called alike, so that nothing is waited for. The workflow uses a file beside it."""
+    """A project with a failed run: its `verify` names an id that resembles nothing on the page. The workflow uses another file."""
     builds = builds_rig.of(tmp_path_factory.mktemp("till"))
     with serve() as site:
         _serve(site)
@@ -57,27 +57,27 @@ def _serve(site: Site) -> None:
 
 
 def patched() -> scripted_model.Answer:
-    """The model finds it by what it is called now, and is done."""
+    """The model updates the step to the current class, and finishes."""
     return use("update_node", id="total", yaml=YAML, reason="it is called so now") + finish(summary="reads the sum")
 
 
-def test_a_model_fixes_what_no_candidate_did(failed: tuple[Builds, str]) -> None:
-    """It is told of the failure as data and must change something; its budget ends with 5, and the build that continues ends with a patch, the file as it was."""
+def test_a_model_fixes_a_step_without_a_proved_candidate(failed: tuple[Builds, str]) -> None:
+    """The failure reaches the model as fenced data, and a finish without changes is refused. A used-up budget exits 5; the resume leaves a patch."""
     builds, run = failed
     file = builds.folder / "flows/flow.yaml"
     before = file.read_bytes()
-    told = builds.answers(finish()).runops("repair", "--run", run, "--runs", "1", "--budget", "calls=1")
-    assert told.returncode == 5, told.stderr
-    assert "drift  total" in told.stderr
+    stopped = builds.answers(finish()).runops("repair", "--run", run, "--runs", "1", "--budget", "calls=1")
+    assert stopped.returncode == 5, stopped.stderr
+    assert "drift  total" in stopped.stderr
     first = next(each for each in words_of(builds.asked[0].body) if each.startswith("user: "))
     ours, fence, page = first.partition(page_text.BEGIN)
     assert "Fix the step `total`" in ours
     assert fence
     assert "verify-failed" in page
     assert page.index('heading "Till"') < page.index('"5"') < page.index(page_text.END)
-    assert "runops build --resume" in told.stderr.splitlines()[-1]
+    assert "runops build --resume" in stopped.stderr.splitlines()[-1]
 
-    ended, value = builds.goes_on([patched()], "--budget", "calls=9")
+    ended, value = builds.resumes([patched()], "--budget", "calls=9")
     assert "there is nothing to review" in builds.outputs(0)[0]
     assert (ended.returncode, value["status"], value["finish"]["fix"]["verdict"]) == (6, "done", "proved"), ended.stderr
     assert file.read_bytes() == before
@@ -86,15 +86,15 @@ def test_a_model_fixes_what_no_candidate_did(failed: tuple[Builds, str]) -> None
     assert f"runops repair --run {run} --apply" in ended.stderr
 
 
-def test_a_fix_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds, str]) -> None:
-    """The command itself ends with 6; `--apply` writes what was proposed, and the file passes then. The step is tried where the run that failed had come to."""
+def test_a_fix_is_applied_only_on_request(failed: tuple[Builds, str]) -> None:
+    """`repair` exits 6 and leaves the file. `--apply` writes the patch, and the file then passes. The step is tried at the state where the run failed."""
     builds, run = failed
     file = builds.folder / "flows/flow.yaml"
     before = file.read_bytes()
     done = builds.answers(execute("total"), patched()).runops("repair", "--run", run, "--runs", "1", "--json")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["status"], told["fix"]["verdict"]) == (6, "fix-ready", "proved"), done.stderr
-    assert told["build"]["status"] == "done"
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["status"], report["fix"]["verdict"]) == (6, "fix-ready", "proved"), done.stderr
+    assert report["build"]["status"] == "done"
     [tried] = builds.outputs()
     assert "0 of 1 nodes ran" in tried
     assert "began on the state kept after `open`" in tried
@@ -110,12 +110,12 @@ def test_a_fix_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds,
 
 
 @pytest.mark.drawn(0)
-def test_a_model_that_finds_nothing_leaves_the_kind(failed: tuple[Builds, str]) -> None:
-    """It ends with 1, with what was found without it, and with what that cost; `--no-model` asks nothing."""
+def test_a_model_that_finds_no_fix_leaves_the_diagnosis(failed: tuple[Builds, str]) -> None:
+    """A model that finds no fix exits 1 with the diagnosis and its cost. `--no-model` sends no request."""
     builds, run = failed
     gave_up = builds.answers(finish(done=False, summary="The total is gone.")).runops("repair", "--run", run, "--json")
-    told = json.loads(gave_up.stdout)
-    assert (gave_up.returncode, told["kind"], told["fix"], told["build"]["status"]) == (1, "drift", None, "given-up")
+    data = json.loads(gave_up.stdout)
+    assert (gave_up.returncode, data["kind"], data["fix"], data["build"]["status"]) == (1, "drift", None, "given-up")
     assert "found no fix: The total is gone." in gave_up.stderr
     assert "  cost   1 request  " in gave_up.stderr
     assert "  fix    none was found: " in gave_up.stderr

@@ -1,4 +1,4 @@
-"""Row 3 of the five ways of managing a window: nothing of the state is told, each part has its tool, and a server that keeps what it is sent is sent only what is new."""
+"""Row 3 of the five context strategies: no state is injected, each part has its tool, and a server that stores requests gets only new items."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ GETS: list[tuple[str, dict[str, Any], str]] = [
     ("get_workflow_description", {}, ""),
     ("get_browser_state", {}, ""),
 ]
-"""Each tool with what it is asked, and something that its answer says."""
+"""Each tool with its arguments, and some text of its answer."""
 
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
 
 
 def clean(asked: AskedFor) -> Answer:
-    """What the model says: it asks for everything at once, and sums up."""
+    """A model that calls all tools at once, and summarises."""
     if asked.instructions.startswith("Sum up"):
         return text("Everything about the run was asked, and answered.")
     if "Look at all" in asked.newest:
@@ -57,13 +57,13 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "not_clean": (("--strategy", "injected"), STORE),
     "checkpoint_at_1000": ((*CLEAN, "--checkpoint-at", "1000"), STORE),
 }
-"""Each setting of the row at a value beside its default: flags, and what the environment says."""
+"""Settings of the row, each with a value besides its default: flags and environment."""
 
 
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_clean_with_retrieval_tools(name: str, chats: Chats) -> None:
-    """Nothing of the state is told, each part has its tool; where the server keeps what it is sent only what is new is sent, until a summary begins a new chain; and where it has lost it, the whole."""
+    """No state is injected, and each part has its tool. A storing server gets only new items until a summary, and everything after a loss."""
     flags, more = SETTINGS[name]
     project = chats.answers(clean, **more)
     run = begun(project)
@@ -78,7 +78,7 @@ def test_clean_with_retrieval_tools(name: str, chats: Chats) -> None:
     assert any(rendered(words_of(body)) for body in bodies) == ("injected" in flags)
     read = words_of(bodies[1])
     if SUMMED_UP not in str(read):
-        # What stands before the word are the steps of the run itself.
+        # The items before the message are the steps of the run itself.
         answers = [each for each in read if each.startswith("output: ")][-len(GETS) :]
         assert [holds in each for each, (_name, _arguments, holds) in zip(answers, GETS, strict=True)] == [True] * 9
     follows = [body.get("previous_response_id") is not None for body in bodies]
@@ -87,7 +87,7 @@ def test_clean_with_retrieval_tools(name: str, chats: Chats) -> None:
     assert summed == (name == "checkpoint_at_1000")
     match name:
         case "chained":
-            # The fourth is sent twice: the server has lost what it follows.
+            # The fourth is sent twice: the server has lost the response before it.
             assert follows == [False, True, True, True, True, False]
             assert words_of(bodies[3]) == ["user: Third?"]
             assert words_of(bodies[4]) == ["user: Fourth?"]

@@ -1,4 +1,4 @@
-"""Row 5 of the five ways of managing a window: a model sends others, which begin with the conversation or with their task alone."""
+"""Row 5 of the five context strategies: delegation to subagents that start with the conversation or with their task alone."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PARALLEL = ("Say 1", "Say 2", "Fail")
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
 
 
 def sent(task: str, context: str | None = "clean") -> Answer:
-    """The model sends a delegate."""
+    """A call of `delegate` with the task."""
     return call("delegate", {"task": task, "context": context, "reason": "asked"})
 
 
 def delegating() -> Script:
-    """What the model says, and its delegates: those of one answer have theirs only once all of them have asked."""
+    """Answers of the model and its delegates. Delegates called in one turn are answered only after all of them have asked."""
     met, gate = set[str](), threading.Event()
 
     def answer(asked: AskedFor) -> Answer:
@@ -75,7 +75,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_delegation(name: str, chats: Chats) -> None:
-    """A delegate begins with its task alone or with the conversation, as its call or the default says; those of one answer work at once; only answer and cost come back, also of one that failed."""
+    """A delegate starts with its task or the conversation, by its call or the default. Delegates of one turn are concurrent; only answer, failure and cost return."""
     flags, more = SETTINGS[name]
     project = chats.answers(delegating(), **more)
     words = ("The colour is blue.", "Send one.", "Send a clean one.", "Send one that inherits.", "Send three.", "/cost")
@@ -102,7 +102,7 @@ def test_delegation(name: str, chats: Chats) -> None:
 
 
 def deep(asked: AskedFor) -> Answer:
-    """What the model says, whose delegate sends one that would send another one."""
+    """Answers of a model whose delegate delegates, to one that would delegate again."""
     match asked.newest.partition("\n")[0]:
         case "Send one.":
             return sent("Send another one.")
@@ -110,12 +110,12 @@ def deep(asked: AskedFor) -> Answer:
             return sent("Send a third one.")
         case "Send a third one.":
             return sent("Say nothing.")
-        case told:
-            return text("I cannot send one." if "tool-unknown" in told else f"Heard: {told}")
+        case task:
+            return text("I cannot send one." if "tool-unknown" in task else f"Heard: {task}")
 
 
 def test_delegates_of_delegates_have_a_depth(chats: Chats) -> None:
-    """A delegate may send one, which has the tool no more: its call is refused in words, and it answers. What all of them cost is their sender's."""
+    """A delegate of a delegate has no `delegate` tool, so its call is refused and it answers. All costs count towards the parents."""
     project = chats.answers(deep)
     done = typed(project, "Send one.\n/cost\n", "chat", "--mode", "agent")
     assert done.returncode == 0, done.stderr
@@ -125,14 +125,14 @@ def test_delegates_of_delegates_have_a_depth(chats: Chats) -> None:
     assert ["delegate" in each for each in tools] == [True, True, False, False, True, True]
     assert not any(each == ["user: Say nothing."] for each in map(words_of, chats.bodies()))
     assert any("tool-unknown" in each for each in words_of(chats.bodies()[3]))
-    # Its own two requests, and the two of the one that it has sent.
+    # Two requests of its own, and two of its delegate.
     assert any("the delegate took 2 requests" in each for each in words_of(chats.bodies()[4]))
     assert any("the delegate took 4 requests" in each for each in words_of(chats.bodies()[5]))
     assert re.search(r"^all +6 requests", done.stdout, re.MULTILINE)
 
 
 def looking(asked: AskedFor) -> Answer:
-    """What the model says, whose delegate looks three times before it answers."""
+    """Answers of a model whose delegate observes three times before it answers."""
     if "Send one." in asked.newest:
         return sent("Look.")
     if asked.newest == "Look." or (len(asked.outputs) in (1, 2) and "the delegate" not in asked.newest):
@@ -141,8 +141,8 @@ def looking(asked: AskedFor) -> Answer:
 
 
 @pytest.mark.parametrize("calls", [4, 40])
-def test_a_delegate_spends_the_budget_of_its_sender(calls: int, chats: Chats) -> None:
-    """Where it is reached in a delegate nothing more is sent, and the session ends with 5; with a larger one it continues."""
+def test_a_delegate_spends_the_budget_of_its_parent(calls: int, chats: Chats) -> None:
+    """A budget reached in a delegate stops all requests, and the session exits 5. With a larger budget it continues."""
     project = chats.answers(looking)
     words = ("Send one.", "/cost")
     done = typed(project, "\n".join(words) + "\n", "chat", "--mode", "agent", "--budget", f"calls={calls}")
@@ -163,7 +163,7 @@ def test_a_delegate_spends_the_budget_of_its_sender(calls: int, chats: Chats) ->
 
 
 def test_a_delegate_that_is_interrupted_still_costs(chats: Chats) -> None:
-    """Ctrl-C while it is at its second request: what the first one cost stands behind its name, and its sender is told that no answer came."""
+    """After Ctrl-C during a delegate's second request its cost is listed under its name, and the parent learns that no answer came."""
     gate = threading.Event()
 
     def slow(asked: AskedFor) -> Answer:
@@ -183,9 +183,9 @@ def test_a_delegate_that_is_interrupted_still_costs(chats: Chats) -> None:
     done = typed(project, "continue\n/cost\n", "chat", "--resume", re.findall(r"--resume (\w+)", err)[-1])
     assert done.returncode == 0, done.stderr
     assert session_of(done) in err
-    told = str(words_of(chats.bodies()[-1]))
-    assert "delegate-interrupted" in told
-    assert re.search(r"the delegate was interrupted before it had an answer \(the delegate took \d request", told)
+    shown = str(words_of(chats.bodies()[-1]))
+    assert "delegate-interrupted" in shown
+    assert re.search(r"the delegate was interrupted before it had an answer \(the delegate took \d request", shown)
     found = re.search(r"^1_delegate +(\d) requests?  ([\d,]+) tokens in", done.stdout, re.MULTILINE)
     assert found is not None, done.stdout
     assert int(found[2].replace(",", "")) > 0

@@ -1,4 +1,4 @@
-"""Row 2 of the five ways of managing a window: six parts with each request, and what comes once they have grown."""
+"""Row 2 of the five context strategies: six parts in each request, and the reaction when they grow."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ SECRET = "correct-horse-battery"
 WITH_SECRET = LONG.replace("nodes:", "secrets: [till_password]\nnodes:", 1)
 
 KEPT = {"unit": '"EUR"', "long": json.dumps("word " * 30), "many": '["first", "second", "third"]', "none": "[]"}
-"""Variables that the model sets, as JSON: one of each kind that is shown in a way of its own."""
+"""Variables that the model sets, as JSON: one for each way of rendering."""
 
 SUMMARY = "The prices are to be added up (aim). `n/a` is left out (decided). " + "Each price counts. " * 120
 
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
 
 
 def injected(asked: AskedFor) -> Answer:
-    """What the model says: it plans and keeps values, talks, and sums up in many words, with no name in them."""
+    """A model that plans, sets variables, talks, and writes a long summary without names."""
     if asked.instructions.startswith("Sum up"):
         return text(SUMMARY)
     if "Plan it." in asked.newest:
@@ -52,13 +52,13 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "compress_at_3300": (*INJECTED, "--compress-at", "3300"),
     "compress_to_100": (*INJECTED, "--compress-at", "3300", "--compress-to", "100"),
 }
-"""Each setting of the row at a value beside its default."""
+"""Settings of the row, each with a value besides its default."""
 
 
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_injected_six_parts(name: str, chats: Chats) -> None:
-    """System prompt, plan, outline, variables, browser state and history in each request, the state last, fresh, and in no log; where it grows, a warning and then a summary."""
+    """System prompt, plan, outline, variables, browser state and history are in each request; the state is last, fresh, unlogged. Growth causes a warning, then a summary."""
     project = chats.answers(injected, till_password=SECRET)
     run = begun(project, WITH_SECRET)
     words = "Plan it.\n" + "".join(f"Question {number}, on order-{number}0{number}?\n" for number in range(1, 9))
@@ -80,7 +80,7 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
             "secrets.till_password": '"[hidden]"',
         } == dict(variables)
     assert "Leave out what is no number" in state["plan"]
-    # Fresh: what the first word changed stands in the next request, and what stood there before stands nowhere.
+    # Fresh: a change by the first message is in the next request, and the old value is gone.
     first, second = talked(chats)[:2]
     assert "Leave out" not in rendered(first)
     assert "Leave out" in rendered(second)
@@ -95,7 +95,7 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
 
 
 def demand_summary(chats: Chats, bound: int | None) -> None:
-    """The model is asked to keep what must not be lost; what it lost of names we add; and it is as long as it may be."""
+    """The prompt lists what a summary must keep, omitted names are added, and the summary respects its size limit."""
     rules = next(body["instructions"] for body in chats.bodies() if "Sum up" in body["instructions"])
     for each in ("was decided", "the goal", "demands and prohibitions", "errors", "ids", "letter by letter"):
         assert each in rules
@@ -113,7 +113,7 @@ def demand_summary(chats: Chats, bound: int | None) -> None:
 
 
 def test_a_conversation_is_summed_up_at_180_000_tokens_with_a_warning_at_160_000(chats: Chats) -> None:
-    """With no other limits than those of the strategy; the summary has 20,000 tokens at the most, and what it may have."""
+    """With only the limits of the strategy, a summary may have up to 20,000 tokens, and no more."""
 
     def answer(asked: AskedFor) -> Answer:
         return text("so " * 17_000) if asked.instructions.startswith("Sum up") else text("Yes.")
@@ -137,8 +137,8 @@ def test_a_conversation_is_summed_up_at_180_000_tokens_with_a_warning_at_160_000
     assert 15_000 < items.size_of(summary.removeprefix("user: ")).tokens <= 20_000
 
 
-def test_a_program_is_told_that_the_window_is_nearly_full(chats: Chats) -> None:
-    """`--json` has each warning, also where nothing is printed; and none where there is room."""
+def test_json_warns_that_the_window_is_nearly_full(chats: Chats) -> None:
+    """`--json` has each warning, also under `--quiet`, and none while there is room."""
     found: list[dict[str, Any]] = []
     for flags in (("--warn-at", "2000"), ("--warn-at", "170000")):
         project = chats.answers(text("Yes."))

@@ -1,4 +1,4 @@
-"""Row 4 of the five ways of managing a window: a hard limit on all that a request holds."""
+"""Row 4 of the five context strategies: a hard limit on the whole request."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ In euro; `n/a` stands for none.
 # Shipping
 Shipping is free from 50 euro.
 """.replace("LONG", "It continues for long.\n" * 150)
-"""Four sections have to do with prices and returns: two by their titles, one by two words of its text, one by one."""
+"""Four sections concern prices and returns: two by their titles, one by two words of its text, one by one."""
 
 THINGS, LAST = 14, "prices, returns?"
 
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
 
 
 def strict(asked: AskedFor) -> Answer:
-    """What the model says: some sentences, and more in a summary than there is room for."""
+    """A model that answers in some sentences, and with more than fits in a summary."""
     if asked.instructions.startswith(SUM_UP):
         return text("The colour was asked for: it is blue (decided). " + "It is so, and it was so before. " * 60)
     return text("It is so, and it was so before. " * 6)
@@ -58,11 +58,11 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "min_recent_9": (*STRICT, "--min-recent", "9"),
     "top_k_1": (*STRICT, "--top-k", "1"),
 }
-"""Each setting of the row at a value beside its default."""
+"""Settings of the row, each with a value besides its default."""
 
 
 def known(chats: Chats) -> None:
-    """The folder with what is known beforehand."""
+    """Write the folder of knowledge files."""
     (folder := chats.folder / "known").mkdir()
     (folder / "shop.md").write_text(KNOWLEDGE, encoding="utf-8")
 
@@ -70,7 +70,7 @@ def known(chats: Chats) -> None:
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_strict_budget(name: str, chats: Chats) -> None:
-    """A hard limit on the whole request, knowledge by keyword, and what does not fit summed up or left out; too large a word is not sent, and all of it is saved."""
+    """The whole request respects a hard limit: knowledge by keyword, the rest summarised or dropped. A too large message is not sent, and `/save` has everything."""
     project = chats.answers(strict)
     known(chats)
     limit = int(name.removeprefix("hard_limit_")) if name.startswith("hard_limit_") else 1_500
@@ -81,16 +81,16 @@ def test_strict_budget(name: str, chats: Chats) -> None:
     assert done.returncode == 0, done.stderr
     agrees(chats, f"strict_budget-{name}")
     bodies = chats.bodies()
-    # Never over, and what alone is too much is not sent.
+    # Never above the limit, and a message that is too large alone is not sent.
     assert ("error[window-too-large]" in done.stderr) == too_large
     assert not any("word word" in text_of(body) for body in bodies)
     sizes = [int(found.replace(",", "")) for found in re.findall(r"window ([\d,]+) of", done.stderr)]
     assert len(sizes) == len(talked(chats)) == THINGS + 1
     assert max(sizes) <= limit * 93 // 100
-    # Tools, as far as their share goes.
+    # Tools, within their share.
     offered = {len(body.get("tools") or ()) for body in bodies if not is_for_summary(body)}
     assert offered == ({15} if limit == 20_000 else {0})
-    # Knowledge: a title counts three times, and what is told has its share.
+    # Knowledge: a title counts three times, and the sections shown have their share.
     assert last(chats).count(f"user: {LAST}") == 1
     found = list(parts_of(last(chats)))
     three = ["shop.md: Returns", "shop.md: Prices", "shop.md: Notes"]
@@ -106,7 +106,7 @@ def test_strict_budget(name: str, chats: Chats) -> None:
 
 
 def demand_narrow(chats: Chats, limit: int, *, prunes: bool, least: int) -> None:
-    """The oldest is left out, or a summary of a third of the conversation's share at the most stands for it; it takes in none of the newest messages."""
+    """The oldest messages are dropped, or summarised in at most a third of the conversation's share. The summary covers none of the newest messages."""
     words = said(last(chats))
     assert not any("thing 1," in each for each in words)
     assert bool(summaries(chats)) == (not prunes)
@@ -115,15 +115,15 @@ def demand_narrow(chats: Chats, limit: int, *, prunes: bool, least: int) -> None
     if prunes:
         return
     assert limit // 20 < items.size_of(found[0]).tokens <= limit * 43 * 33 // 10_000
-    # How many messages stand behind a summary that was made for that request: the newest ones, as they were said.
+    # The number of messages after a summary made for that request: the newest ones, verbatim.
     after = [words_of(then) for body, then in itertools.pairwise(chats.bodies()) if is_for_summary(body)]
     kept = [len(said(each)) - 1 for each in after if f"user: {LAST}" not in each]
     assert min(kept, default=least) >= least
     assert max(kept, default=0) < 9 or least == 9
 
 
-def test_where_no_summary_comes_the_oldest_is_left_out(chats: Chats) -> None:
-    """Each word has its answer within the limit; after three failures none is asked for until a later word was answered."""
+def test_without_a_summary_the_oldest_messages_are_left_out(chats: Chats) -> None:
+    """Each message is answered within the limit. After three failed summaries none is requested until a later message was answered."""
 
     def refuses(asked: AskedFor) -> Answer:
         return scripted_model.refusal() if asked.instructions.startswith(SUM_UP) else strict(asked)

@@ -1,4 +1,4 @@
-"""Row 1 of the five ways of managing a window: one log for chat, agent and run, and one window made from it."""
+"""Row 1 of the five context strategies: one log for chat, agent and run, and one window made from it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.rows import LONG, agrees, last, said
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Conversations in a project."""
+    """Chat sessions in a project."""
     made = Chats(tmp_path)
     yield made
     made.close()
 
 
 def unified(asked: AskedFor) -> Answer:
-    """What the model says: it reads on in an output that was cut, and breaks off once."""
+    """A model that reads on in a truncated output, and breaks off once."""
     newest = asked.newest
     if "line 300 of the notes" in newest:
         return text("It adds up prices, and has notes.")
@@ -46,7 +46,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "recent_outputs_200": ("--recent-outputs", "200"),
     "no_events": ("--no-events",),
 }
-"""Each setting of the row at a value beside its default."""
+"""Settings of the row, each with a value besides its default."""
 
 QUESTION, PARTIAL, WELCOME = "user: What does it do?", "The step `total` met", "You are welcome.\n"
 
@@ -54,9 +54,9 @@ QUESTION, PARTIAL, WELCOME = "user: What does it do?", "The step `total` met", "
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_unified_log_across_modes(name: str, chats: Chats) -> None:
-    """Words, tools, a run, an answer that broke off and continues, three modes and two processes: one log, from which both the session and the run continue.
+    """Messages, tools, a run, a partial answer, three modes and two processes share one log, from which both session and run resume.
 
-    What a setting does not let in is left out oldest first, and the newest word is always there.
+    A setting drops the oldest items first, and never the newest message.
     """
     project = chats.answers(unified)
     project.write("long.yaml", LONG)
@@ -65,11 +65,11 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     (project.folder / "long.yaml").unlink()
     done = typed(project, "/resume\n/mode run\nThanks.\n", "chat", "--resume", "last")
     assert (done.returncode, done.stdout) == (0, WELCOME)
-    # The run: its log alone says what it does and where it stood.
+    # The run: its log alone records its steps and its position.
     assert "1 step is done and will not be done again, continuing at total" in done.stderr
     agrees(chats, f"unified_log-{name}")
     bodies, words = chats.bodies(), said(last(chats))
-    # A mode is what stands before the conversation, and nothing else.
+    # A mode changes only the instructions before the conversation.
     assert len({body["instructions"] for body in bodies}) == 3
     assert len({json.dumps(body["tools"]) for body in bodies}) == 1
     assert words[-1] == "user: Thanks."
@@ -84,14 +84,14 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     assert bool(partial) == (name != "max_messages_4")
     assert bool(events) == (name != "no_events")
     assert (len(words) > 4, chars > 1_000) == (name != "max_messages_4", not narrow)
-    # The output of the first tool was cut, that of the second is the part that was read by range.
+    # The output of the first tool was truncated, that of the second is the part read by range.
     assert [("line 0 of" in each, "line 399 of" in each) for each in outputs] == (
         [(True, False), (False, True)] if whole else []
     )
     assert any("@state/" in each for each in words) == (name != "max_messages_4")
     read = words_of(bodies[2])
     if name == "recent_outputs_200":
-        # What came last is whole, once: the next word finds a pointer in its place.
+        # The newest output is whole, once: with the next message a pointer replaces it.
         assert "line 399 of the notes" in str(read)
     if name == "no_tool_results":
         assert "line 399 of the notes" not in str(read)
@@ -101,8 +101,8 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
         assert after == [*before, *partial, "user: continue"]
 
 
-def test_an_exchange_stays_or_goes_whole(chats: Chats) -> None:
-    """Whatever there is room for: no call stands without its output, no output without its call, and what is left out is the oldest."""
+def test_an_exchange_is_kept_or_dropped_whole(chats: Chats) -> None:
+    """No call appears without its output, nor an output without its call, and the oldest exchanges are dropped first, for any size."""
     project = chats.answers(unified)
     project.write("long.yaml", LONG)
     rooms = range(3, 12)

@@ -1,4 +1,4 @@
-"""`runops run FILE --resume-if-exists KEY`: the same key is the same run, whoever asks, and however often."""
+"""`runops run FILE --resume-if-exists KEY`: the same key means the same run, for every caller and however often."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ output: "{{ wait }}"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project whose browser is nowhere: what starts one fails."""
+    """A project with a browser path that does not exist: starting one fails."""
     project = Project(tmp_path)
     project.environment["RUNOPS_BROWSER"] = str(tmp_path / "no-browser")
     project.write("add.yaml", ADD)
@@ -41,12 +41,12 @@ def project(tmp_path: Path) -> Project:
 
 
 def keyed(project: Project, key: str, *more: str, file: str = "add.yaml") -> subprocess.CompletedProcess[str]:
-    """The run of a key, as a CI job asks for it."""
+    """Run with a key, as in a CI job."""
     return project.here("run", file, "--resume-if-exists", key, *more)
 
 
 def test_the_same_key_is_the_same_run(project: Project) -> None:
-    """Begun once; then its result is printed again, in words, as JSON and as a report, and nothing is done. Another key has another run."""
+    """A repeated key prints the result again, as text, JSON and report, and runs nothing. Another key starts another run."""
     first = keyed(project, "nightly 1", "-i", "n=1")
     assert (first.returncode, first.stdout) == (0, "2 1\n")
     again = keyed(project, "nightly 1", "-i", "n=1", "--json", "--junit", "report.xml")
@@ -61,7 +61,7 @@ def test_the_same_key_is_the_same_run(project: Project) -> None:
 
 
 def test_a_run_that_failed_is_tried_again(project: Project) -> None:
-    """The failed step has a new attempt, in the same run; `--allow-changed` takes the file that was fixed meanwhile."""
+    """A repeated key attempts the failed step again, in the same run. `--allow-changed` uses the file fixed meanwhile."""
     for _ in range(2):
         assert keyed(project, "k", "-i", "n=0").returncode == 1
     (run,) = project.runs()
@@ -74,7 +74,7 @@ def test_a_run_that_failed_is_tried_again(project: Project) -> None:
 
 
 def test_another_file_or_other_inputs_are_refused(project: Project) -> None:
-    """Exit code 2, the run is named with what differs; the same text elsewhere, and the default given by name, are the same."""
+    """Another file or other inputs exit 2 and name the run and the difference. The same text elsewhere, or a default given explicitly, is the same."""
     assert keyed(project, "k").returncode == 0
     (run,) = project.runs()
     other = keyed(project, "k", "-i", "n=2", "--json")
@@ -103,8 +103,8 @@ def test_another_file_or_other_inputs_are_refused(project: Project) -> None:
         (["add.yaml", "--resume-if-exists", "of hunter22-secret"], "bad-key"),
     ],
 )
-def test_what_is_no_key_or_does_not_go_with_one_is_refused(project: Project, arguments: list[str], code: str) -> None:
-    """Exit code 2, nothing is begun, and no secret is shown or kept."""
+def test_an_invalid_key_or_combination_is_refused(project: Project, arguments: list[str], code: str) -> None:
+    """An invalid key or combination exits 2, starts nothing, and neither shows nor stores a secret."""
     project.environment["TOKEN"] = "hunter22-secret"
     project.write("add.yaml", ADD.replace("name: Add", "secrets: [TOKEN]"))
     refused = project.here("run", *arguments)
@@ -115,8 +115,8 @@ def test_what_is_no_key_or_does_not_go_with_one_is_refused(project: Project, arg
     assert not [each for each in kept if b"hunter22" in each.read_bytes()]
 
 
-def test_a_run_that_died_before_its_first_line_is_begun(project: Project) -> None:
-    """An empty log, or half a first line, is no run yet."""
+def test_a_run_that_died_before_its_first_line_starts_again(project: Project) -> None:
+    """An empty log, or one with half a first line, does not count as a run."""
     assert keyed(project, "k").returncode == 0
     log = next((project.folder / ".runops" / "conversations").glob("*.jsonl"))
     for left in (b"", log.read_bytes()[:20]):
@@ -132,8 +132,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_of_two_with_a_new_key_one_begins(project: Project) -> None:
-    """Started at once: there is one run; the other command ends 1 and says who holds it, and asked again it tells the result."""
+def test_only_one_of_two_commands_with_a_new_key_starts_a_run(project: Project) -> None:
+    """One of two concurrent commands with a new key starts the run. The other exits 1 with the owner; repeated later it prints the result."""
     project.environment |= {"RUNOPS_PYTHON_MODULES": "waiting", "PYTHONPATH": str(project.folder)}
     project.write("waiting.py", shop_flows.WAITING)
     project.write("wait.yaml", WAIT)

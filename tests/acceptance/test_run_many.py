@@ -1,4 +1,4 @@
-"""`runops run` with files and folders, as a CI job uses it: checked first, run in turn, summed up, reported."""
+"""`runops run` with files and folders, as in a CI job: checks first, runs in turn, summary and report."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def project(tmp_path: Path) -> Project:
 
 
 def states(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str]]:
-    """File and status of each run, as ``--json`` tells."""
+    """File and status of each run in the output of ``--json``."""
     return [(run["file"], run["status"]) for run in json.loads(done.stdout)["runs"]]
 
 
-def test_a_folder_is_run_in_order_and_summed_up(project: Project) -> None:
-    """Each file is a run of its own; stdout is a map of files and outputs; the summary counts, names each run, and ends with what to type; the worst code stands."""
+def test_a_folder_runs_in_order_with_a_summary(project: Project) -> None:
+    """Each file is its own run, and stdout maps files to outputs. The summary names each run and the next command; the worst exit code wins."""
     done = project.here("run", "flows", "-i", "n=4", "--input", "who=@@me")
     assert done.returncode == 1
     assert yaml.safe_load(done.stdout) == {
@@ -89,16 +89,16 @@ def test_a_folder_is_run_in_order_and_summed_up(project: Project) -> None:
 
 
 def test_json_is_one_object_for_many(project: Project) -> None:
-    """Version, exit code and a list of runs; `--fail-fast` leaves the rest, and says so; quiet says what went wrong only."""
+    """`--json` prints one object with every run. `--fail-fast` reports the rest as not begun, and `--quiet` prints only failures."""
     done = project.here("run", "flows/zero.yml", "flows/more", "flows/add.yaml", "--json", "-x", "--quiet")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["version"], told["exit"]) == (1, 1, 1)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["version"], report["exit"]) == (1, 1, 1)
     assert states(done) == [
         ("flows/zero.yml", "passed"),
         ("flows/more/break.yaml", "failed"),
         ("flows/add.yaml", "not-begun"),
     ]
-    passed, failed, left = told["runs"]
+    passed, failed, left = report["runs"]
     assert passed.keys() == failed.keys() == left.keys()
     assert (passed["output"], failed["path"], failed["error"]["code"], left["exit"]) == (
         2, "divide", "expression-failed", None,
@@ -108,8 +108,8 @@ def test_json_is_one_object_for_many(project: Project) -> None:
     assert project.here("run", "flows/add.yaml", "flows/zero.yml", "--quiet").stderr == ""
 
 
-def test_all_is_checked_before_anything_begins(project: Project) -> None:
-    """Mistakes in files, inputs that do not fit, secrets that are missing, files that are not there: all told at once, nothing run, the worst code."""
+def test_everything_is_checked_before_the_first_run(project: Project) -> None:
+    """Invalid files, unfit inputs, missing secrets and missing files are all reported at once. Nothing runs, and the worst exit code wins."""
     project.write("flows/bad.yaml", WRONG)
     project.write("flows/secret.yaml", SECRET)
     project.write("flows/uses.yaml", "version: 1\nnodes: [{id: part, type: group, use: bad.yaml}]\n")
@@ -151,10 +151,10 @@ def test_all_is_checked_before_anything_begins(project: Project) -> None:
         (["flows", "--junit", "flows"], "report-not-written", "--junit"),
     ],
 )
-def test_what_cannot_be_used_ends_before_the_first_run(
+def test_unusable_arguments_end_before_the_first_run(
     project: Project, arguments: list[str], code: str, said: str
 ) -> None:
-    """Exit code 2, the code, the place or the fix, JSON for programs, no traceback, and no run."""
+    """Unusable arguments exit 2 with a code and a place or fix, without a traceback or a run. `--json` still prints JSON."""
     (project.folder / "empty").mkdir()
     project.write("in.yaml", "n: 1\nm: 2\n")
     project.write("torn.json", "{")
@@ -168,7 +168,7 @@ def test_what_cannot_be_used_ends_before_the_first_run(
 
 
 def test_inputs_come_from_files(project: Project) -> None:
-    """A map of them, one value from a file by its suffix, and a flag that wins."""
+    """Inputs come from a file of many, or one value from a file parsed by its suffix. A flag wins."""
     project.write("in.json", '{"n": 10, "who": "file"}')
     project.write("who.txt", "text")
     done = project.here("run", "flows/add.yaml", "flows/greet.yaml", "--inputs", "in.json", "-i", "who=@who.txt")
@@ -176,8 +176,8 @@ def test_inputs_come_from_files(project: Project) -> None:
     assert yaml.safe_load(done.stdout) == {"flows/add.yaml": 11, "flows/greet.yaml": {"said": "hello text"}}
 
 
-def test_the_report_says_what_the_runs_said(project: Project) -> None:
-    """A suite for each file, the failure with its code, step and place, the ids of the runs."""
+def test_the_report_agrees_with_the_runs(project: Project) -> None:
+    """The report has a suite per file, the failure with its code, step and place, and the run ids."""
     project.write("flows/add.yaml", ADD.replace("inputs.n + 1", "inputs.n + 1 }}\\u0001{{ '' "))
     done = project.here("run", "flows", "--junit", "out/report.xml")
     assert done.returncode == 1
@@ -198,8 +198,8 @@ def test_the_report_says_what_the_runs_said(project: Project) -> None:
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Project, number: int, code: int) -> None:
-    """The run in hand can be resumed, what follows is not begun and said so, and the report says the same."""
+def test_an_interruption_ends_the_current_run_and_starts_no_other(project: Project, number: int, code: int) -> None:
+    """The interrupted run can be resumed, and later files are reported as not begun, also in the JUnit report."""
     project.write("open.yaml", OPEN)
     with serve() as site:
         reached: list[Request] = []
@@ -216,11 +216,11 @@ def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Proje
             out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert reached
-    told = json.loads(out)
-    assert [run["status"] for run in told["runs"]] == ["passed", "interrupted", "not-begun", "not-begun"]
-    assert (told["exit"], told["runs"][1]["exit"]) == (code, code)
+    result = json.loads(out)
+    assert [run["status"] for run in result["runs"]] == ["passed", "interrupted", "not-begun", "not-begun"]
+    assert (result["exit"], result["runs"][1]["exit"]) == (code, code)
     assert "1 passed, 1 interrupted, 2 not begun" in err
-    assert err.splitlines()[-1] == f"  again  runops resume {told['runs'][1]['run']}"
+    assert err.splitlines()[-1] == f"  again  runops resume {result['runs'][1]['run']}"
     assert "Traceback" not in err
     assert [run["state"] for run in project.runs()] == ["passed", "interrupted"]
     report = junitparser.JUnitXml.fromfile(str(project.folder / "r.xml"))
@@ -229,7 +229,7 @@ def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Proje
 
 
 def test_a_killed_process_leaves_a_report_that_says_so(project: Project) -> None:
-    """Nothing that was begun ever reads as passed because nobody was left to write that it did not."""
+    """After a kill the report marks the current run as an error and later ones as skipped, never as passed."""
     project.write("open.yaml", OPEN)
     project.environment["RUNOPS_LINGER"] = "0"
     with serve() as site:
@@ -248,7 +248,7 @@ def test_a_killed_process_leaves_a_report_that_says_so(project: Project) -> None
 
 
 def test_files_of_one_command_share_one_browser(tmp_path: Path) -> None:
-    """Six files start one Chromium and one driver; no run sees what another one left in it; a file that asks for a browser of its own gets one."""
+    """Six files start one Chromium and one driver, and no run sees another's state. A file that asks for its own browser gets one."""
     browser, driver = counted.browser(tmp_path), counted.driver(tmp_path)
     project = Project(tmp_path, RUNOPS_BROWSER=str(browser.script), PLAYWRIGHT_NODEJS_PATH=str(driver.script))
     with serve() as site:

@@ -1,4 +1,4 @@
-"""A secret in use, on pages that play it back in every way a page can: nothing that the run wrote has it."""
+"""A secret in use, on pages that show it in every possible form: nothing that the run wrote contains it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PLACES: dict[str, str] = {
 
 
 def flow(*places: str, more: str = "") -> str:
-    """A workflow that signs in, and looks at the secret in these places."""
+    """A workflow that signs in, and reads the secret in these places."""
     looks = "".join(
         f"  - {{id: to_{place}, type: browser_action, action: goto, url: '{{{{ inputs.base_url }}}}/mirror/{place}'}}\n"
         f"  - {PLACES[place]}\n"
@@ -75,7 +75,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def writings(secret: str) -> list[bytes]:
-    """The secret plain, URL-encoded, in base64 and JSON-escaped: made here by hand, apart from what masks it."""
+    """The secret plain, URL-encoded, in base64 and JSON-escaped, encoded independently of the masking code."""
     texts = [
         secret,
         urllib.parse.quote(secret, safe=""),
@@ -88,7 +88,7 @@ def writings(secret: str) -> list[bytes]:
 
 
 def test_nothing_that_a_run_writes_has_the_secret(project: Project, shop: Shop) -> None:
-    """Title, address, message, cell, label, button, field, error page, encoded: log, blobs, stdout, stderr, show and runs are clean."""
+    """Log, blobs, stdout, stderr, `show` and `runs` are clean after the secret appeared in titles, addresses, messages, cells, labels, fields, errors and encodings."""
     looks = ", ".join(f"{place}: '{{{{ {place} }}}}'" for place in ("url", "message", "table", "value", "encoded"))
     project.write("flow.yaml", flow(*PLACES, more=f"output: {{{looks}}}\n"))
     ran = project.runops("run", "flow.yaml", "-i", f"base_url={shop.url}", "--json")
@@ -102,12 +102,12 @@ def test_nothing_that_a_run_writes_has_the_secret(project: Project, shop: Shop) 
         *((file.name, file.read_bytes()) for file in files),
     ]:
         assert not [writing for writing in writings(SECRET) if writing in data], place
-    (told,) = json.loads(ran.stdout)["runs"]
-    output = told["output"]
+    (data,) = json.loads(ran.stdout)["runs"]
+    output = data["output"]
     assert output["message"] == f"You typed {masking.MASK}."
     assert [row["value"] for row in output["table"]] == [masking.MASK, f"before {masking.MASK} after"]
     assert masking.MASK in output["url"]
-    assert told["tolerated"] == 4
+    assert data["tolerated"] == 4
 
 
 WAYS = """
@@ -151,7 +151,7 @@ output: {all: "{{ [rows, seen, vars, part, caught, said, named, last] }}", error
 """
 
 MASKLESS = {"misfit", "untrue", "keyed", "parsed"}
-"""Errors that say nothing of the value."""
+"""Steps whose errors do not quote the value."""
 
 PART = """
 version: 1
@@ -167,8 +167,8 @@ def fails(text):
 """
 
 
-def test_no_way_out_of_a_page_shows_the_secret(project: Project, shop: Shop) -> None:
-    """Functions, SQL, filters, files, tabs, parts, turns, handles and dialogs that got it from a page: neither values nor errors have it, told in any form."""
+def test_no_value_or_error_from_a_page_shows_the_secret(project: Project, shop: Shop) -> None:
+    """Functions, SQL, filters, files, tabs, used files, loops, handlers and dialogs that read it from a page expose it in no value, error or output."""
     project.write("pyproject.toml", '[tool.runops]\npython_modules = ["shop_rules"]\n')
     project.write("shop_rules.py", RULES)
     project.write("part.yaml", PART)
@@ -178,9 +178,9 @@ def test_no_way_out_of_a_page_shows_the_secret(project: Project, shop: Shop) -> 
     asked = project.runops("query", "SELECT * FROM calls", "--csv")
     shown = [project.runops("show", "last", *more) for more in ([], ["--json"], ["--at", "caught/try/tried"])]
     files = [file for file in project.folder.rglob("*") if file.is_file() and "private" not in file.parts]
-    told = "".join(each.stdout + each.stderr for each in (ran, asked, *shown))
+    output = "".join(each.stdout + each.stderr for each in (ran, asked, *shown))
     parts = [b"tr0ub4", b"nd mehr"]
-    for place, data in [("the command", told.encode()), *((str(file), file.read_bytes()) for file in files)]:
+    for place, data in [("the command", output.encode()), *((str(file), file.read_bytes()) for file in files)]:
         assert not [writing for writing in [*parts, *writings(SECRET)] if writing in data], place
     (run,) = json.loads(ran.stdout)["runs"]
     errors: dict[str, Any] = run["output"]["errors"]
@@ -191,7 +191,7 @@ def test_no_way_out_of_a_page_shows_the_secret(project: Project, shop: Shop) -> 
 
 @pytest.fixture(scope="module")
 async def kept_browser() -> AsyncIterator[None]:
-    """A browser of mode *shared* that stays for all runs of this module that are made here."""
+    """One browser of mode *shared* for all runs that this module starts in its own process."""
     session = await shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
     yield
     await session.close()
@@ -203,7 +203,7 @@ async def kept_browser() -> AsyncIterator[None]:
 async def test_without_masking_the_scan_finds_it_in_each_place(
     place: str, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With masking switched off, the scan at the end finds the secret, whichever place it came from, and fails the run by name."""
+    """With masking disabled, the final scan finds the secret from each place, and fails the run with `secret-leaked`."""
     monkeypatch.setattr(masking.Masker, "json", lambda _self, value: value)
     monkeypatch.setattr(masking.Masker, "text", lambda _self, text: text)
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
@@ -218,8 +218,8 @@ async def test_without_masking_the_scan_finds_it_in_each_place(
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("chromium", ["survives", "gone"])
-def test_killed_after_it_was_read(project: Project, tmp_path: Path, chromium: str) -> None:
-    """Resumed, the next step has the true value, or the run stops by name; never is the mask used as a value."""
+def test_a_kill_after_the_secret_was_read(project: Project, tmp_path: Path, chromium: str) -> None:
+    """After a kill and a resume the next step gets the true value, or the run stops with `value-masked`. The mask is never a value."""
     use = '  - {id: use, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ message | sha256 }}"}\n'
     with Shop.start(tmp_path, password=SECRET) as shop:
         project.write("flow.yaml", flow("message", more=use))

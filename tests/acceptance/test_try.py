@@ -1,4 +1,4 @@
-"""`runops try`: one node by itself, with what it reads pinned."""
+"""`runops try`: one node by itself, with pinned values for what it reads."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project with a workflow and a part of it."""
+    """A project with a workflow and a file that it uses."""
     project = Project(tmp_path)
     project.write("main.yaml", MAIN)
     (tmp_path / "parts").mkdir()
@@ -75,8 +75,8 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_what_a_node_reads_is_listed_ready_to_be_typed(project: Project) -> None:
-    """Items, loops, variables, branches and inputs, each once; not what has a default, and nothing of other nodes. Exit code 2, nothing run."""
+def test_what_a_node_reads_is_listed_as_options(project: Project) -> None:
+    """Unpinned items, loops, variables, branches and inputs are each listed once as options to type, without defaults. Exit code 2, nothing runs."""
     done = project.here("try", "main.yaml", "sum")
     assert done.returncode == 2
     assert "add --set item=… --set loop.index=… --set vars.total=… --set run.taken.choose=…\n" in done.stderr
@@ -87,8 +87,8 @@ def test_what_a_node_reads_is_listed_ready_to_be_typed(project: Project) -> None
     assert not (project.folder / ".runops").exists()
 
 
-def test_pinned_values_are_what_it_reads(project: Project) -> None:
-    """Read as they would be in a file, or from one; the value is JSON on stdout; it is a run that `show` knows and that nobody resumes."""
+def test_a_node_reads_its_pinned_values(project: Project) -> None:
+    """Pins are parsed as in a file or read from one, and the value is JSON on stdout. `show` knows the trial, and `resume` refuses it."""
     project.write("item.json", '{"no": 1}')
     pins = [
         "--set",
@@ -118,8 +118,8 @@ def test_pinned_values_are_what_it_reads(project: Project) -> None:
     assert "runops try" in refused.stderr
 
 
-def test_containers_and_parts_run_what_is_in_them(project: Project) -> None:
-    """A loop runs its turns, a group the file that it uses; a node of that file is found by its path, and takes that file's inputs."""
+def test_containers_and_used_files_run_their_nodes(project: Project) -> None:
+    """A loop runs its items, a group runs the file it uses. A node of that file is found by its path and takes the file's inputs."""
     pins = ["--set", "first=1", "--set", "vars.total=2", "--set", "run.taken.choose=x", "--quiet"]
     assert json.loads(project.here("try", "main.yaml", "each", *pins).stdout) == [2, 4]
     assert json.loads(project.here("try", "main.yaml", "part", "--set", "first=6", "-q").stdout) == 36
@@ -127,15 +127,15 @@ def test_containers_and_parts_run_what_is_in_them(project: Project) -> None:
 
 
 def test_a_node_on_a_page(project: Project, site: Site) -> None:
-    """A read reads the page; a click is announced and done; held, it is not done, and what was found ready is told. A missing target names the nearest."""
+    """A query reads the page, and a click is announced and performed. `--dry-run` withholds it and reports the ready target. A missing target names the nearest."""
     where = ["--url", f"{site.origin}/orders", "-i", f"base={site.origin}"]
     assert json.loads(project.here("try", "main.yaml", "count", *where).stdout) == "3 orders"
-    held = project.here("try", "main.yaml", "pay", "--set", "first=7", *where, "--dry-run")
-    assert held.returncode == 0, held.stderr
-    told = json.loads(held.stdout)
-    assert (told["held"], told["effect"], told["page"]) == ("pay", "effect", f"{site.origin}/orders")
-    assert told["args"]["target"] == {"role": "button", "name": "Pay 7"}
-    assert "error" not in held.stderr
+    dry = project.here("try", "main.yaml", "pay", "--set", "first=7", *where, "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    withheld = json.loads(dry.stdout)
+    assert (withheld["held"], withheld["effect"], withheld["page"]) == ("pay", "effect", f"{site.origin}/orders")
+    assert withheld["args"]["target"] == {"role": "button", "name": "Pay 7"}
+    assert "error" not in dry.stderr
     group = project.here("try", "main.yaml", "both", *where, "--dry-run")
     assert json.loads(group.stdout)["held"] == "both/send"
     assert site.arrived("/paid") == []
@@ -169,8 +169,8 @@ def test_a_node_on_a_page(project: Project, site: Site) -> None:
         (["open"], "not-pinned", "-i base=…"),
     ],
 )
-def test_what_cannot_be_tried_is_told(project: Project, arguments: list[str], code: str, said: str) -> None:
-    """Exit code 2, the code, what to do, no traceback, and nothing run."""
+def test_an_impossible_trial_is_reported(project: Project, arguments: list[str], code: str, said: str) -> None:
+    """A bad argument exits 2 with its code and a fix, without a traceback, and nothing runs."""
     done = project.here("try", "main.yaml", *arguments)
     assert done.returncode == 2, done.stderr
     assert f"error[{code}]" in done.stderr
@@ -179,8 +179,8 @@ def test_what_cannot_be_tried_is_told(project: Project, arguments: list[str], co
     assert not (project.folder / ".runops").exists()
 
 
-def test_a_signed_in_state_is_taken_over(project: Project) -> None:
-    """With `--session` the page knows who is there; a state that nobody kept is an error with what to do, before anything is tried."""
+def test_a_saved_session_is_loaded(project: Project) -> None:
+    """`--session` opens the page with a saved sign-in. An unknown session is an error with a fix, before anything runs."""
     login = (
         "version: 1\ninputs: {base: {type: string}}\nnodes:\n"
         '  - {id: sign_in, type: browser_action, action: goto, url: "{{ inputs.base }}/login"}\n'
@@ -199,8 +199,8 @@ def test_a_signed_in_state_is_taken_over(project: Project) -> None:
     assert project.here(*arguments, "--session", "../shop").returncode == 2
 
 
-def test_a_secret_that_a_trial_does_not_read_is_hidden_all_the_same(project: Project) -> None:
-    """A page may show any secret of the file; what a trial is given must hold none, for it is kept."""
+def test_a_secret_that_a_trial_does_not_read_is_hidden_too(project: Project) -> None:
+    """Every secret of the file is hidden in a trial's output. An argument that contains one is refused, because trials are kept."""
     project.environment["NOT_SET"] = "hunter22-secret"
     with serve() as site:
         site.page("/orders", "<!doctype html><p id=count>it is hunter22-secret</p>")
@@ -219,8 +219,8 @@ def test_a_secret_that_a_trial_does_not_read_is_hidden_all_the_same(project: Pro
     assert not [each for each in written if "hunter22" in each]
 
 
-def test_only_the_secrets_that_it_reads_are_needed(project: Project, site: Site) -> None:
-    """A node that types a secret needs it; the others do without."""
+def test_only_the_secrets_that_a_node_reads_are_needed(project: Project, site: Site) -> None:
+    """A trial exits 3 without the secret that its node types. Other nodes run without it."""
     done = project.here("try", "main.yaml", "secret", "--url", f"{site.origin}/orders", "-i", f"base={site.origin}")
     assert done.returncode == 3
     assert "error[secret-missing]" in done.stderr

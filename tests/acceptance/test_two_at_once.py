@@ -1,4 +1,4 @@
-"""Two processes want one run at the same time: one gets it, the other says who has it, and nothing is done twice."""
+"""Two processes want one run at the same time: one gets it, the other names the owner, and nothing happens twice."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def wait_until(happened: Callable[[], object], what: str) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project with a workflow that waits until it is told to continue, and needs no browser."""
+    """A project with a workflow that waits for a signal file to continue, and needs no browser."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder)
@@ -59,15 +59,15 @@ def log_of(project: Project) -> Path:
 
 
 def begun(project: Project, *arguments: str) -> Started:
-    """A process whose run waits to be told."""
+    """A process whose run has begun to wait."""
     process = project.start(*arguments)
     wait_until((project.folder / "begun").exists, "the run has not begun to wait")
     (project.folder / "begun").unlink()
     return process
 
 
-def test_of_two_resumes_one_wins(project: Project) -> None:
-    """Two who continue with one dead run at the same time: one passes, the other exits 1 and says which process holds it and since when."""
+def test_only_one_of_two_resumes_wins(project: Project) -> None:
+    """When two processes resume one dead run, one passes. The other exits 1 and names the owning process and since when."""
     with begun(project, "run", "wait.yaml") as dead:
         dead.kill()
     both = [project.start("resume", "last") for _ in range(2)]
@@ -77,10 +77,10 @@ def test_of_two_resumes_one_wins(project: Project) -> None:
         (winner,) = [each for each in both if each is not loser]
         wait_until((project.folder / "begun").exists, "the other one does not continue")
         _out, said = loser.communicate(timeout=TIMEOUT)
-        holder = owners.last(file_store.Files(project.folder / ".runops").read(log_of(project).stem).entries)
-        assert holder is not None
+        owner = owners.last(file_store.Files(project.folder / ".runops").read(log_of(project).stem).entries)
+        assert owner is not None
         assert loser.returncode == 1
-        assert f"is held by process {winner.pid} on {holder.host} since {holder.since}" in said
+        assert f"is held by process {winner.pid} on {owner.host} since {owner.since}" in said
         assert "--take-over" in said
         (project.folder / "go").touch()
         out, _err = winner.communicate(timeout=TIMEOUT)
@@ -94,22 +94,22 @@ def test_of_two_resumes_one_wins(project: Project) -> None:
 
 
 def test_a_run_is_taken_over_by_one_of_two(project: Project) -> None:
-    """Two who take a run over at the same time: its holder is ended, one of them passes, and at most the other is ended with it or refused."""
-    with begun(project, "run", "wait.yaml") as held:
-        held.send_signal(signal.SIGSTOP)
+    """When two processes take a run over, its owner is killed and one of them passes. The other one is refused or killed."""
+    with begun(project, "run", "wait.yaml") as owner:
+        owner.send_signal(signal.SIGSTOP)
         both = [project.start("resume", "last", "--take-over") for _ in range(2)]
         try:
-            assert held.wait(TIMEOUT) == -signal.SIGKILL
+            assert owner.wait(TIMEOUT) == -signal.SIGKILL
             wait_until(lambda: any(each.poll() is not None for each in both), "both continue")
             (loser,) = [each for each in both if each.poll() is not None]
             (winner,) = [each for each in both if each is not loser]
             assert loser.returncode in (1, -signal.SIGKILL)
             (project.folder / "go").touch()
-            # It took the run over, or found it free, between the holder's end and the other's claim.
+            # It took the run over, or found it free between the owner's end and the other claim.
             out, _said = winner.communicate(timeout=TIMEOUT)
             assert (winner.returncode, out) == (0, "told\n")
         finally:
-            for each in (held, *both):
+            for each in (owner, *both):
                 each.kill()
                 each.communicate()
     (ran,) = project.runs()
@@ -123,39 +123,39 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def test_a_stopped_holder_is_taken_over(tmp_path: Path, shop: Shop) -> None:
-    """A holder that stands still in the middle of a payment: without `--take-over` it keeps its run, with it the run passes in its browser, and each order is paid once."""
+def test_a_stopped_owner_is_taken_over(tmp_path: Path, shop: Shop) -> None:
+    """An owner stopped during a payment keeps its run, except under `--take-over`: then it passes in its browser, and each order is paid once."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")
     project.write("flow.yaml", PAY)
     shop.switch("hold", "/orders/.*/pay", method="POST", skip=1, moment="before")
-    with project.start("run", "flow.yaml", "-i", f"base_url={shop.url}") as held:
+    with project.start("run", "flow.yaml", "-i", f"base_url={shop.url}") as owner:
         try:
             shop.wait("held", path="/orders/1001/pay")
-            held.send_signal(signal.SIGSTOP)
+            owner.send_signal(signal.SIGSTOP)
             before = log_of(project).read_bytes()
             refused = project.runops("resume", "last")
             assert refused.returncode == 1
-            assert f"is held by process {held.pid} " in refused.stderr
+            assert f"is held by process {owner.pid} " in refused.stderr
             assert "--take-over" in refused.stderr
             assert log_of(project).read_bytes() == before
-            assert psutil.Process(held.pid).status() == psutil.STATUS_STOPPED
+            assert psutil.Process(owner.pid).status() == psutil.STATUS_STOPPED
             shop.release()
             taken = project.runops("resume", "last", "--take-over")
             assert taken.returncode == 0, taken.stderr
-            assert f"took the run over from process {held.pid}, which held it since 20" in taken.stderr
+            assert f"took the run over from process {owner.pid}, which held it since 20" in taken.stderr
             assert "the browser is still there" in taken.stderr
-            assert held.wait(TIMEOUT) == -signal.SIGKILL
+            assert owner.wait(TIMEOUT) == -signal.SIGKILL
         finally:
             shop.clear()
-            held.kill()
+            owner.kill()
             end_browsers(folder)
     assert sorted(str(row["subject"]) for row in shop.ledger("payment")) == ["100", "1001", "1002"]
 
 
 def end_browsers(folder: Path) -> None:
-    """End what a killed run left behind, by its pid and start time."""
+    """Kill the browsers that a killed run left, by pid and start time."""
     for file in folder.glob(".runops/private/*/browser.json"):
         state = json.loads(file.read_text())
         for pid in (state["chromium"], state["watcher"]):
@@ -165,8 +165,8 @@ def end_browsers(folder: Path) -> None:
                 continue
 
 
-async def test_of_two_who_decide_one_is_written_down(tmp_path: Path) -> None:
-    """Two people answer one question at the same time, and not alike: one answer is written down, the other one is told so."""
+async def test_only_one_of_two_decisions_is_recorded(tmp_path: Path) -> None:
+    """When two people give different answers to one question, one answer is recorded. The other command says so."""
 
     async def lose(_target: str, _page: FakePage) -> None:
         raise SiteError("answer-lost", "nobody knows", phase="after")

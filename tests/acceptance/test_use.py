@@ -1,4 +1,4 @@
-"""Workflows that use other files, as a person at a shell has them."""
+"""Workflows that use other files, as a person runs them from a shell."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_workflow_runs_through_two_levels_and_shows_its_steps(project: Project) -> None:
-    """The output is that of the innermost file, worked on by those around it; `show` has every step by its path."""
+    """The output comes from the innermost file through those that use it, and `show` has every step by its path."""
     done = project.here("run", "root.yaml", "--json")
     assert (done.returncode, json.loads(done.stdout)["runs"][0]["output"]) == (0, {"sum": 21}), done.stderr
     paths = json.dumps(project.show())
@@ -52,8 +52,8 @@ def test_a_workflow_runs_through_two_levels_and_shows_its_steps(project: Project
     assert "part/first/first" in project.here("show", "last", "--at", "part/first/first").stdout
 
 
-def test_mistakes_are_told_in_the_file_where_they_are(project: Project) -> None:
-    """All files' at once, by `validate` and by `run`, with line and column of that file; exit code 2, and nothing is begun."""
+def test_mistakes_are_reported_in_their_own_file(project: Project) -> None:
+    """`validate` and `run` report the mistakes of all files at once, with line and column of the used file. Exit code 2, nothing starts."""
     project.write("root.yaml", ROOT.replace("with: {n:", "with: {m:"))
     project.write(
         "parts/deep/inner.yaml", INNER.replace("inputs.n +", "inputs.m +").replace('"{{ first }}"', '"{{ fist }}"')
@@ -70,8 +70,8 @@ def test_mistakes_are_told_in_the_file_where_they_are(project: Project) -> None:
     assert project.runs() == []
 
 
-def test_a_circle_is_refused_with_its_way(project: Project) -> None:
-    """Exit code 2 at the `use` that closes it."""
+def test_a_cycle_is_refused_with_its_path(project: Project) -> None:
+    """A cycle of used files exits 2 at the `use` that closes it."""
     project.write(
         "parts/deep/inner.yaml", INNER.replace("type: transform, expr:", "type: group, use: ../part.yaml, description:")
     )
@@ -84,7 +84,7 @@ def test_a_circle_is_refused_with_its_way(project: Project) -> None:
 
 
 def test_a_file_reads_no_secret_that_it_was_not_given(project: Project) -> None:
-    """One that its caller has and it does not declare is unknown there; one that it declares must be given."""
+    """A secret of the caller is unknown in a file that does not declare it. A declared one must be given."""
     fill = '{id: f, type: browser_action, action: fill, target: {css: p}, value: "{{ secrets.OTHER }}"}'
     project.write("parts/part.yaml", PART.replace("nodes:\n", f"nodes:\n  - {fill}\n"))
     done = project.here("validate", "root.yaml")
@@ -96,8 +96,8 @@ def test_a_file_reads_no_secret_that_it_was_not_given(project: Project) -> None:
     assert "parts/part.yaml needs the secret OTHER" in done.stderr
 
 
-def test_a_step_that_fails_is_told_by_its_path_and_a_folder_runs_only_what_nobody_uses(project: Project) -> None:
-    """The files that others use, and those with `run: manual`, are no runs of their own; `show --at` finds the step that the end names."""
+def test_a_failed_step_is_reported_by_its_path_and_a_folder_skips_used_files(project: Project) -> None:
+    """A folder runs neither used files nor those with `run: manual`. A failed step is reported by its path, and `show --at` finds it."""
     project.write("parts/deep/inner.yaml", INNER.replace("inputs.n + 1", "1 / (inputs.n - 20)"))
     done = project.here("run", ".", "--json")
     assert done.returncode == 1
@@ -108,8 +108,8 @@ def test_a_step_that_fails_is_told_by_its_path_and_a_folder_runs_only_what_nobod
     assert (shown.returncode, "expression-failed" in shown.stdout) == (0, True)
 
 
-def test_a_run_goes_on_in_a_used_file_though_the_files_are_gone(project: Project) -> None:
-    """The texts are kept with the run."""
+def test_a_run_resumes_in_a_used_file_without_the_files(project: Project) -> None:
+    """A resume needs no files, since their text is kept with the run."""
     project.write("parts/deep/inner.yaml", INNER.replace("inputs.n + 1", "1 / (inputs.n - 20)"))
     assert project.here("run", "root.yaml").returncode == 1
     for name in ("root.yaml", "parts/part.yaml", "parts/deep/inner.yaml"):

@@ -35,20 +35,20 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_valid_files_are_listed_on_stdout(project: Project) -> None:
-    """A line for each file, nothing else, exit code 0."""
+    """Valid files print one line each and nothing else, with exit code 0."""
     done = project.here("validate", str(EXAMPLE), str(EXAMPLE))
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ok  {EXAMPLE}\n" * 2, "")
 
 
-def test_every_mistake_of_a_file_is_told_with_its_line_and_column(project: Project) -> None:
-    """All at once, on stderr, in the order of the file, each with its line underlined; exit code 2."""
+def test_every_mistake_of_a_file_has_its_line_and_column(project: Project) -> None:
+    """All mistakes are printed on stderr in file order, each with its line underlined, with exit code 2."""
     text = TEN.replace('output: "{{ last }}"', 'output: "{{ lats }}"')
     project.write("bad.yaml", text)
     done = project.here("validate", "bad.yaml", str(EXAMPLE))
     assert done.returncode == 2
     assert done.stdout == f"ok  {EXAMPLE}\n"
-    told = [line.partition("--> bad.yaml:")[2] for line in done.stderr.splitlines() if "-->" in line]
-    assert told == [*PLACES, "11:13"]
+    places = [line.partition("--> bad.yaml:")[2] for line in done.stderr.splitlines() if "-->" in line]
+    assert places == [*PLACES, "11:13"]
     assert done.stderr.splitlines()[-1] == "10 mistakes in 1 of 2 files"
     assert "did you mean `last`?" in done.stderr
     assert '11 | output: "{{ lats }}"\n   |             ^^^^\n' in done.stderr
@@ -56,20 +56,20 @@ def test_every_mistake_of_a_file_is_told_with_its_line_and_column(project: Proje
 
 
 def test_json_is_one_object_on_stdout(project: Project) -> None:
-    """Programs get the places as numbers, and nothing on stderr."""
+    """`--json` gives places as numbers, and prints nothing on stderr."""
     project.write("bad.yaml", TEN)
     done = project.here("validate", "--json", "bad.yaml", str(EXAMPLE), "missing.yaml")
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (2, "")
-    assert [each["valid"] for each in told["files"]] == [False, True, False]
-    problems = told["files"][0]["problems"]
+    assert [each["valid"] for each in report["files"]] == [False, True, False]
+    problems = report["files"][0]["problems"]
     assert [f"{each['line']}:{each['column']}" for each in problems] == PLACES
     assert all(each["end"] > each["column"] and each["code"] and each["message"] for each in problems)
-    assert told["files"][2]["problems"][0]["code"] == "file-not-found"
+    assert report["files"][2]["problems"][0]["code"] == "file-not-found"
 
 
-def test_on_a_terminal_mistakes_are_coloured_unless_told_otherwise(project: Project) -> None:
-    """Colours for a terminal, none with NO_COLOR."""
+def test_on_a_terminal_mistakes_are_coloured_unless_disabled(project: Project) -> None:
+    """Mistakes are coloured on a terminal, but not under NO_COLOR."""
     project.write("bad.yaml", TEN)
     with project.terminal("validate", "bad.yaml") as terminal:
         terminal.wait()
@@ -82,7 +82,7 @@ def test_on_a_terminal_mistakes_are_coloured_unless_told_otherwise(project: Proj
 
 @pytest.mark.parametrize("content", [b"\x00\x01", b"\xff\xfe\x00", b"", b"[" * 5000, b"a: &a [*a]", b"- " * 100_000])
 def test_no_file_breaks_it(project: Project, content: bytes) -> None:
-    """Whatever a file holds, it is a mistake of the file: exit code 2, no traceback."""
+    """Any content that is no workflow is a mistake of the file: exit code 2, no traceback."""
     (project.folder / "odd.yaml").write_bytes(content)
     done = project.here("validate", "odd.yaml")
     assert done.returncode == 2
@@ -90,8 +90,8 @@ def test_no_file_breaks_it(project: Project, content: bytes) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_of_an_invalid_file_tells_the_same(project: Project) -> None:
-    """Nothing starts, and nothing is written, where the file has mistakes."""
+def test_a_run_of_an_invalid_file_reports_the_same(project: Project) -> None:
+    """A run of a file with mistakes reports the same places, starts nothing and writes nothing."""
     project.write("bad.yaml", TEN)
     done = project.here("run", "bad.yaml")
     assert done.returncode == 2
@@ -131,8 +131,8 @@ nodes:
 """
 
 
-def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(project: Project) -> None:
-    """Also those of files that are used; a default is said to be one; no key, no model and no browser is needed for it."""
+def test_nodes_that_ask_a_model_are_listed_below_their_file_with_their_budgets(project: Project) -> None:
+    """Nodes that ask a model are listed with their budgets, also those of used files, and defaults are marked. No key, model or browser is needed."""
     project.environment["RUNOPS_BROWSER"] = "/nowhere"
     (project.folder / "lib").mkdir()
     project.write("lib/used.yaml", USED)
@@ -148,8 +148,8 @@ def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(
         f"ok  {EXAMPLE}",
     ]
     asking, example = json.loads(project.here("validate", "asking.yaml", str(EXAMPLE), "--json").stdout)["files"]
-    told = [(each["node"], each["budget"], each["default"], each["place"]) for each in asking["models"]]
-    assert told == [
+    models = [(each["node"], each["budget"], each["default"], each["place"]) for each in asking["models"]]
+    assert models == [
         ("open", default, True, "asking.yaml:3:5"),
         ("bound", "money=0.50usd,calls=3", False, "asking.yaml:4:5"),
         ("inner", default, True, "lib/used.yaml:3:5"),
@@ -157,8 +157,8 @@ def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(
     assert example["models"] == []
 
 
-def test_the_schema_is_written_where_it_is_wanted(project: Project) -> None:
-    """On stdout by default, into a file with --output; a place that cannot be written is told."""
+def test_the_schema_is_written_to_stdout_or_a_file(project: Project) -> None:
+    """The schema goes to stdout, or to a file with `--output`. An unwritable path is reported."""
     shown = project.here("schema")
     written = project.here("schema", "--output", "runops.schema.json")
     assert (shown.returncode, written.returncode, written.stdout) == (0, 0, "")
@@ -169,7 +169,7 @@ def test_the_schema_is_written_where_it_is_wanted(project: Project) -> None:
 
 
 def test_the_node_types_are_listed_and_explained(project: Project) -> None:
-    """Each type and kind is in the list, and can be looked up; a misspelt one has a near miss."""
+    """Every node type and kind is listed and can be looked up. A misspelt one gets a suggestion."""
     listed = project.here("nodes").stdout.splitlines()
     kinds = {name: each.variants for name, each in registry.node_types().items()}
     assert [line.split()[0] for line in listed if not line.startswith(" ")] == list(kinds)
@@ -192,8 +192,8 @@ def test_the_node_types_are_listed_and_explained(project: Project) -> None:
     assert "`iterate`" in missing.stderr
 
 
-def test_a_kind_of_node_is_explained_without_what_all_nodes_have(project: Project) -> None:
-    """For people as for programs the fields of every step stand once, under a name of their own."""
+def test_a_kind_of_node_is_explained_without_the_common_fields(project: Project) -> None:
+    """The fields of every step are listed once, under their own name, in text and in JSON."""
     node = json.loads(project.here("nodes", "show", "fill", "--json").stdout)["node"]
     own = {each["name"] for each in node["fields"]}
     assert {"type", "action", "target", "value"} <= own
@@ -204,7 +204,7 @@ def test_a_kind_of_node_is_explained_without_what_all_nodes_have(project: Projec
 
 
 def test_a_hint_is_no_mistake(project: Project) -> None:
-    """It is shown with its line on stderr, and to programs beside the mistakes; the file is valid, and the exit code 0."""
+    """A hint is shown with its line on stderr and apart from the problems in JSON. The file is valid, with exit code 0."""
     project.write(
         "flow.yaml",
         "version: 1\nnodes:\n"
@@ -216,7 +216,7 @@ def test_a_hint_is_no_mistake(project: Project) -> None:
     assert (done.returncode, done.stdout) == (0, "ok  flow.yaml\n")
     assert done.stderr.startswith("hint[effect-without-goto]: `total` reads the page to which `pay` leads")
     assert "--> flow.yaml:5:10" in done.stderr
-    told = json.loads(project.here("validate", "flow.yaml", "--json").stdout)
-    (file,) = told["files"]
-    assert (told["valid"], file["problems"]) == (True, [])
+    report = json.loads(project.here("validate", "flow.yaml", "--json").stdout)
+    (file,) = report["files"]
+    assert (report["valid"], file["problems"]) == (True, [])
     assert [(each["code"], each["line"]) for each in file["hints"]] == [("effect-without-goto", 5)]

@@ -1,4 +1,4 @@
-"""Secrets that equal ordinary words of the file (`password`, `secret`): as an id, a key, a type or a label such a word is no secret."""
+"""Secrets that equal ordinary words of the file (`password`, `secret`): such a word is no secret as an id, key, type or label."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ output: {{password: "{{{{ said }}}}", secret: true}}
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A site that plays back what was sent."""
+    """A site that shows the value sent to it."""
     with serve() as site:
         site.page("/", FORM)
 
@@ -47,8 +47,8 @@ def site() -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("word", ["password", "secret"])
-def test_a_word_of_the_file_is_no_secret_and_what_a_page_says_is(word: str, site: Site, tmp_path: Path) -> None:
-    """A run that failed continues behind the step with that id; nothing that a page said is written with the word in it."""
+def test_a_word_of_the_file_is_no_secret_but_page_text_is_masked(word: str, site: Site, tmp_path: Path) -> None:
+    """A failed run resumes after the step whose id equals the secret, and page text with the word is masked in the log."""
     project = Project(tmp_path, WORD=word)
     file = project.write(
         "flow.yaml", FLOW.format(base=site.origin, value='"{{ secrets.WORD }}"', button="Not yet there")
@@ -66,8 +66,8 @@ def test_a_word_of_the_file_is_no_secret_and_what_a_page_says_is(word: str, site
     assert f"You sent {word}" not in log
 
 
-def test_where_it_would_be_typed_it_is_refused_by_name_and_place(site: Site, tmp_path: Path) -> None:
-    """The value of a field that takes secrets holds the word itself: nothing is started."""
+def test_a_secret_typed_literally_is_refused_by_name_and_place(site: Site, tmp_path: Path) -> None:
+    """A field that takes secrets and has the literal word as its value is refused, and nothing starts."""
     project = Project(tmp_path, WORD="password")
     project.write("flow.yaml", FLOW.format(base=site.origin, value="password", button="Leave"))
     refused = project.here("run", "flow.yaml")

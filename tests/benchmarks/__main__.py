@@ -1,6 +1,6 @@
-"""`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
+"""`make bench`: the cost of RunOps. The last line is one JSON object; docs/benchmarks.md explains its numbers.
 
-python -m tests.benchmarks [--only NAME]… [--pairs N] [--rounds N] …     `--help` has them all
+python -m tests.benchmarks [--only NAME]… [--pairs N] [--rounds N] …     `--help` lists all
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ COUNTS: Mapping[str, tuple[int, str]] = {
     "megabytes": (beside.BYTES >> 20, "size of the file that such a run has kept"),
     "warm": (2, "pairs before them that do not count"),
 }
-"""Options, with their defaults and what they count."""
+"""Options, with their defaults and meanings."""
 
 PRINTED = ("pairs", "rounds", "restarts", "looks", "entries", "lists", "batches", "besides")
-"""The counts that stand beside the numbers."""
+"""The counts printed beside the numbers."""
 
 
 def of_nodes(folder: Path, chosen: argparse.Namespace) -> Numbers:
-    """What the engine adds to a node."""
+    """The engine's overhead for a node."""
     overhead = asyncio.run(node_overhead.measure(folder, chosen.rounds))
     say(f"  {statistics.median(overhead):.3f} ms a node (from {min(overhead):.3f} to {max(overhead):.3f})")
     return {"node_overhead_ms": statistics.median(overhead)}
@@ -88,7 +88,7 @@ def of_batches(folder: Path, chosen: argparse.Namespace) -> Numbers:
 
 
 def of_beside(folder: Path, chosen: argparse.Namespace) -> Numbers:
-    """Runs beside what takes long, and alone."""
+    """Runs beside slow work, and alone."""
     size = chosen.megabytes << 20
     shared = asyncio.run(beside.measure(folder, chosen.besides, min(chosen.warm, 1), size=size))
     return compared("steps_beside_over_alone", "a step beside", "a step alone", shared)
@@ -107,7 +107,7 @@ def of_log(folder: Path, chosen: argparse.Namespace) -> Numbers:
 
 
 def of_restarts(folder: Path, chosen: argparse.Namespace) -> Numbers:
-    """A run that died in the middle, resumed and begun anew."""
+    """A run that died in the middle, resumed and restarted."""
     restarts = asyncio.run(attach.measure(folder, chosen.restarts, min(chosen.warm, 1), chosen.orders))
     return compared("resume_attach_over_restart", "resumed", "anew", restarts)
 
@@ -131,7 +131,7 @@ def of_strategies(folder: Path, chosen: argparse.Namespace) -> Numbers:
     for strategy, cost in read.items():
         say(
             f"  {strategy}: {cost.tokens:,} tokens in {cost.requests} requests, {cost.summaries} of them for a summary; "
-            f"needed and told {cost.told}, needed and fetched {cost.fetched}"
+            f"needed and told {cost.in_request}, needed and fetched {cost.fetched}"
         )
     return {
         f"context_{name}_over_injected": read[name].tokens / read["injected"].tokens for name in ("clean", "hybrid")
@@ -163,7 +163,7 @@ BENCHMARKS: Mapping[str, Callable[[Path, argparse.Namespace], Numbers]] = {
 
 
 def compared(name: str, first: str, second: str, found: pairs.Comparison) -> Numbers:
-    """The ratio of two ways, which is also said to the person who waits."""
+    """The ratio of two variants, which is also printed as progress."""
     say(
         f"  {first} {found.first * 1000:.1f} ms, {second} {found.second * 1000:.1f} ms, "
         f"ratios {min(found.ratios):.3f} to {max(found.ratios):.3f}"
@@ -172,9 +172,9 @@ def compared(name: str, first: str, second: str, found: pairs.Comparison) -> Num
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, say so on stderr while it continues, and print the numbers."""
+    """Measure, report progress on stderr, and print the numbers."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("--only", action="append", choices=BENCHMARKS, help="measure this alone (repeat it for more)")
+    parser.add_argument("--only", action="append", choices=BENCHMARKS, help="measure only this (may be repeated)")
     for name, (default, what) in COUNTS.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} (default {default:,})")
     chosen = parser.parse_args(arguments)
@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def say(text: str) -> None:
-    """Progress, for the person who waits."""
+    """Print progress."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""Going on against beginning anew: a run of 50 steps that died behind its 45th, its Chromium still there, against the same way with a fresh browser.
+"""A resume against a restart: a run of 50 steps that died after its 45th with its Chromium alive, against the same steps in a fresh browser.
 
 python -m tests.benchmarks.attach FILE HOME URL     run the workflow, and die by SIGKILL at its `hover`
 """
@@ -39,7 +39,7 @@ class Reached(BaseException):
 
 
 def workflow(orders: int = ORDERS) -> dict[str, Any]:
-    """Sign in (4 steps), five ``orders`` in a loop (8 steps each), and one more (6 steps), whose second is the only ``hover``: at the 46th step it dies."""
+    """Sign in (4 steps), five ``orders`` in a loop (8 steps each), and one more (6 steps). Its second is the only ``hover``: there it dies."""
     return {
         "version": 1,
         "name": "Buy",
@@ -108,7 +108,7 @@ def _add(name: str, article: str, count: str) -> dict[str, Any]:
 
 
 async def measure(folder: Path, count: int, warm: int, orders: int = ORDERS) -> pairs.Comparison:
-    """Compare the two ways; fails where a run that is resumed is not in the browser that was left."""
+    """Compare the two variants; fails where a resumed run is not in the surviving browser."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "flow.yaml").write_text(json.dumps(workflow(orders)))
     reached: list[float] = []
@@ -179,7 +179,7 @@ def _die(folder: Path, home: Path, url: str) -> None:
 
 
 def _end_browser(home: Path) -> None:
-    """End the Chromium that a run has left, and wait until it is gone: it must not be at work beside what is measured next."""
+    """Kill the surviving Chromium, and wait until it is gone: it must not slow the next measurement."""
     for file in home.glob("private/*/browser.json"):
         chromium, watcher = (psutil.Process(json.loads(file.read_text())[name]) for name in ("chromium", "watcher"))
         chromium.kill()

@@ -1,6 +1,6 @@
-"""What runs cost each other that share a loop, on a disk that takes 200 ms for each sync: nineteen that click, alone, and beside what takes long.
+"""Mutual slowdown of runs in one event loop, on a disk with 200 ms per sync: nineteen runs that click, alone and beside slow work.
 
-Beside them goes a run of 10,000 steps that died, a claim is refused, a run is taken over from a living process, and a run ends that has kept a file of 500 MB.
+The slow work: resuming a dead run of 10,000 steps, a refused claim, a take-over from a running process, and the end of a run with a file of 500 MB.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ time.sleep(600)
 async def measure(
     folder: Path, count: int, warm: int, *, steps: int = STEPS, size: int = BYTES, runs: int = RUNS
 ) -> pairs.Comparison:
-    """The seconds of a step beside all that, and alone, in turn."""
+    """The seconds of a step beside the slow work, and alone, in turn."""
     folder.mkdir()
     dead = await _dead(folder / "dead", steps)
     large = folder / "large.txt"
@@ -102,14 +102,14 @@ async def _clicking(folder: Path, runs: int) -> float:
     rigs = [Rig(folder / str(number), CLICKING, site=FakeSite(on_click=click), inputs=inputs) for number in range(runs)]
     for ended in await asyncio.gather(*(each.start() for each in rigs)):
         assert ended.status == "passed", ended
-    told = [each for rig in rigs for each in rig.told if isinstance(each, events.StepFinished) and not each.container]
-    assert len(told) == runs * CLICKS
-    return statistics.fmean(each.seconds for each in told)
+    steps = [each for rig in rigs for each in rig.told if isinstance(each, events.StepFinished) and not each.container]
+    assert len(steps) == runs * CLICKS
+    return statistics.fmean(each.seconds for each in steps)
 
 
 @contextlib.asynccontextmanager
 async def _others(folder: Path, dead: Rig, large: Path) -> AsyncGenerator[None]:
-    """All that takes long, begun; it has come to its end behind the block."""
+    """Start all slow work; it has ended after the block."""
     works: list[Coroutine[Any, Any, None]] = [
         _resumed(folder / "dead", dead),
         _refused(folder / "refused"),
@@ -138,7 +138,7 @@ async def _resumed(folder: Path, dead: Rig) -> None:
 
 async def _refused(folder: Path) -> None:
     store, run = file_store.FileStore(folder), log_store.new_id()
-    # Whoever has it has not said so, and is waited for.
+    # The owner has not recorded itself, and is waited for.
     async with contextlib.aclosing(await store.create(run)):
         with contextlib.suppress(RunHeld):
             await file_store.FileStore(folder).claim(run)
@@ -166,7 +166,7 @@ async def _scanned(folder: Path, large: Path) -> None:
 
 @contextlib.contextmanager
 def _slow_disk() -> Generator[None]:
-    """Each sync takes its time, and nothing else does."""
+    """Delay each sync, and nothing else."""
     fsync, fdatasync = os.fsync, os.fdatasync
     os.fsync = os.fdatasync = lambda _handle: time.sleep(SYNC_SECONDS)
     try:

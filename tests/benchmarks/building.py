@@ -1,4 +1,4 @@
-"""A session of 40 words in which a person and a model build a workflow for the shop: what is said, what the model does, and what it must know for that."""
+"""A session of 40 messages that builds a workflow for the shop: the messages, the model's steps, and the facts that it needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nodes.values import Json
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Do:
-    """The model asks for a tool."""
+    """The model calls a tool."""
 
     name: str
     arguments: dict[str, Json]
@@ -19,7 +19,7 @@ class Do:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Need:
-    """The model needs a fact, and knows by which tool it has it, where the request does not tell it."""
+    """The model needs a fact, and the tool that has it, where the request does not."""
 
     fact: str
     name: str
@@ -129,7 +129,7 @@ VARIABLES = {
 }
 WORDS = 40
 BUILT_AT = (4, 5, 6, 7, 10, 11, 13, 16, 18, 20, 21, 22, 25, 28, 31)
-"""The words at which a node is added."""
+"""The messages at which a node is added."""
 
 
 def _plan(done: int) -> Json:
@@ -183,7 +183,7 @@ NEEDS: dict[int, tuple[str, Need]] = {
 
 
 def word(number: int) -> tuple[str, Sequence[Step]]:
-    """What the person says, from the first word on, and what the model does until it answers."""
+    """The message with this number, and the model's steps until it answers."""
     look = Do("look", {"path": PAGES[number % len(PAGES)]})
     if number == 1:
         describe = Do("update_workflow_description", {"description": DESCRIPTION, "reason": "It was asked for."})
@@ -217,6 +217,6 @@ def word(number: int) -> tuple[str, Sequence[Step]]:
 
 
 def summary(said: Iterable[str]) -> str:
-    """A summary as a model might write it: the beginnings of what was said, 1,500 characters of it."""
+    """A summary as a model might write it: the beginnings of the messages, 1,500 characters of them."""
     lines = [each.strip().splitlines()[0][:160] for each in said if each.strip()]
     return "\n".join(f"- {each}" for each in lines)[:1_500]

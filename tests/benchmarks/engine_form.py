@@ -26,10 +26,10 @@ from tests.shop_process import Shop
 
 
 class Kept:
-    """A browser that outlives the run: starting and ending one is no part of what is measured."""
+    """A browser that outlives the run, so that starting and closing one is not measured."""
 
     def __init__(self, browser: port.Browser) -> None:
-        """``browser`` is closed by whoever opened it."""
+        """``browser`` is closed by the caller that opened it."""
         self._browser = browser
 
     def __getattr__(self, name: str) -> Any:
@@ -43,7 +43,7 @@ class One(run.Browsers):
     """The one browser, for every run."""
 
     def __init__(self, browser: port.Browser) -> None:
-        """``browser`` is opened already."""
+        """``browser`` is already open."""
         self._kept: Any = Kept(browser)
 
     async def open(self) -> port.Browser:
@@ -66,14 +66,14 @@ async def fill(
 
 
 def check(shop: Shop, least: int) -> None:
-    """Fail where the shop has fewer records than ``least``, or any that is not what was to be entered."""
+    """Fail where the shop has fewer records than ``least``, or a wrong one."""
     records = [row["detail"] for row in shop.ledger("form")]
     assert len(records) >= least, len(records)
     assert all(record == forms.record() for record in records), records[0]
 
 
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
-    """Compare the two ways; fails where either leaves anything else with the shop than what was to be entered."""
+    """Compare the two variants; fails where either leaves a wrong record in the shop."""
     chosen = settings.load(home=folder / "home", linger=0.0)
     store = file_store.FileStore(chosen.home)
     with Shop.start(folder) as shop:

@@ -1,4 +1,4 @@
-"""The form of 50 steps as a workflow, and what either way of filling it must leave with the shop."""
+"""The form of 50 steps as a workflow, and the record that either variant must leave in the shop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _step(number: int, field: form.Field) -> dict[str, Any]:
 
 
 def workflow() -> dict[str, Any]:
-    """The workflow, as the data that a file holds."""
+    """The workflow, as the data of a file."""
     return {
         "version": 1,
         "name": "Fill the form",
@@ -53,7 +53,7 @@ def workflow() -> dict[str, Any]:
 
 
 def record() -> dict[str, Json]:
-    """What the shop must have written down."""
+    """The record that the shop must have."""
     wanted: dict[str, Json] = {}
     for field in form.FIELDS:
         match field.kind:

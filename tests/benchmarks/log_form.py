@@ -1,4 +1,4 @@
-"""The form of 50 steps, its log in memory, against the same with its log in files: what a durable log costs."""
+"""The form of 50 steps with its log in memory, against the same with its log in files: the cost of a durable log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.shop_process import Shop
 
 
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
-    """Compare the two stores in one browser; fails where either run leaves anything else with the shop than what was to be entered."""
+    """Compare the two stores in one browser; fails where either run leaves a wrong record in the shop."""
     chosen = settings.load(home=folder / "home", linger=0.0)
     on_disk, in_memory = file_store.FileStore(chosen.home), testing.MemoryStore(folder / "memory")
     with Shop.start(folder) as shop:

@@ -1,4 +1,4 @@
-"""What reading logs costs: a resume of a run with 100,000 entries against plain JSON, and a list of 10,000 runs against one of 500."""
+"""The cost of reading logs: a resume of a run with 100,000 entries against plain JSON, and a list of 10,000 runs against one of 500."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def resume(folder: Path, count: int, warm: int, entries: int = ENTRIES) ->
     """Read, fold and claim a run that died, as a resume does, and parse its lines as JSON in turn."""
     rig = await run_of(folder, entries // OF_AN_ITEM)
     file, chosen = rig.store.conversation_file(rig.id), settings.load(home=folder)
-    # It died before its last two lines: that its nodes are over, and how it ended.
+    # It died before its last two lines: the end of its nodes, and its own.
     lines = file.read_bytes().splitlines(keepends=True)[:-2]
     assert len(lines) >= entries
     file.write_bytes(b"".join(lines))

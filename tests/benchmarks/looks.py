@@ -1,4 +1,4 @@
-"""A look at a table of 200 rows, ready to be shown to a model, against Playwright's bare snapshot of the same page."""
+"""An observation of a table of 200 rows, rendered for a model, against Playwright's bare snapshot of the same page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.observed import table
 
 
 async def measure(folder: Path, count: int, warm: int) -> tuple[pairs.Comparison, int]:
-    """Compare the two, and say how many characters the observation has."""
+    """Compare the two, and return the number of characters of the observation."""
     folder.mkdir()
     with site.serve() as served:
         address = served.page("/table", table.page())

@@ -1,4 +1,4 @@
-"""What a `when` costs in a long loop: 5,000 items with a `when` on a node, against the same loop without; log on disk, on a page that answers at once."""
+"""The cost of a `when` in a loop of 5,000 items, against the same loop without; log on disk, page that answers at once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.rig import Rig
 ITEMS = 5000
 
 NODES = 2
-"""Of each item."""
+"""Nodes of each item."""
 
 
 def workflow(when: str = "") -> str:
-    """A `fill` and a `text` for each item; `when` is what else the first one says."""
+    """A `fill` and a `text` for each item; `when` is a further field of the first one."""
     return f"""\
 version: 1
 name: loop
@@ -38,7 +38,7 @@ WHEN = ', when: "{{ row.wanted }}"'
 
 
 def runs(folder: Path, when: str, items: int = ITEMS) -> Callable[[], Awaitable[float]]:
-    """Runs the loop from its start to its end, and tells the milliseconds a node."""
+    """Runs the loop from start to end, and returns the milliseconds per node."""
     text, number = workflow(when), itertools.count()
     rows = [{"id": f"row {each}", "wanted": True} for each in range(items)]
 

@@ -1,4 +1,4 @@
-"""What a node costs beside its page: 1,000 browser nodes through the whole engine, log on disk, on a page that answers at once."""
+"""The cost of a node besides its page: 1,000 browser nodes through the whole engine, log on disk, on a page that answers at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NODES = 1000
 
 
 def workflow() -> str:
-    """500 ``fill`` and 500 ``text``, each with a reference or a target of its own."""
+    """500 ``fill`` and 500 ``text``, each with its own reference or target."""
     pairs = "".join(
         f"  - {{id: f{n}, type: browser_action, action: fill, target: {{label: 'F{n}'}}, value: '{n} {{{{ inputs.text }}}}'}}\n"
         f"  - {{id: t{n}, type: browser_query, query: text, target: {{css: '#o{n}'}}}}\n"

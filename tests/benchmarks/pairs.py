@@ -1,4 +1,4 @@
-"""Comparing two ways of doing one thing on a noisy machine: alternating pairs, and the median of their ratios."""
+"""Comparing two variants on a noisy machine: alternating pairs, and the median of their ratios."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Awaitable, Callable
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was measured."""
+    """The measurements."""
 
     ratio: float
-    """Median over the pairs of the first way's time ÷ the second's."""
+    """Median over the pairs of the first variant's time ÷ the second's."""
     ratios: list[float]
     first: float
-    """Median seconds of the first way."""
+    """Median seconds of the first variant."""
     second: float
-    """Median seconds of the second way."""
+    """Median seconds of the second variant."""
 
 
 async def compare(
     first: Callable[[], Awaitable[object]], second: Callable[[], Awaitable[object]], *, pairs: int, warm: int = 2
 ) -> Comparison:
-    """Time both in turn, each pair in the other order than the one before, after ``warm`` pairs that do not count."""
+    """Time both in turn, each pair in the opposite order to the one before, after ``warm`` pairs that do not count."""
     firsts: list[float] = []
     seconds: list[float] = []
     for number in range(warm + pairs):

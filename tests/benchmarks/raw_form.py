@@ -1,4 +1,4 @@
-"""The form, filled by a raw Playwright script: what the engine is measured against. It looks for elements as the workflow does."""
+"""The form, filled by a raw Playwright script as the baseline for the engine. It locates elements as the workflow does."""
 
 from playwright.async_api import Page
 

@@ -1,4 +1,4 @@
-"""What the tools of a build cost in each request, in the tokens of OpenAI's models."""
+"""The cost of a build's tools in each request, in the tokens of OpenAI's models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.talks import About
 
 
 def tools(folder: Path) -> list[Tool]:
-    """All tools that the model of a build is offered, as it is told of them."""
+    """All tools offered to the model of a build, as it sees them."""
     shop = build_contexts.opened(folder)
     try:
         delegate = Delegation(shop.state, Listener(), lambda: box, clean=True)
@@ -30,7 +30,7 @@ def tools(folder: Path) -> list[Tool]:
 def measure(folder: Path) -> dict[str, int]:
     """The tokens of each tool, by its name: of its name, its description and its schema, as JSON without blanks."""
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        import bpe_openai  # it opens its tables in a way that Python means to take away
+        import bpe_openai  # it opens its tables with a deprecated call
 
         encoding = bpe_openai.get_encoding("o200k_base")
     return {each.name: len(encoding.encode_ordinary(_written(each))) for each in tools(folder)}

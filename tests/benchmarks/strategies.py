@@ -1,7 +1,7 @@
-"""What a model reads in a session of 40 words on the shop, by strategy: all tokens of all requests, by a real tokenizer.
+"""Tokens of all requests in a session of 40 messages on the shop, by strategy, counted by a real tokenizer.
 
-A workflow of 15 nodes is built meanwhile. At 20 of the words the model needs something that was agreed on, built or seen before: it answers from the
-request where that tells it, and asks the tool for it where not. Where neither tells it, the session is worth nothing, and the measurement fails.
+The session builds a workflow of 15 nodes. At 20 of the messages the model needs something agreed on, built or seen before: it answers from the
+request, or calls the tool for it. Where neither has it, the measurement fails.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ from tests.benchmarks import building
 from tests.now import now
 
 SHOWN = 5_000
-"""Characters of an observation: as many as an agent is shown."""
+"""Characters of an observation: the limit for an agent."""
 
 
 DEADLINE = 60
-"""Seconds that one look may take."""
+"""Timeout of one observation in seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cost:
-    """What one session has cost."""
+    """The cost of one session."""
 
     tokens: int
-    """Of all requests: instructions, schemas of tools, the conversation, what is told beside it."""
+    """Tokens of all requests: instructions, tool schemas, the conversation, and the state beside it."""
     requests: int
-    told: int
-    """Times at which the request told what was needed."""
+    in_request: int
+    """Number of needs that the request itself satisfied."""
     fetched: int
-    """Times at which a tool did."""
+    """Number of needs that a tool satisfied."""
     summaries: int
 
 
 async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.Strategy, Cost]:
-    """The same session with each strategy, as its settings are without a word; the first ``words`` of it."""
+    """The same session with each strategy, in its default settings; the first ``words`` of it."""
     folder.mkdir()
     found: dict[window.Strategy, Cost] = {}
     with shop_process.Shop.start(folder) as shop:
@@ -74,7 +74,7 @@ async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.S
             browser.bound(DEADLINE)
             await _sign_in(browser.page, shop)
             for strategy in ("injected", "clean", "hybrid"):
-                found[strategy] = await _Session(folder / strategy, strategy, browser, shop.url).held(words)
+                found[strategy] = await _Session(folder / strategy, strategy, browser, shop.url).run(words)
         finally:
             await browser.close()
     return found
@@ -89,7 +89,7 @@ async def _sign_in(driven: tab.Tab, shop: shop_process.Shop) -> None:
 
 
 class _Session:
-    """A session that is held by a model of ours."""
+    """A session led by our model."""
 
     def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
         store = memory_store.MemoryStore(folder)
@@ -101,7 +101,7 @@ class _Session:
         self._requests: list[Request] = []
         self._steps: Iterator[building.Step] = iter(())
         self._needs: str | None = None
-        self._told = self._fetched = self._calls = 0
+        self._in_request = self._fetched = self._calls = 0
         chosen = settings.Settings(model="m", model_base_url="http://127.0.0.1:9", window_strategy=strategy)
         self._talk = reply.Talk(
             self._state,
@@ -114,8 +114,8 @@ class _Session:
         )
         self._talk.mode = "agent"
 
-    async def held(self, words: int) -> Cost:
-        """Hold it, word by word. Fails where something was needed that neither a request nor its tool told."""
+    async def run(self, words: int) -> Cost:
+        """Lead it, message by message. Fails where neither a request nor its tool has what is needed."""
         for number in range(1, words + 1):
             word, steps = building.word(number)
             self._steps = iter(steps)
@@ -123,9 +123,9 @@ class _Session:
         draft = self._state.draft
         assert draft is not None
         assert len(draft.loaded.workflow.nodes) == sum(number <= words for number in building.BUILT_AT)
-        assert self._told + self._fetched == sum(number <= words for number in building.NEEDS)
+        assert self._in_request + self._fetched == sum(number <= words for number in building.NEEDS)
         sums = sum(each.instructions.startswith(summaries.PROMPT[:30]) for each in self._requests)
-        return Cost(sum(map(_tokens, self._requests)), len(self._requests), self._told, self._fetched, sums)
+        return Cost(sum(map(_tokens, self._requests)), len(self._requests), self._in_request, self._fetched, sums)
 
     async def _look(self, arguments: dict[str, Json]) -> str:
         self._browser.bound(DEADLINE)
@@ -133,7 +133,7 @@ class _Session:
             await self._browser.page.goto(f"{self._shop}{arguments['path']}")
             return page_text.fenced((await self._browser.page.look()).render(SHOWN))
         except RunOpsError as error:
-            # Not for the model of this session: with other pages other tokens are measured.
+            # Unrelated to the model of this session: with other pages other tokens are measured.
             raise AssertionError(f"{arguments['path']} could not be looked at: {error}") from None
 
     async def _add(self, arguments: dict[str, Json]) -> str:
@@ -143,7 +143,7 @@ class _Session:
         return f"Added as {len(draft.loaded.workflow.nodes)}."
 
     def _answer(self, request: Request) -> Answer:
-        """What the model says: the next of its steps."""
+        """The next of the model's steps."""
         if request.instructions.startswith(summaries.PROMPT[:30]):
             return talks.said(building.summary(each.text for each in request.items if isinstance(each, Message)))
         if self._needs is not None:
@@ -155,7 +155,7 @@ class _Session:
         for step in self._steps:
             match step:
                 case building.Need(fact) if fact in _text(request):
-                    self._told += 1
+                    self._in_request += 1
                 case building.Need(fact, name, arguments):
                     self._needs = fact
                     return self._asks(name, arguments)
@@ -172,7 +172,7 @@ class _Session:
 
 
 class _Building(files.DraftSubject):
-    """The draft, and the browser in which one looks around meanwhile."""
+    """The draft, and the browser for observations."""
 
     def __init__(self, state: SessionState, driven: tab.Tab) -> None:
         super().__init__(state)
@@ -197,7 +197,7 @@ _ADD = Tool("add_node", "Adds a node at the end of the workflow.", _object("yaml
 
 
 class _Toolset(Toolset):
-    """A tool that a session has beside those of every session."""
+    """A tool of one session, in addition to the common ones."""
 
     def __init__(self, offered: Tool, do: Callable[[dict[str, Json]], Awaitable[str]]) -> None:
         super().__init__(offered, CHANGED)
@@ -209,11 +209,11 @@ class _Toolset(Toolset):
         return turn.Outcome(text, text)
 
 
-# What a request says, and how much that is.
+# The text of a request and its size.
 
 
 def _text(request: Request) -> str:
-    """All that it tells."""
+    """All text of the request."""
     return "\n".join([request.instructions, *map(_said, request.items), request.state])
 
 
@@ -238,7 +238,7 @@ def _tokens(request: Request) -> int:
 @functools.cache
 def _encoding() -> Any:
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        import bpe_openai  # it opens its tables in a way that Python means to take away
+        import bpe_openai  # it opens its tables with a deprecated call
 
         return bpe_openai.get_encoding("o200k_base")
 

@@ -1,4 +1,4 @@
-"""The window of a long session against that of a short one: both end with the same words, so what is built is the same."""
+"""The window of a long session against that of a short one: both end with the same messages, so the windows are equal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.benchmarks import pairs
 
 LONG, SHORT = 300_000, 1_000
 BUILDS = 20
-"""Windows that are built for one time: a single one is over too soon."""
+"""Windows built for one measurement: a single one is too fast to measure."""
 
 AROUND = window.RequestFrame((window.Part("rules", "Answer from what you are told."),))
 
 
 def session(entries: int) -> log_session.Session:
-    """A session of so many entries, the last of them a word, folded from its log."""
+    """A session of so many entries, the last of them a message, folded from its log."""
     folded = log_session.Session()
     header = log_entries.SessionHeader(purpose="chat", versions={})
     folded.add(log_entries.Scope(seq=1, path="", event="opened", node="session", session=header))

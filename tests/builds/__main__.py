@@ -1,6 +1,6 @@
-"""``python -m tests.builds [NAME …] [--times 3] [--programs BIN]``: runs what was built by hand, frozen, on fresh data, and judges it by the data.
+"""``python -m tests.builds [NAME …] [--times 3] [--programs BIN]``: runs recorded builds, frozen, on fresh data, and judges them by the data.
 
-A build stands in ``docs/builds/NAME/workflow.yaml``, or in the folder that ``--from`` names. ``BIN`` is a folder with the programs `datasette` and `radicale`.
+A build is in ``docs/builds/NAME/workflow.yaml``, or in the folder given by ``--from``. ``BIN`` is a folder with the programs `datasette` and `radicale`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RUN_SECONDS = 300
 
 
 def main() -> int:
-    """Judge every build that is named, or all that stand there; 1 where one is wrong."""
+    """Judge every named build, or all in the folder; 1 where one is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.builds")
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--times", type=int, default=3)
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def once(goal: Goal, workflow: Path, programs: Path) -> list[str]:
-    """What is wrong with a frozen run of a workflow on a fresh site; and with a second one there, where that must change nothing."""
+    """The deviations of a frozen run of a workflow on a fresh site, and of a second one there, where that must change nothing."""
     with tempfile.TemporaryDirectory(prefix="runops-build-") as made:
         folder = Path(made)
         with sites.started(goal.site, folder / "site", programs) as (url, site):
@@ -62,7 +62,7 @@ def once(goal: Goal, workflow: Path, programs: Path) -> list[str]:
 
 
 def _run(goal: Goal, workflow: Path, url: str, folder: Path) -> dict[str, Json] | str:
-    """What the command says of it, or why it did not pass."""
+    """The result of the command, or its error."""
     given = {"base_url": url, **goal.inputs}
     pairs = [part for name, value in given.items() for part in ("-i", f"{name}={value}")]
     command = [str(Path(sys.executable).parent / "runops"), "run", str(workflow), "--frozen", "--json", *pairs]

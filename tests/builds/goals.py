@@ -1,4 +1,4 @@
-"""The six builds that are made by hand: what was wanted, in one sentence each, written down before anything was built."""
+"""The goals of the six recorded builds, in one sentence each, written before anything was built."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from nodes.values import Json
 
 MOST_REQUESTS = 25
 MOST_TOKENS = 150_000
-"""Input tokens of all requests together, each counted whole."""
+"""Total input tokens of all requests, each counted whole."""
 MOST_FAILED = 2
-"""Calls that may have failed."""
+"""Most failed calls."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,15 +20,15 @@ class Goal:
 
     name: str
     site: str
-    """What it is built on: ``shop``, ``django``, ``datasette``, ``radicale``."""
+    """The kind of site: ``shop``, ``django``, ``datasette``, ``radicale``."""
     goal: str
     path: str = "/"
-    """Of the address that is given with ``--url``."""
+    """The path of the address given with ``--url``."""
     secrets: tuple[str, ...] = ()
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     effects: str = "allow"
     again: bool = False
-    """Whether it says that a second run is to change nothing."""
+    """True if the goal requires that a second run changes nothing."""
 
 
 GOALS = {
@@ -78,4 +78,4 @@ GOALS = {
         ),
     )
 }
-"""By their names, in the order in which they were written down."""
+"""By their names, in the order in which they were written."""

@@ -1,4 +1,4 @@
-"""What a built workflow must have done, judged by the site's own data and never by what the workflow says of itself alone."""
+"""The required results of a built workflow, judged by the site's own data and never by its output alone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from workflows.shop import triage
 
 
 def judged(name: str, site: object, output: Json, inputs: Mapping[str, Json], before: Json) -> list[str]:
-    """What is wrong after a run; ``before`` is what ``state`` gave ahead of it."""
+    """The deviations after a run; ``before`` is the ``state`` before it."""
     return list(_JUDGES[name](site, output, inputs, before))
 
 
 def state(name: str, site: object) -> Json:
-    """What the site holds, as far as a run may change it."""
+    """The data of the site that a run may change."""
     match site:
         case Shop():
             return {"orders": site.orders(), "ledger": [each for each in site.ledger() if each["kind"] not in _SEEN]}
@@ -79,11 +79,11 @@ def _triage(site: Any, output: Json, _inputs: Mapping[str, Json], before: Json) 
 
 
 def _wanted(site: Any) -> dict[str, str]:
-    """What is to become of each order of the queue, by its number: every order of a fresh shop stands there."""
+    """The decision for each order of the queue, by its number: every order of a fresh shop is in it."""
     wanted: dict[str, str] = {}
     for order in site.orders():
         place = int(order["number"])
-        # As the shop itself has it: of every fourth order the card is from another country.
+        # As in the shop itself: for every fourth order the card is from another country.
         suspicious = triage.COUNTRIES[place % 5] != triage.COUNTRIES[(place + (place % 4 == 3)) % 5]
         large = Decimal(order["total"]) >= 250
         wanted[order["number"]] = "escalate" if suspicious else "hold" if large else "approve"

@@ -1,6 +1,6 @@
-"""``python -m tests.builds.recording NAME --mailbox DIR --home .runops --session ID --workflow FILE --url URL``: the record of a build by hand, put into ``docs/builds/NAME/``.
+"""``python -m tests.builds.recording NAME --mailbox DIR --home .runops --session ID --workflow FILE --url URL``: the record of a build, written to ``docs/builds/NAME/``.
 
-The mailbox is that of the server whose model a person was. What is counted stands in the requests as they were sent, and in the session's log.
+The mailbox is that of the server whose answers a person wrote. The figures come from the requests sent, and from the session's log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
 
 ROOT = Path(__file__).parents[2]
 HERE = "{{url}}"
-"""What stands in recorded answers for the address of the site."""
+"""The placeholder for the site's address in recorded answers."""
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def over(found: dict[str, Any]) -> bool:
-    """Whether a figure is over its limit."""
+    """True if a figure is over its limit."""
     return (
         found["requests"] > MOST_REQUESTS
         or found["input_tokens"] > MOST_TOKENS
@@ -64,12 +64,12 @@ def over(found: dict[str, Any]) -> bool:
 
 
 def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
-    """How many requests there were, what they held together, and how many calls failed."""
+    """The numbers of requests, of their tokens, and of failed calls."""
     requests = [json.loads(each.read_text()) for each in sorted(mailbox.glob("[0-9]*.request.json"))]
     violations = mailbox / "violations.log"
     past = session_index.fold(file_store.Files(home).read(session))
     assert isinstance(past, log_session.Session)
-    # What was not done behind a call that failed has not failed itself.
+    # Calls skipped after a failed call have not failed themselves.
     failed = [
         each.call.action
         for each in past.actions.values()
@@ -87,13 +87,13 @@ def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
 
 
 def answers(mailbox: Path, url: str) -> list[Json]:
-    """What was answered, in order; the site's address stands as ``HERE``."""
+    """The answers in order, with ``HERE`` for the site's address."""
     texts = [each.read_text() for each in sorted(mailbox.glob("[0-9]*.answer.json"))]
     return [json.loads(text.replace(url.rstrip("/"), HERE)) for text in texts]
 
 
 def _tokens(request: dict[str, Any]) -> int:
-    """Tokens of a request, each time whole: instructions, tools, and all that was said up to there."""
+    """Tokens of a whole request: instructions, tools, and the conversation up to it."""
     body = request["body"]
     said = [body.get("instructions") or "", json.dumps(body.get("tools") or [], ensure_ascii=False)]
     said += [json.dumps(each, ensure_ascii=False) for each in request["expanded_input"]]

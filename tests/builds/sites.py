@@ -1,4 +1,4 @@
-"""The sites of the builds by hand, each on a free port with data of its own."""
+"""The sites of the recorded builds, each on a free port with its own data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.django_process import DjangoAdmin
 from tests.shop_process import Shop
 
 PASSWORDS = {"SHOP_PASSWORD": "correct-horse", "ADMIN_PASSWORD": "correct-horse", "CALENDAR_PASSWORD": "battery-staple"}
-"""The secrets of the sites, by the names under which they are given."""
+"""The secrets of the sites, by the names of their variables."""
 
 SECONDS = 30.0
-"""Until a site must answer."""
+"""Timeout for a site to start."""
 
 COUNTRIES = ("Portugal", "Ireland", "France", "Germany")
 
@@ -27,12 +27,12 @@ CUSTOMERS = [
     (number, f"Customer {number:03d}", ("Porto", "Cork", "Lyon", "Ulm")[number % 4], COUNTRIES[number % 4], owed)
     for number, owed in enumerate(((each * 37) % 211 + (0.5 if each % 3 else 0.0) for each in range(1, 421)), 1)
 ]
-"""Number, name, city, country, what they owe: more than one page shows, of each country."""
+"""Number, name, city, country, debt: more than one page shows, for each country."""
 
 
 @contextlib.contextmanager
 def started(site: str, folder: Path, programs: Path, *, orders: int = 27) -> Generator[tuple[str, object]]:
-    """The address of a site that keeps its data in ``folder``, and what a judge asks of it; ended behind.
+    """The address of a site with its data in ``folder``, and its data source for a judge; stopped at the end.
 
     ``programs`` has Datasette and Radicale; a shop begins with so many ``orders``.
     """

@@ -1,1 +1,1 @@
-"""Random workflows that die at random points and continue, judged by the ledger of a fake site."""
+"""Random workflows that die at random points and are resumed, judged by the ledger of a fake site."""

@@ -1,4 +1,4 @@
-"""Look for an action that is done twice or lost: random workflows, killed at random points and resumed.
+"""Search for an action that is done twice or lost: random workflows, killed at random points and resumed.
 
 python -m tests.crashes SEED COUNT [--verbose]
 """
@@ -19,8 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Examine ``count`` flows from ``seed`` on; 1 where a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.crashes", description=__doc__)
     parser.add_argument("seed", type=int, help="the first seed")
-    parser.add_argument("count", type=int, nargs="?", default=1, help="how many")
-    parser.add_argument("--verbose", action="store_true", help="show the workflow and where it was killed")
+    parser.add_argument("count", type=int, nargs="?", default=1, help="number of flows")
+    parser.add_argument("--verbose", action="store_true", help="show the workflow and its crash points")
     chosen = parser.parse_args(arguments)
     reports: list[trial.Report] = []
     for seed in range(chosen.seed, chosen.seed + chosen.count):

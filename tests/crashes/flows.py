@@ -1,4 +1,4 @@
-"""Random workflows: actions with and without a way to tell, in every container, some of which go wrong."""
+"""Random workflows: actions with and without `confirm` or `verify`, in every container, some of them faulty."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from typing import Any
 from tests.crashes import world
 
 Spec = dict[str, Any]
-"""A node as it stands in a file."""
+"""A node as written in a file."""
 
 
 @dataclasses.dataclass
 class Flow:
-    """A workflow, and the site behaviour that belongs to it."""
+    """A workflow, and the behaviour of its site."""
 
     text: str = ""
     texts: dict[str, str] = dataclasses.field(default_factory=dict)
     faults: dict[str, world.Fault] = dataclasses.field(default_factory=dict)
     listings: dict[str, world.Listing] = dataclasses.field(default_factory=dict)
     repeatable: set[str] = dataclasses.field(default_factory=set)
-    """Actions that may be done more than once: idempotent, or on the author's word."""
+    """Actions that may be done more than once: idempotent, or declared repeatable."""
     exact: bool = True
-    """Whether a run that died must end exactly as one that did not. Not so where a crash changes what the site is asked how often."""
+    """True if a killed run must end exactly like an uninterrupted one. Not so where a crash changes how often the site is asked."""
     ordered: bool = True
-    """Whether the lists come in the same order each time."""
+    """True if the lists come in the same order each time."""
     whys: list[str] = dataclasses.field(default_factory=list)
-    """Why it is not exact."""
+    """The reasons why it is not exact."""
 
 
 @dataclasses.dataclass
 class Scope:
-    """Where nodes stand: what they can read, and what tells their targets from those of another turn or use."""
+    """The surroundings of nodes: readable references, and the suffix that separates targets of different items or uses."""
 
     suffix: str = ""
     shown: list[str] = dataclasses.field(default_factory=list)
-    """References that can be read here and whose values do not depend on the moment."""
+    """Readable references whose values do not depend on the time."""
     free: bool = False
-    """Whether actions may be repeated on the author's word."""
+    """True if actions are declared repeatable."""
     caught: bool = False
     depth: int = 0
 
     def inner(self, **changes: Any) -> Scope:
-        """A scope within this one: what it shows is not seen outside."""
+        """A scope within this one: its references are not visible outside."""
         return dataclasses.replace(self, shown=list(self.shown), depth=self.depth + 1, **changes)
 
 
@@ -147,10 +147,10 @@ class Author:
         target = f"{name}{scope.suffix}"
         node: Spec = {"id": name, "type": "browser_action", "action": "click", "target": {"css": target}}
         kind = self.chance.choices(["confirm", "verify", "both", "nothing", "idempotent"], [5, 1, 1, 2, 1.5])[0]
-        tells = kind in ("confirm", "both")
+        known = kind in ("confirm", "both")
         if kind in ("verify", "both"):
             node["verify"] = [{"text": "yes", "target": {"css": f"{target}_done"}}]
-        if tells:
+        if known:
             look = f"look_{name}"
             query = {"id": look, "type": "browser_query", "query": "text", "target": {"css": f"{target}_done"}}
             node["confirm"] = {"settle": 0, "nodes": [query], "done": f"{{{{ {look} == 'yes' }}}}"}
@@ -158,27 +158,27 @@ class Author:
             node["effect"] = "idempotent"
         if kind == "idempotent" or scope.free:
             self.flow.repeatable.add(name)
-        if tells and self._happens(0.1):
-            node["after_crash"], tells = "ask", False
+        if known and self._happens(0.1):
+            node["after_crash"], known = "ask", False
         if self._happens(0.1):
             node["retry"] = {"attempts": 2, "delay": 0}
         self._envelope(node, scope)
         if broken or self._happens(self._faulty):
-            self._make_faulty(name, kind, tells=tells)
+            self._make_faulty(name, kind, known=known)
         scope.shown.append(f"{{{{ {name} is defined }}}}")
         return node
 
-    def _make_faulty(self, name: str, kind: str, *, tells: bool) -> None:
+    def _make_faulty(self, name: str, kind: str, *, known: bool) -> None:
         possible: list[world.Fault] = ["missing", "refused", "refused", "late", "lost-before", "lost-after", "flaky"]
         if kind in ("verify", "both"):
             possible.append("silent")
         fault = self.flow.faults[name] = self.chance.choice(possible)
-        # A crash in the middle of such an action gives it another chance, or lets a person say what an error had hidden.
+        # A crash in the middle of such an action gives it another chance, or lets a person report what an error had hidden.
         if (
             fault == "flaky"
             or kind == "idempotent"
-            or (fault == "late" and not tells)
-            or (fault == "lost-before" and tells)
+            or (fault == "late" and not known)
+            or (fault == "lost-before" and known)
         ):
             self._inexact(f"{name} {fault}")
 
@@ -291,7 +291,7 @@ class Author:
         self._faulty = max(self._faulty, self.chance.choice([0.0, 0.3, 0.6]))
         node["try"] = self._block(scope, 4, depth)
         if self._happens(0.4):
-            # What a next try must be careful about: an action that was done, and behind it one that goes wrong.
+            # A next try must respect an action that was done, followed by one that fails.
             node["try"] += [self._action(scope), self._action(scope, broken=True)]
         self._faulty = faulty / 2
         if self._happens(0.7):

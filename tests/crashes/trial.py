@@ -1,4 +1,4 @@
-"""One random workflow: run undisturbed, then killed again and again, and both compared in the site's books."""
+"""One random workflow: run without kills, then killed repeatedly, and both compared by the site's records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_LIVES = 80
 
 @dataclasses.dataclass
 class Report:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     exact: bool = True
@@ -36,16 +36,16 @@ class Report:
     lost: list[str] = dataclasses.field(default_factory=list)
     doubled: list[str] = dataclasses.field(default_factory=list)
     wrong: list[str] = dataclasses.field(default_factory=list)
-    """What else differs from the run that was left alone."""
+    """All other differences from the uninterrupted run."""
 
     @property
     def fine(self) -> bool:
-        """Whether every promise was kept."""
+        """True if every promise was kept."""
         return not (self.lost or self.doubled or self.wrong)
 
 
 class Trial:
-    """A run of a flow that dies as it is told, is answered truthfully, and is resumed until it ends."""
+    """A run of a flow that dies as scheduled, is answered truthfully, and is resumed until it ends."""
 
     def __init__(self, flow: flows.Flow, home: Path, seed: int) -> None:
         """Everything random comes from ``seed``."""
@@ -67,7 +67,7 @@ class Trial:
         self.rig.store = self.store = world.WatchedStore(self.home, self.reaper, self.seed)
 
     async def run(self, kills: int, span: int) -> events.RunEnded:
-        """To its end, with ``kills`` deaths within ``span`` doings of a process each; where it fails, the site is fixed and it continues."""
+        """To its end, with ``kills`` deaths, each within ``span`` operations of a process; where it fails, the site is fixed and the run resumed."""
         begun = False
         for _ in range(MOST_LIVES):
             self.lives += 1
@@ -103,7 +103,7 @@ class Trial:
         await asyncio.gather(*writing, return_exceptions=True)
 
     async def _end_of_process(self) -> bool:
-        """What is left of a process that died: its log or what a power cut left of it, and perhaps its browser. Whether the run began."""
+        """Leave the state of a dead process: its log, perhaps cut by a power failure, and perhaps its browser. Returns whether the run began."""
         await self._clear()
         way = self.chance.choice(["alone", "alone", "survived", "survived", "power"])
         self.store.give_up()
@@ -126,7 +126,7 @@ class Trial:
         asked = set(evidence["calls"] if "calls" in evidence else [evidence["call"]])
         if self.lives == 1 and question["reason"] == "redo-unconfirmed":
             self.mixed.append(f"asked about {question['path']} though nothing had died or failed")
-        # A question about a step that may be the repetition of an action is about that step.
+        # A question about a step that may repeat an action is about that step.
         truths = (
             {evidence["step"].split()[-1] in self.site.actions}
             if "step" in evidence
@@ -138,7 +138,7 @@ class Trial:
         )
         if len(truths) > 1:
             self.mixed.append(str(question["message"]))
-        # The command that answers may die as well: then the question is asked again, or what was written of the answer counts.
+        # The answering command may die, too: then the question is asked again, or the written part of the answer counts.
         self.reaper.arm(self.chance.choice([0, 0, 1, 2, 3, 4]) if mortal else 0)
         append = LogWriter._append
 
@@ -151,7 +151,7 @@ class Trial:
             now(run_index.decide(file_store.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done"))
 
     def wrongly_settled(self) -> list[str]:
-        """Actions that the log has as done and the site has not."""
+        """Actions that are done in the log but not on the site."""
         past = history.History(self.store.read(self.rig.id).entries)
         found: list[str] = []
         for path in past.order:
@@ -182,7 +182,7 @@ async def examine(seed: int, home: Path) -> Report:
     try:
         whole = Trial(flow, home / "whole", seed)
         expected = await whole.run(0, 0)
-    except Exception as error:  # noqa: BLE001 - an engine that breaks by itself is found as well
+    except Exception as error:  # noqa: BLE001 - an engine that fails without a kill is found as well
         report.wrong.append(f"undisturbed run: {type(error).__name__}: {error}")
         return report
     span = whole.reaper.count
@@ -203,7 +203,7 @@ def _compare(
     killed: tuple[Trial, events.RunEnded | None],
     alone: tuple[Trial, events.RunEnded],
 ) -> None:
-    """Find what the run that was killed did otherwise than the one that was left alone."""
+    """Find the differences between the killed run and the uninterrupted one."""
     (trial, ended), (whole, expected) = killed, alone
     report.wrong += [*trial.mixed, *(f"undisturbed run: {each}" for each in whole.mixed)]
     done = collections.Counter(trial.site.actions)
@@ -238,6 +238,6 @@ def _name(target: str) -> str:
 
 
 def _ended_by_error(trial: Trial) -> bool:
-    """Whether a block or the run ended with an error: it is not gone through again, so a new browser does not come by what it loaded and typed."""
+    """True if a block or the run ended with an error: it is not replayed, so a new browser lacks the pages and fields of it."""
     past = history.History(trial.store.read(trial.rig.id).entries)
     return len(trial.ends) > 1 or any(scope.stays_failed for scope in past.scopes.values())

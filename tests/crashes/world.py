@@ -1,6 +1,6 @@
-"""What a random workflow runs on: a site with a ledger, and a process that dies when it is told to.
+"""The environment of a random workflow: a site with a ledger, and a process that dies on schedule.
 
-The site is the judge: it knows what was carried out, on which page and with what typed, and outlives every process and browser.
+The site is the judge: it records each action with its page and typed fields, and outlives every process and browser.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from nodes.pages import ElementAction, FieldSource
 
 Fault = Literal["missing", "refused", "silent", "late", "lost-before", "lost-after", "flaky"]
-"""How an action goes wrong: not there; refused; nothing happens; done, and an error shown; its answer lost, once; not there at first."""
+"""The fault of an action: missing; refused; without effect; done, but an error shown; its answer lost, once; missing at first."""
 
 
 class Reaper:
-    """Counts everything a process does that another could see, and ends it at the count it is told."""
+    """Counts every externally visible operation of a process, and ends it at the scheduled one."""
 
     def __init__(self) -> None:
         """A process that lives."""
@@ -44,11 +44,11 @@ class Reaper:
         self.kills: list[str] = []
 
     def arm(self, at: int) -> None:
-        """A new process; it dies just before its ``at``-th doing, never where that is 0."""
+        """A new process; it dies just before operation ``at``, never where that is 0."""
         self.count, self.at, self.dead = 0, at, False
 
     def tick(self, what: str) -> None:
-        """Something is about to be done."""
+        """Called before each operation."""
         self.count += 1
         if self.count == self.at and not self.dead:
             self.dead = True
@@ -59,7 +59,7 @@ class Reaper:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """An action as the site has it in its books."""
+    """An action as recorded by the site."""
 
     target: str
     url: str
@@ -68,7 +68,7 @@ class Record:
 
 @dataclasses.dataclass(frozen=True)
 class Listing:
-    """A list that the site shows: its items, and how it changes from one look to the next."""
+    """A list on the site: its items, and its changes from one observation to the next."""
 
     items: Sequence[str]
     shuffled: bool = False
@@ -81,7 +81,7 @@ class World(FakeSite):
     """The site."""
 
     def __init__(self, reaper: Reaper, faults: Mapping[str, Fault], listings: Mapping[str, Listing], seed: int) -> None:
-        """``faults`` by the name of an action's node; which of its targets are concerned is decided by ``seed``."""
+        """``faults`` by the name of an action's node; ``seed`` decides which of its targets are affected."""
         super().__init__(before_click=self._begin, on_click=self._carried_out, page=WatchedPage)
         self.reaper = reaper
         self.faults = dict(faults)
@@ -92,23 +92,23 @@ class World(FakeSite):
         self._once: set[str] = set()
 
     def repair(self) -> None:
-        """From now on nothing goes wrong."""
+        """Remove all faults."""
         self.faults.clear()
 
     def fault(self, target: str) -> Fault | None:
-        """What goes wrong with this action."""
+        """The fault of this action."""
         name = target.removeprefix("css=").split("-")[0]
         fault = self.faults.get(name)
         return fault if fault is not None and random.Random(f"{self.seed} {target}").random() < 0.6 else None
 
     def first_time(self, target: str) -> bool:
-        """Whether this was never asked of the target."""
+        """True if the target is asked for the first time."""
         known = target in self._once
         self._once.add(target)
         return not known
 
     def rows(self, name: str) -> list[list[str]]:
-        """A list as it is shown now."""
+        """The rows of a list now."""
         listing = self.listings[name]
         self.looks += 1
         shown = [each for each in listing.items if f"css={listing.vanishing}-{each}" not in self.actions]
@@ -129,7 +129,7 @@ class World(FakeSite):
                 self.books.append(Record(target, page.address, tuple(sorted(page.filled.items()))))
 
     async def _carried_out(self, target: str, page: FakePage) -> None:
-        # What was typed is with the site now, and the page shows an empty form.
+        # The typed fields are with the site now, and the page shows an empty form.
         page.filled.clear()
         self.reaper.tick(f"answer to {target}")
         match self.fault(target):
@@ -142,7 +142,7 @@ class World(FakeSite):
 
 
 class WatchedPage(FakePage):
-    """A tab on which every doing is counted."""
+    """A tab on which every operation is counted."""
 
     @property
     def world(self) -> World:
@@ -193,10 +193,10 @@ class WatchedPage(FakePage):
 
 
 class WatchedStore(file_store.Files):
-    """A store that counts what is written, and knows how much of it a power cut would leave."""
+    """A store that counts its writes, and knows how much of them a power cut would leave."""
 
     def __init__(self, home: Path, reaper: Reaper, seed: int) -> None:
-        """As a file store; how long it takes to keep a file is drawn."""
+        """As a file store; the time to store a file is random."""
         super().__init__(home)
         self.reaper = reaper
         self.chance = random.Random(seed)
@@ -204,12 +204,12 @@ class WatchedStore(file_store.Files):
         self.open: file_store.OpenFile | None = None
 
     def give_up(self) -> None:
-        """What the kernel does for a process that ended."""
+        """Act as the kernel does for a process that ended."""
         if self.open is not None:
             self.open.close()
 
     def cut_power(self, conversation: str, chance: random.Random) -> None:
-        """Anything that was not brought to the disk may be lost, from any byte on."""
+        """Anything that was not synced may be lost, from any byte on."""
         file = self.conversation_file(conversation)
         size = file.stat().st_size
         with file.open("r+b") as opened:
@@ -231,13 +231,13 @@ class _Watched(file_store.OpenFile):
     @override
     async def barrier(self) -> None:
         self._owner.reaper.tick("barrier")
-        # Without a pause, in which something else would come first now and then.
+        # Without a pause, in which something else would sometimes come first.
         self.sync()
         self._owner.on_disk = self._owner.conversation_file(self.id).stat().st_size
 
     @override
     async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> log_store.File:
-        """Beside the run, yet in an order that a seed repeats."""
+        """In the background, but in an order that a seed repeats."""
         for _ in range(self._owner.chance.choice([0, 1, 3, 10])):
             await asyncio.sleep(0)
         self._owner.reaper.tick(f"keep {name}")

@@ -1,4 +1,4 @@
-"""``python -m tests.drift``: every change of the site, what it was taken for, and whether it was fixed. Exit code 1 where a demand is not met."""
+"""``python -m tests.drift``: every change of the site, its diagnosis, and whether it was fixed. Exit code 1 where a threshold is missed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATCHED = 8
 
 
 async def main(names: list[str]) -> int:
-    """Try them all, or those in whose names a word stands."""
+    """Try all, or those whose names contain one of these."""
     wanted = [each for each in changes.CASES if not names or any(name in each.name for name in names)]
     tried: list[trying.Tried] = []
     with tempfile.TemporaryDirectory() as kept:
@@ -28,8 +28,8 @@ async def main(names: list[str]) -> int:
                 tried.append(one)
                 sys.stdout.write(f"{one.line()}\n")
                 if names:
-                    told = [one.outcome.found.why, *one.outcome.tried, one.patch]
-                    sys.stdout.write("".join(f"    {each}\n" for each in told))
+                    details = [one.outcome.found.why, *one.outcome.tried, one.patch]
+                    sys.stdout.write("".join(f"    {each}\n" for each in details))
                 sys.stdout.flush()
     right = sum(each.classified for each in tried)
     patched = sum(each.patched for each in tried)

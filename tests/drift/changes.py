@@ -1,4 +1,4 @@
-"""The changes of the site, each with what it is, and with what a right fix of it would be."""
+"""The changes of the site, each with its kind and the right fix."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Case:
     name: str
     flow: str
     kind: failure_kinds.Kind
-    """What it is, for somebody who knows what was changed."""
+    """The kind of failure, known from the change itself."""
     begin: Callable[[Changing, Shop], None]
     right: str | None = None
     """A part of each right fix; None where no fix is right."""
     repaired_under: Callable[[Changing, Shop], None] | None = None
-    """What changes once the run has failed, before it is repaired."""
+    """The change after the run has failed, before it is repaired."""
 
 
 def _change(change: Change) -> Callable[[Changing, Shop], None]:
@@ -33,7 +33,7 @@ def _change(change: Change) -> Callable[[Changing, Shop], None]:
 
 
 def _late(milliseconds: int) -> Change:
-    """What the page holds comes late, by script."""
+    """The content of the page appears late, by script."""
     script = f"<script>const late = document.querySelector('main'); const kept = late.innerHTML; late.innerHTML = '<p>Loading</p>'; setTimeout(() => {{ late.innerHTML = kept; }}, {milliseconds});</script></body>"
     return replacing({"</body>": script}, ORDER)
 
@@ -65,7 +65,7 @@ def _signed_out(proxy: Changing, _shop: Shop) -> None:
 
 
 def _down(proxy: Changing, _shop: Shop) -> None:
-    """It goes down once the list was opened."""
+    """The site goes down once the list was opened."""
 
     def before(_method: str, path: str) -> None:
         if path == ORDER:

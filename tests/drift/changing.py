@@ -1,4 +1,4 @@
-"""A site that changes: a proxy on loopback in front of the shop, which changes what the shop answers."""
+"""A site that changes: a proxy on loopback for the shop, which rewrites the shop's answers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Page:
     status: int
     html: str
     headers: dict[str, str]
-    """Sent beside those of the shop."""
+    """Headers sent in addition to those of the shop."""
     number: int
-    """How many requests for this path there were, this one included, since the change began."""
+    """The number of requests for this path since the change began, including this one."""
 
 
 Change = Callable[[Page], None]
@@ -38,7 +38,7 @@ class Changing:
     """The proxy."""
 
     port: int
-    """Of the shop behind it."""
+    """The port of the shop."""
     change: Change | None = None
     before: Callable[[str, str], None] | None = None
     """Called with method and path before the shop is asked; may wait."""
@@ -50,11 +50,11 @@ class Changing:
 
     @property
     def url(self) -> str:
-        """Where it answers, also while it is closed."""
+        """Its address, also while it is closed."""
         return f"http://127.0.0.1:{self.own}"
 
     def begin(self, change: Change | None, before: Callable[[str, str], None] | None = None) -> None:
-        """From now on answers are changed so."""
+        """Change all answers like this from now on."""
         self.change, self.before = change, before
         self.seen.clear()
 
@@ -68,7 +68,7 @@ class Changing:
 
             @override
             def handle_error(self, request: object, client_address: object) -> None:
-                """A browser that hangs up is no news."""
+                """Ignore a browser that hangs up."""
 
         class Incoming(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -95,7 +95,7 @@ class Changing:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more: whoever comes is refused."""
+        """Stop answering: connections are refused."""
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -114,7 +114,7 @@ class Changing:
             }
             shop.request(method, target, body or None, passed)
             answer = shop.getresponse()
-            told = [
+            passed_on = [
                 (name, value)
                 for name, value in answer.getheaders()
                 if name.lower() not in ("content-length", "connection", "date", "server")
@@ -122,9 +122,9 @@ class Changing:
             page = Page(method, path, answer.status, answer.read().decode(), {}, self.seen[path])
         finally:
             shop.close()
-        if self.change is not None and dict(told).get("Content-Type", "").startswith("text/html"):
+        if self.change is not None and dict(passed_on).get("Content-Type", "").startswith("text/html"):
             self.change(page)
-        return page, told
+        return page, passed_on
 
 
 @contextlib.contextmanager
@@ -139,7 +139,7 @@ def before(port: int) -> Generator[Changing]:
 
 
 def replacing(words: Mapping[str, str], path: str | None = None) -> Change:
-    """Puts each text of the pages (of one path, if that is named) in the place of another. It must stand there, on the pages where it matters."""
+    """Replaces texts of the pages (of one path, if given). Each must occur on the pages where it matters."""
 
     def change(page: Page) -> None:
         if path is None or page.path == path:
@@ -160,7 +160,7 @@ def adding(html: str, path: str | None = None, at: str = "<main") -> Change:
 
 
 def waiting(path: str, seconds: float, method: str = "GET") -> Callable[[str, str], None]:
-    """Lets the site take its time for one path."""
+    """Delays the answers for one path."""
 
     def before(asked: str, at: str) -> None:
         if at == path and asked == method:

@@ -1,4 +1,4 @@
-"""The workflows whose site changes under them. Their steps are given little time, so that what is missing is missed soon."""
+"""The workflows whose site changes. Their steps have short timeouts, so that they fail soon."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ STATUS = (
 output: "{{ status }}"
 """
 )
-"""Reads the status of an order, and finds out whether it is open."""
+"""Reads the status of an order, and computes whether it is open."""
 
 NOTE = (
     SIGN_IN
@@ -97,7 +97,7 @@ NOTE = (
     timeout: 1.5
 """
 )
-"""Writes a note; nothing is verified."""
+"""Writes a note, without `verify`."""
 
 FILTER = (
     SIGN_IN
@@ -107,7 +107,7 @@ FILTER = (
 output: "{{ orders }}"
 """
 )
-"""Goes to the open orders by a link, and counts them; nothing is verified. The shop calls the link `Open`, beside `All`, and another one `Orders`."""
+"""Goes to the open orders by a link, and counts them, without `verify`. The shop names the link `Open`, beside `All`, and another one `Orders`."""
 
 FILTER_BAR = FILTER.replace("name: Open orders}", "name: Open orders, within: {role: navigation, name: Filter}}")
 """The same, in the bar of the list."""
@@ -127,7 +127,7 @@ TABLE = (
 output: "{{ orders | sum(attribute='amount') }}"
 """
 )
-"""Reads the table of the orders, in which the shop calls the amount `Total`."""
+"""Reads the table of the orders, in which the shop names the amount `Total`."""
 
 TOTALS = TABLE.replace("header: Amount", "header: Total price")
 

@@ -1,4 +1,4 @@
-"""One change after the other: the workflow fails of it, and is repaired."""
+"""One change after the other: the workflow fails because of it, and is repaired."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PASSWORD = "correct-horse"
 
 @dataclasses.dataclass(frozen=True)
 class Tried:
-    """What a repair came to."""
+    """The result of a repair."""
 
     case: changes.Case
     outcome: repair.Outcome
@@ -34,22 +34,22 @@ class Tried:
 
     @property
     def classified(self) -> bool:
-        """Whether it was told for what it was."""
+        """True if its kind was recognised."""
         return self.outcome.found.kind == self.case.kind
 
     @property
     def passed(self) -> bool:
-        """Whether a fix passed its proof."""
+        """True if a fix passed its proof."""
         return self.outcome.proof is not None and self.outcome.proof.verdict != "guess"
 
     @property
     def wrong(self) -> bool:
-        """Whether a fix passed its proof that is not right."""
+        """True if a wrong fix passed its proof."""
         return self.passed and (self.case.right is None or self.case.right not in self.patch)
 
     @property
     def patched(self) -> bool:
-        """Whether a right fix passed its proof."""
+        """True if a right fix passed its proof."""
         return self.passed and not self.wrong
 
     def line(self) -> str:
@@ -61,12 +61,12 @@ class Tried:
 
 @contextlib.asynccontextmanager
 async def one_browser() -> AsyncGenerator[None]:
-    """A browser that stays: each run has a context of its own in it."""
-    held = await shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
+    """A browser that stays: each run has its own context in it."""
+    browser = await shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
     try:
         yield
     finally:
-        await held.close()
+        await browser.close()
 
 
 @contextlib.contextmanager
@@ -81,7 +81,7 @@ def site(folder: Path) -> Generator[tuple[Shop, changing.Changing]]:
 
 
 async def run(folder: Path, flow: str, url: str) -> tuple[str, str, settings.Settings, Path]:
-    """Run a workflow: the run's id, how it ended, and what it was run with."""
+    """Run a workflow: the run's id, its status, its settings and its file."""
     folder.mkdir(exist_ok=True)
     file = folder / "flow.yaml"
     file.write_text(flows.FLOWS[flow])
@@ -91,7 +91,7 @@ async def run(folder: Path, flow: str, url: str) -> tuple[str, str, settings.Set
 
 
 async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.Changing) -> Tried:
-    """Let the site change, and repair the run that fails of it."""
+    """Change the site, and repair the run that fails because of it."""
     case.begin(proxy, shop)
     number, status, chosen, file = await run(folder, case.flow, proxy.url)
     assert status == "failed", f"{case.name}: the run {status}"

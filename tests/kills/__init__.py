@@ -1,1 +1,1 @@
-"""A checkout on the shop, killed at every moment that has a name, and resumed: ``make crash``."""
+"""A checkout on the shop, killed at every crash point, and resumed: ``make crash``."""

@@ -1,7 +1,7 @@
-"""Kill a checkout at every moment that has a name, kill its resumes too, and let the shop's ledger judge.
+"""Kill a checkout at every crash point, kill its resumes too, and let the shop's ledger judge.
 
-A checkout is killed once in each of its parts (before its first order, in each order, behind the last one), and each time whoever continues is
-killed too. A moment that it does not come to, because a resume went through it before it died, is another checkout's.
+A checkout is killed once in each of its parts (before its first order, in each order, after the last one), and each resume is killed, too. A crash
+point that it skips, because a resume passed it before it died, is covered by another checkout.
 
 python -m tests.kills [--seed N] [--jobs N] [--only N] [--mode MODE] [--point NAME]
 """
@@ -25,19 +25,19 @@ from tests.kills import agents, asked, built, plan, said, talked, trial
 from tests.resumes import __main__ as resumes
 from tests.shop_process import Shop
 
-TELL_EVERY = 20.0
-"""Seconds between two words about how far it is."""
+REPORT_EVERY = 20.0
+"""Seconds between two lines of progress."""
 
 DRAWN = 12
-"""Moments that are drawn of builds in ways of which not every one is killed."""
+"""Number of random crash points for variants of builds that are not killed at every one."""
 
 MOST_ROUNDS = 9
-"""The first moment of a checkout is come to in any case, so that there are fewer with each round."""
+"""The first crash point of a checkout is always reached, so that fewer are left after each round."""
 
 
 @dataclasses.dataclass
 class Bench:
-    """Where trials take place: one shop, and one process that forks commands."""
+    """The place of trials: one shop, and one process that forks commands."""
 
     folder: Path
     shop: Shop
@@ -45,13 +45,13 @@ class Bench:
     count: int = 0
 
     def trial(self, case: trial.Case) -> trial.Trial:
-        """A checkout in a folder of its own."""
+        """A checkout in its own folder."""
         self.count += 1
         return trial.Trial(case, f"k{self.count}", self.folder / f"k{self.count}", self.shop, self.server)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Kill, and say what came of it; 1 where a promise was broken, or a control was not found out."""
+    """Kill, and print the results; 1 where a promise was broken, or a control was not detected."""
     parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randint(1, 10**6), help="what is drawn")
     parser.add_argument("--jobs", type=int, default=4, help="checkouts at a time (default 4)")
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--point", help="only moments that have this in their name")
     chosen = parser.parse_args(arguments)
     say(f"seed {chosen.seed}")
-    # A line that is said is to be seen at once, in a file, too.
+    # Lines are flushed at once, also into a file.
     sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     with (
         light.runs(),
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bench = Bench(Path(folder), shop, server)
             ways: dict[plan.Way, list[plan.Kill]] = {
                 way: [each for each in moments if (chosen.point or "") in str(each)]
-                for way, moments in plan.every(left_alone(bench), chosen.seed).items()
+                for way, moments in plan.every(unkilled(bench), chosen.seed).items()
                 if chosen.mode in (None, way[0])
             }
             reports = carry_out(bench, plan.cases(ways, chosen.seed)[: chosen.only], chosen.jobs)
@@ -83,13 +83,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 reports += carry_out(bench, plan.cases(missed, chosen.seed + number + 1), chosen.jobs)
                 missed = plan.left(missed, reports)
             controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
-            # Before the rest, so that nothing that breaks there hides it.
+            # Before the rest, so that no later failure hides it.
             code = conclude(reports, controls)
             whole = chosen.only is None and chosen.mode is None and chosen.point is None
             models_fine = not whole or all((
-                send(bench), let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed),
+                send(bench), work(bench, chosen.seed, chosen.jobs), ask(chosen.seed),
                 talk(bench, chosen.seed, chosen.jobs), build(bench, chosen.seed, chosen.jobs),
-                come_back(chosen.seed, chosen.jobs),
+                restore(chosen.seed, chosen.jobs),
             ))  # fmt: skip
         finally:
             server.close()
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def send(bench: Bench) -> bool:
-    """Send orders by every action to a site that answers badly; a line for the site's record and one for the control, and whether all was well."""
+    """Send orders by every action to a site that answers badly. Prints a line for the site's record and one for the control; returns whether all passed."""
     return asyncio.run(_send(bench.folder / "sent"))
 
 
@@ -127,7 +127,7 @@ async def _send(folder: Path) -> bool:
 
 
 def ask(seed: int) -> bool:
-    """Kill runs that ask a model, at every crash point in every way; a line for each way, and whether all was well."""
+    """Kill runs that ask a model, at every crash point in every variant. Prints a line for each; returns whether all passed."""
     fine = True
     for way in asked.WAYS:
         with tempfile.TemporaryDirectory(prefix="runops-asked-") as folder:
@@ -140,8 +140,8 @@ def ask(seed: int) -> bool:
     return fine
 
 
-def let_work(bench: Bench, seed: int, jobs: int) -> bool:
-    """Kill runs with a node of each type that asks a model, at every crash point; a line for each way, and whether all was well."""
+def work(bench: Bench, seed: int, jobs: int) -> bool:
+    """Kill runs with a node of each type that asks a model, at every crash point. Prints a line for each variant; returns whether all passed."""
     fine = True
     for way, survives in agents.WAYS:
         place = agents.Bench(bench.folder, bench.shop, bench.server)
@@ -160,7 +160,7 @@ def let_work(bench: Bench, seed: int, jobs: int) -> bool:
 
 
 def talk(bench: Bench, seed: int, jobs: int) -> bool:
-    """Kill sessions, at every entry that they write and at every crash point; a line for each way and each control, and whether all was well."""
+    """Kill sessions at every entry that they write and at every crash point. Prints a line for each variant and control; returns whether all passed."""
     place = talked.Bench(bench.folder, bench.shop, bench.server)
     talks = [*(talked.Case(way) for way in said.WAYS), talked.Case("streamed", power=True)]
     runs = [talked.Case("streamed", shop=True, survives=survives) for survives in (True, False)]
@@ -179,14 +179,14 @@ def talk(bench: Bench, seed: int, jobs: int) -> bool:
         fine = fine and not wrong
     alone = place.run(talks[0])
     for control in talked.CONTROLS:
-        caught = talked.found_out(place, control, alone)
+        caught = talked.deviations(place, control, alone)
         print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
         fine = fine and bool(caught)
     return fine
 
 
 def build(bench: Bench, seed: int, jobs: int) -> bool:
-    """Kill builds: at every moment where the page is faked, else at moments that are drawn; a line for each way and each control, and whether all was well."""
+    """Kill builds at every crash point where the page is faked, else at random ones. Prints a line for each variant and control; returns whether all passed."""
     place = built.Bench(bench.folder, bench.shop, bench.server)
     chance = random.Random(seed)
     drawn = [chance.randrange(10**6) for _ in range(DRAWN)]
@@ -209,19 +209,19 @@ def build(bench: Bench, seed: int, jobs: int) -> bool:
         fine = fine and not wrong
     alone = place.run(built.Case())
     for control in built.CONTROLS:
-        caught = built.found_out(place, control, alone)
+        caught = built.deviations(place, control, alone)
         print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
         fine = fine and bool(caught)
     return fine
 
 
-def come_back(seed: int, jobs: int) -> bool:
-    """Kill workflows with their browser at every moment, on pages that are hard to come back to; a line for each, and whether all was well."""
+def restore(seed: int, jobs: int) -> bool:
+    """Kill workflows and their browser at every step, on pages that are hard to restore. Prints a line for each; returns whether all passed."""
     return resumes.main(["--seed", str(seed), "--jobs", str(jobs)]) == 0
 
 
-def left_alone(bench: Bench) -> list[tuple[str, str, int]]:
-    """The crash points that a checkout passes which nobody kills."""
+def unkilled(bench: Bench) -> list[tuple[str, str, int]]:
+    """The crash points that an uninterrupted checkout passes."""
     one = bench.trial(trial.Case("surviving", "confirm"))
     report = one.run()
     if not report.fine:
@@ -230,17 +230,17 @@ def left_alone(bench: Bench) -> list[tuple[str, str, int]]:
 
 
 def carry_out(bench: Bench, cases: Sequence[trial.Case], jobs: int) -> list[trial.Report]:
-    """Run the cases, some at a time; those that show something are told at once."""
+    """Run the cases, some at a time, and report failures at once."""
     reports: list[trial.Report] = []
-    begun = told = time.monotonic()
+    begun = reported = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for report in _as_they_end(pool, bench, cases):
             reports.append(report)
             if not report.fine and not report.case.control:
                 say(f"{report.case}\n   lost {report.lost}, doubled {report.doubled}, wrong {report.wrong}")
-            if time.monotonic() - told > TELL_EVERY:
-                told = time.monotonic()
-                left = (told - begun) / len(reports) * (len(cases) - len(reports))
+            if time.monotonic() - reported > REPORT_EVERY:
+                reported = time.monotonic()
+                left = (reported - begun) / len(reports) * (len(cases) - len(reports))
                 say(
                     f"{len(reports)} of {len(cases)} checkouts, {sum(len(each.kills) for each in reports)} kills, {left / 60:.0f} min left"
                 )
@@ -255,7 +255,7 @@ def _as_they_end(
         for each in concurrent.futures.as_completed(running):
             yield each.result()
     finally:
-        # Whoever interrupts waits for the trials in hand, and not for all that were to come.
+        # After an interruption only the current trials are awaited.
         pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -288,7 +288,7 @@ def conclude(reports: Sequence[trial.Report], controls: Sequence[trial.Report]) 
 
 
 def summary(reports: Sequence[trial.Report]) -> str:
-    """What came of them, in one line."""
+    """The results in one line."""
     kills, resumed, paused = (
         sum(numbers)
         for numbers in zip(*((len(each.kills), each.resumed, each.paused) for each in reports), strict=True)
@@ -298,7 +298,7 @@ def summary(reports: Sequence[trial.Report]) -> str:
 
 
 def say(text: str) -> None:
-    """Progress, for the person who waits."""
+    """Print progress."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

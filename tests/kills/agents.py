@@ -1,6 +1,6 @@
-"""Kill a run with a cognition, an ai_extract and an agent at each of its crash points: the command, a real Chromium, the shop's ledger as a judge.
+"""Kill a run with a cognition, an ai_extract and an agent at each of its crash points: a real command, Chromium and shop ledger.
 
-The agent's model is careless: it clicks whatever its thread does not say was done already. So it is the runtime that keeps it from a second action.
+The agent's model is careless: it clicks again unless its conversation says that it clicked. So only the runtime prevents a second action.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tests.kills import modelled
 from tests.shop_process import Shop
 
 Way = Literal["confirm", "ask"]
-"""Whether the agent has a `confirm`, or a person is asked."""
+"""The agent has a `confirm`, or a person is asked."""
 
 WAYS: tuple[tuple[Way, bool], ...] = (("confirm", True), ("confirm", False), ("ask", True), ("ask", False))
-"""With whether the browser outlives the process."""
+"""Each with whether the browser outlives the process."""
 
 CONFIRM = """
         confirm:
@@ -79,18 +79,18 @@ output: {orders: "{{ each }}", sum: "{{ sum }}"}
 
 
 def due(orders: Sequence[str]) -> Json:
-    """What the workflow yields."""
+    """The expected output of the workflow."""
     return {"orders": [{"ref": ref, "pieces": 1, "wish": "first"} for ref in orders], "sum": len(orders)}
 
 
 class Voice:
-    """The model of all three. The first request of all comes in a rush hour; the agent asks for two tools at once where it can."""
+    """The model of all three. The very first request is rate-limited; the agent calls two tools at once where it can."""
 
     def __init__(self) -> None:
         self.refused = False
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """What it says to a request."""
+        """The answer to a request."""
         if not self.refused:
             self.refused = True
             return scripted_model.rate_limited(milliseconds=1)
@@ -108,12 +108,12 @@ class Voice:
     def _works(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         calls = [item for item in asked.items if item.get("type") == "function_call"]
         clicked = [item for item in calls if item["name"] == "click"]
-        told = asked.outputs
+        given = asked.outputs
         reached = "goal was reached" in " ".join(scripted_model.text_of(item) for item in asked.items)
-        if reached or any("\ndone" in f"\n{told[each['call_id']]}" for each in clicked):
+        if reached or any("\ndone" in f"\n{given[each['call_id']]}" for each in clicked):
             return scripted_model.call("finish", {"done": True, "note": "It is in the cart.", "output": {"pieces": 1}})
-        seen = next((found for text in reversed(told.values()) if (found := _button(text))), None)
-        if seen is None or "ref-gone" in next(reversed(told.values())):
+        seen = next((found for text in reversed(given.values()) if (found := _button(text))), None)
+        if seen is None or "ref-gone" in next(reversed(given.values())):
             look = scripted_model.call("look", {"ref": None})
             return look + scripted_model.call(
                 "find", {"role": "button", "name": "Add to cart", "row": None, "text": None}
@@ -130,7 +130,7 @@ ORDERS = 1
 
 
 def plot(way: Way) -> modelled.Plot:
-    """The runs of a way."""
+    """The runs of a variant."""
     return modelled.Plot(flow(way), ORDERS, due, Voice)
 
 
@@ -139,7 +139,7 @@ _names = itertools.count(1)
 
 @dataclasses.dataclass
 class Bench:
-    """Where trials take place."""
+    """The place of trials."""
 
     folder: Path
     shop: Shop
@@ -156,7 +156,7 @@ class Bench:
 def examine(
     bench: Bench, way: Way, numbers: Sequence[int] | None, chance: random.Random, *, survives: bool, jobs: int
 ) -> Iterator[modelled.Trial]:
-    """Kill a run at each of its crash points, or only at those of these numbers; who continues dies once too, in some."""
+    """Kill a run at each of its crash points, or at those with these numbers. Some resumes are killed once, too."""
     alone = bench.run(way, [], survives=survives)
     yield alone
     count = len(alone.passed)
@@ -170,4 +170,4 @@ def examine(
 
 
 _AFRESH = 6
-"""Answers that a conversation may take which begins afresh: what it sees by then is another page."""
+"""Number of answers of a conversation that starts afresh: by then the model sees another page."""

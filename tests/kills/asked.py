@@ -1,6 +1,6 @@
-"""Kill a run that asks a model at every moment that has a name; the page is faked, the model's server and the client are not.
+"""Kill a run that asks a model at every crash point. The page is faked; the model server and the client are real.
 
-A run that continues must come to the same output, ask nothing with an open call, do each action once, and pay no answer twice that the log has.
+A resumed run must reach the same output, send no request with an open call, perform each action once, and pay no logged answer twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "chained": {"model_store": True},
     "background": {"model_background": True},
 }
-"""How the model is asked: each by its settings."""
+"""Settings for each way of asking the model."""
 
 FLOW = """
 version: 1
@@ -66,12 +66,12 @@ output: {marks: "{{ each }}", sum: "{{ sum }}"}
 NOTES = [{"number": 1, "text": "money back"}, {"number": 2, "text": "mumbling"}, {"number": 3, "text": "rush hour"}]
 
 NOTHING_SENT = frozenset({CrashPoint.REQUESTED, CrashPoint.REQUEST_SYNCED})
-"""Right after these a request is announced, and nothing is sent."""
+"""Crash points at which a request is announced but not yet sent."""
 
 
 @dataclasses.dataclass
 class Report:
-    """What came of one run."""
+    """The result of one run."""
 
     way: str
     kill: str
@@ -80,13 +80,13 @@ class Report:
 
 
 class Voice:
-    """The model. Its first answer to the second note does not fit; the third note comes in a rush hour, and is refused once in each run."""
+    """The model. Its first answer to the second note is invalid; the third note is rate-limited once in each run."""
 
     def __init__(self) -> None:
         self.refused = False
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """What it says to a request."""
+        """The answer to a request."""
         question = scripted_model.text_of(asked.items[0])
         if "rush hour" in question and not self.refused:
             self.refused = True
@@ -100,22 +100,22 @@ class Voice:
 
 
 class Run:
-    """One run of the flow, which dies as it is told and is resumed to its end."""
+    """One run of the flow, which is killed as scheduled and resumed to its end."""
 
     def __init__(self, way: str, folder: Path, server: responses.Server, patch: pytest.MonkeyPatch) -> None:
         self.site = FakeSite()
         chosen = models.asked_at(server, patch, **WAYS[way])
         self.rig = Rig(folder, FLOW, site=self.site, inputs={"notes": NOTES}, settings=chosen)
         self.passed: list[CrashPoint] = []
-        """The crash points, in order, over all lives."""
+        """The crash points over all lives, in order."""
         self.output: Json = None
 
     def live(self, deadly: int = 0) -> bool:
-        """Begin, or continue; whether it came to its end. It dies at this crash point of this life, from 1; 0 for none."""
+        """Start or resume; whether it reached its end. It dies at the crash point with this number in this life, from 1; 0 for none."""
         ended: Any = None
         with self._dying(deadly), contextlib.suppress(Killed):
-            # A loop of its own: what a dead process was about to do beside is not done.
-            ended = asyncio.run(self._begin_or_go_on())
+            # Its own loop: background tasks of a dead process do not run.
+            ended = asyncio.run(self._start_or_resume())
         if ended is None:
             self.rig.die()
             return False
@@ -123,16 +123,16 @@ class Run:
         self.output = ended.output
         return True
 
-    async def _begin_or_go_on(self) -> events.RunEnded:
+    async def _start_or_resume(self) -> events.RunEnded:
         if self.rig.id in self.rig.store.ids() and self.rig.store.read(self.rig.id).entries:
             return await self.rig.resume()
-        # It died before its first entry: nothing has begun.
+        # It died before its first entry: no run exists.
         self.rig.id = log_store.new_id()
         return await self.rig.start()
 
     @property
     def waits(self) -> bool:
-        """Whether the log has a request of which nothing has come."""
+        """True if the log has a request without an answer."""
         return any(row.status == "open" for row in self.rig.history.ledger.rows)
 
     @contextlib.contextmanager
@@ -154,12 +154,12 @@ class Run:
 
 
 def asked(server: responses.Server) -> int:
-    """How many answers the model has given."""
+    """The number of answers that the model gave."""
     return sum(each.status == 200 for each in server.asked)
 
 
 def examine(way: str, numbers: Sequence[int] | None, chance: random.Random, folder: Path) -> Generator[Report]:
-    """Kill a run at each of its crash points, or only at those of these numbers, one after the other; who continues dies once too."""
+    """Kill a run at each of its crash points, or at those with these numbers, one after the other. Each resume is killed once, too."""
     with pytest.MonkeyPatch.context() as patch:
         alone, paid = _one(way, [], folder / "alone", patch)
         assert not alone.wrong, alone
@@ -172,7 +172,7 @@ def examine(way: str, numbers: Sequence[int] | None, chance: random.Random, fold
 def _one(
     way: str, deaths: Sequence[int], folder: Path, patch: pytest.MonkeyPatch, paid: int | None = None
 ) -> tuple[Report, int]:
-    """One run, killed at these crash points of its lives; with how many answers the model gave. ``resumed`` of one that nobody kills is its crash points."""
+    """One run killed at these crash points of its lives, and the number of answers. For an uninterrupted run ``resumed`` counts its crash points."""
     with responses.serve(Voice()) as server:
         run = Run(way, folder, server, patch)
         lives, on_the_way, killed = 0, 0, list[CrashPoint]()
@@ -187,7 +187,7 @@ def _one(
         answered = asked(server)
         report.wrong = [*_wrong(run, server)]
         if paid is not None:
-            # An answer that was on its way is asked for again; in the background it is fetched.
+            # An answer still on its way is requested again; in the background it is fetched.
             twice = 0 if way == "background" else on_the_way
             if not paid <= answered <= paid + twice:
                 report.wrong.append(f"{answered} answers were given, and {paid} without a crash")
@@ -195,7 +195,7 @@ def _one(
 
 
 def _wrong(run: Run, server: responses.Server) -> Iterable[str]:
-    """What is not as it should be at the end."""
+    """The deviations at the end."""
     if run.output != {"marks": [None] * 3, "sum": 3} and not _same(run.output):
         yield f"the output is {run.output}"
     yield from server.problems
@@ -214,7 +214,7 @@ def _same(output: Json) -> bool:
 
 
 def _broken_threads(entries: Sequence[log_entries.AnyEntry]) -> Iterable[str]:
-    """A thread with a model alternates: whatever is asked comes before whatever is answered, and no answer follows an answer."""
+    """A thread with a model alternates: questions come before their answers, and no answer follows an answer."""
     last: dict[str, str] = {}
     for entry in entries:
         if isinstance(entry, log_entries.User | log_entries.Assistant):
@@ -224,11 +224,11 @@ def _broken_threads(entries: Sequence[log_entries.AnyEntry]) -> Iterable[str]:
 
 
 def summary(reports: Sequence[Report]) -> str:
-    """What came of them, in one line."""
+    """The results in one line."""
     wrong = sum(bool(each.wrong) for each in reports)
     return f"{sum(each.resumed for each in reports)} kill points, {wrong} not as they should be"
 
 
 def as_json(report: Report) -> str:
-    """A report for a person who looks for what went wrong."""
+    """A report for debugging."""
     return json.dumps(dataclasses.asdict(report))

@@ -1,7 +1,7 @@
-"""A build that is killed and resumed: `runops build` as a process, a model behind the real client, the site's own list of actions as a judge.
+"""A build that is killed and resumed: `runops build` as a process, a real model client, and the site's own list of actions as a judge.
 
-It dies at every entry that it writes and at every crash point besides, in the session and in the runs that its tools start. Whoever continues does so with
-`--resume`. It ends with the file with which one ends that nobody kills; no call of the model is done twice, and no action without a call.
+It dies at every entry and every crash point, in the session and in runs of its tools, and is resumed with `--resume`. It must end with the file of an
+uninterrupted build; no call of the model runs twice, and no action without a call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RUNS = re.compile(r"\bdone in (\d+) of \1 runs\b")
 _SUM = re.compile(r"\bsum [0-9a-f]{16}\b")
 
 RUNS = {"execute_nodes": 1, "finish": 2}
-"""How many runs one call of a tool may begin."""
+"""The most runs that one call of a tool may start."""
 
 Page = Literal["faked", "shop"]
 
@@ -32,12 +32,12 @@ CONTROLS: dict[controls.Control, CrashPoint] = {
     "forgotten": CrashPoint.EXCHANGE_SYNCED,
     "again": CrashPoint.CHILD_STARTED,
 }
-"""For each way of being wrong the crash point of which the first passing shows it."""
+"""For each defect the crash point whose first passing reveals it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case(lives.Case):
-    """How a build is led, and where it dies."""
+    """A variant of a build, and its deaths."""
 
     way: said.Way = "streamed"
     page: Page = "faked"
@@ -45,7 +45,7 @@ class Case(lives.Case):
 
 @dataclasses.dataclass
 class Bench(lives.Place):
-    """Where builds take place."""
+    """The place of builds."""
 
     def run(self, case: Case) -> Trial:
         """One build to its end."""
@@ -53,7 +53,7 @@ class Bench(lives.Place):
 
 
 class Trial(lives.Trial[Case, drafted.Voice]):
-    """One build, in a folder of its own."""
+    """One build in its own folder."""
 
     def __init__(self, bench: Bench, case: Case, name: str) -> None:
         shop = bench.shop if case.page == "shop" else None
@@ -69,16 +69,16 @@ class Trial(lives.Trial[Case, drafted.Voice]):
         arguments = ["build", drafted.GOAL, "--url", self._url, "--save", "built.yaml", "--effects", "allow"]
         return [*arguments, "-i", f"ref={self._ref}", "--secret", "SHOP_PASSWORD"], None
 
-    # Its judge.
+    # The judge.
 
     @property
     def built(self) -> str:
-        """The file that it leaves, without what is another one for each build."""
+        """The file that it saves, without the parts that differ from build to build."""
         file = self._folder / "built.yaml"
         if not file.exists():
             return "(there is no file)"
         text = said.alike(file.read_text()).replace(self._url, "URL")
-        # A run that passed before the proof was broken off counts beside those of the proof that was made anew.
+        # A run that passed before the proof was interrupted is counted with those of the new proof.
         return _RUNS.sub("done in all runs", _SUM.sub("sum SUM", text))
 
     @override
@@ -100,7 +100,7 @@ class Trial(lives.Trial[Case, drafted.Voice]):
         self.lost = sum(row.status == "open" for row in fold.ledger.rows)
         self.interrupted = sum(drafted.is_interrupted(each) for each in self.voice.items)
         self.wrong += _done_twice(every[0].entries)
-        # An action is done for a call that stands in a run, and for each at most once.
+        # An action needs a call in a run, and each call causes at most one.
         asked = [
             each
             for past in self._runs()
@@ -115,7 +115,7 @@ class Trial(lives.Trial[Case, drafted.Voice]):
             )
 
     def _actions(self) -> list[Any]:
-        """What the site has done, as it tells it itself."""
+        """The actions of the site, from its own record."""
         if self.case.page == "shop":
             assert self._shop is not None
             return self._shop.ledger("cart", self._ref)
@@ -126,13 +126,13 @@ class Trial(lives.Trial[Case, drafted.Voice]):
         if self.built != alone.built:
             yield f"it left {self.built}"
         more = len(self.voice.requests) - len(alone.voice.requests)
-        # An answer that was on its way is asked for again, and of a call that was interrupted it is looked what came of it, or it is made again.
+        # An answer still on its way is requested again, and an interrupted call is inspected or repeated.
         if not 0 <= more <= self.lost + self.interrupted:
             yield f"{more} requests more than were needed; {self.lost} answers were lost, {self.interrupted} calls interrupted"
 
 
 def _done_twice(entries: Sequence[log_entries.AnyEntry]) -> Iterator[str]:
-    """The calls of the model that were begun more than once, or have begun more runs than they may."""
+    """The calls of the model that began more than once, or started more runs than allowed."""
     calls = {each.call: each for each in entries if isinstance(each, log_entries.Call)}
     begun = collections.Counter(each.asked for each in calls.values() if each.effect == "effect")
     yield from (f"{asked} was done {times} times" for asked, times in begun.items() if times > 1)
@@ -151,9 +151,9 @@ def examine(
     jobs: int = 1,
     alone: Trial | None = None,
 ) -> Iterator[Trial]:
-    """Kill a build at each of its moments, or at those that are drawn.
+    """Kill a build at each of its crash points, or at those drawn.
 
-    The first is not killed, where there is none that was left ``alone`` already: however a model is asked, the build is the same.
+    The first build is not killed, unless one was left ``alone`` already: the build is the same however a model is asked.
     """
     if alone is None:
         alone = bench.run(case)
@@ -161,6 +161,6 @@ def examine(
     yield from lives.examine(bench.run, case, alone, lives.moments(alone), draws, chance, later=60, jobs=jobs)
 
 
-def found_out(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
-    """What is not as it should be in a build that is wrong in this way, and dies where it shows."""
-    return lives.found_out(bench.run, alone.case, control, CONTROLS[control], alone)
+def deviations(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
+    """The deviations of a build with this defect that dies where the defect shows."""
+    return lives.deviations(bench.run, alone.case, control, CONTROLS[control], alone)

@@ -1,4 +1,4 @@
-"""Ways of being wrong, so that the harness is seen to find each. They are put into a command as it begins."""
+"""Deliberate defects that the harness must detect. Each is installed into a command as it starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.log.writer import LogWriter
 
 
 def _no_sync() -> None:
-    """An action is begun before its call is on the disk."""
+    """An action starts before its call is synced."""
 
     async def unsynced(self: LogWriter, each: entries.Call) -> entries.Call:
         return self.call(each)
@@ -38,7 +38,7 @@ def _result_first() -> None:
 
 
 def _deaf() -> None:
-    """What ``confirm`` says is not heard."""
+    """The verdict of ``confirm`` is ignored."""
 
     async def ask(*_given: Any) -> Verdict:
         return Verdict("not-done", "nobody was asked")
@@ -48,7 +48,7 @@ def _deaf() -> None:
 
 
 def _unjudged() -> None:
-    """A unit is done again without a look at the actions in it."""
+    """A unit is repeated without checking the actions in it."""
     may_have_happened = attempts.Attempt.may_have_happened.fget
     assert may_have_happened is not None
     attempts.Attempt.may_have_happened = property(lambda self: not self.rolled_back and may_have_happened(self))  # type: ignore[method-assign,assignment]
@@ -56,7 +56,7 @@ def _unjudged() -> None:
 
 
 def _never_known() -> None:
-    """Before steps are done again, nobody finds out whether what they lead to is done."""
+    """Before steps are repeated, their outcome is never looked up."""
 
     async def unknown(*_given: Any) -> None:
         return None
@@ -65,7 +65,7 @@ def _never_known() -> None:
 
 
 def _forgotten() -> None:
-    """An answer that is in the log of a session is not looked up there: its tools are not done."""
+    """The tools of an answer that is in the log of a session are skipped."""
     from runtime.models.turns import turn
 
     take_up = turn.Turns._load
@@ -78,14 +78,14 @@ def _forgotten() -> None:
 
 
 def _unheard() -> None:
-    """Nor is the answer of a delegate."""
+    """A delegate's answer in the log is ignored."""
     from director.conversation import delegate
 
     delegate.Delegation.find_out = lambda *_given: None  # type: ignore[method-assign]
 
 
 def _again() -> None:
-    """Nor is a tool known for one that was begun: it is done a second time."""
+    """A tool call already begun is not recognised, and runs a second time."""
     from runtime.models.turns import turn
 
     turn.Turns._rendered = lambda *_given: None  # type: ignore[method-assign]
@@ -102,4 +102,4 @@ BREAK: dict[str, Callable[[], None]] = {
     "unheard": _unheard,
     "again": _again,
 }
-"""What each does."""
+"""The function that installs each defect."""

@@ -1,7 +1,7 @@
-"""What a power cut leaves of a folder: what was brought to the disk, and nothing else.
+"""The state of a folder after a power cut: exactly what was synced.
 
-A file keeps the bytes that it had when it was last synced, and its name where the folder was synced since it got it; so does a folder.
-The kernel mostly keeps more than that, but nobody may rely on it.
+A file keeps the bytes of its last sync, and its name if the folder was synced after it got it; so does a folder. The kernel mostly keeps more, but a
+program must not rely on it.
 """
 
 from __future__ import annotations
@@ -14,56 +14,56 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-Told = Callable[[dict[str, Any]], None]
-"""Takes one thing that was done, as JSON can hold it."""
+Report = Callable[[dict[str, Any]], None]
+"""Receives one event as a JSON object."""
 
 
-def watch(tell: Told) -> None:
-    """Tell of everything that this process brings to the disk from now on, once it is there."""
-    _watch_syncs("fsync", tell)
-    _watch_syncs("fdatasync", tell)
-    _watch_names("rename", tell)
-    _watch_names("replace", tell)
-    _watch_names("link", tell)
+def watch(report: Report) -> None:
+    """Report everything that this process syncs from now on, once it is synced."""
+    _watch_syncs("fsync", report)
+    _watch_syncs("fdatasync", report)
+    _watch_names("rename", report)
+    _watch_names("replace", report)
+    _watch_names("link", report)
 
 
-def _watch_syncs(name: str, tell: Told) -> None:
+def _watch_syncs(name: str, report: Report) -> None:
     real = getattr(os, name)
 
     def watched(handle: int) -> None:
         path = Path(f"/proc/self/fd/{handle}").readlink()
-        # What comes in meanwhile need not be in it.
+        # Later additions need not be in it.
         within = sorted(each.name for each in path.iterdir()) if path.is_dir() else None
         size = os.fstat(handle).st_size
         real(handle)
-        tell({"sync": str(path), "size": size, "within": within})
+        report({"sync": str(path), "size": size, "within": within})
 
     setattr(os, name, watched)
 
 
-def _watch_names(name: str, tell: Told) -> None:
+def _watch_names(name: str, report: Report) -> None:
     real = getattr(os, name)
 
     def watched(source: Any, target: Any, **more: Any) -> None:
         real(source, target, **more)
-        tell({"linked" if name == "link" else "moved": [os.fspath(source), os.fspath(target)]})
+        report({"linked" if name == "link" else "moved": [os.fspath(source), os.fspath(target)]})
 
     setattr(os, name, watched)
 
 
 @dataclasses.dataclass
 class Disk:
-    """What is known to be on the disk of everything within ``root``."""
+    """The synced state of everything within ``root``."""
 
     root: Path
     sizes: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Bytes of each file that was synced, by its path."""
+    """Synced bytes of each file, by its path."""
     names: set[str] = dataclasses.field(default_factory=set)
-    """Paths that their folder has on the disk."""
+    """Paths whose names are synced in their folder."""
 
-    def learn(self, told: Iterable[dict[str, Any]]) -> None:
-        """Take what ``watch`` told, in order."""
-        for each in told:
+    def learn(self, events: Iterable[dict[str, Any]]) -> None:
+        """Apply the events of ``watch``, in order."""
+        for each in events:
             if "sync" in each:
                 self._synced(each["sync"], each["size"], each["within"])
             elif "linked" in each:
@@ -81,7 +81,7 @@ class Disk:
             self.names |= {f"{path}/{name}" for name in within}
 
     def cut(self) -> list[str]:
-        """Take away what a power cut would: the paths that are gone or shorter. What is left is on the disk."""
+        """Remove everything that a power cut would lose; returns the paths that are gone or shorter."""
         lost: list[str] = []
         for folder, folders, files in os.walk(self.root):
             for name in list(folders):
@@ -94,7 +94,7 @@ class Disk:
         return [os.path.relpath(path, self.root) for path in lost]
 
     def _cut_file(self, path: Path) -> bool:
-        """Whether anything of it is lost."""
+        """True if any part of the file is lost."""
         size = self.sizes.get(str(path), 0)
         if str(path) not in self.names:
             path.unlink()
@@ -106,5 +106,5 @@ class Disk:
 
 
 def read(record: Path) -> list[dict[str, Any]]:
-    """Everything that was told, oldest first."""
+    """All recorded events, oldest first."""
     return [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []

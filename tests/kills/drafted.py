@@ -1,4 +1,4 @@
-"""What is built in the builds that are killed: the goal, and a model that answers by what stands in its request alone."""
+"""The goal of the builds that are killed, and a model that answers from its request alone."""
 
 from __future__ import annotations
 
@@ -59,39 +59,39 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
     ("done", "finish", {"done": True, "summary": "It puts one article into the cart.", "reason": "it works"}),
 )
-"""What the model asks for, one call an answer, each by the beginning of its id."""
+"""The calls of the model, one per answer, each with the prefix of its id."""
 
 AGAIN = ("done",)
-"""What it asks for again where it was interrupted; of anything else it looks what came of it, and continues."""
+"""Calls that it repeats after an interruption; for any other it inspects the outcome and continues."""
 
 _INTERRUPTED = re.compile(r"interrupted")
 
 
 def is_interrupted(item: dict[str, Any]) -> bool:
-    """Whether the item tells of a call as interrupted."""
+    """True if the item reports a call as interrupted."""
     return item.get("type") == "function_call_output" and bool(_INTERRUPTED.search(scripted_model.text_of(item)))
 
 
 class Voice:
-    """The model. It knows nothing but the request before it."""
+    """A model that uses only the current request."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
-        """All that was asked, in order."""
+        """All requests, in order."""
         self.items: list[dict[str, Any]] = []
-        """What stood in the last request, with all that the server keeps of those before."""
+        """The items of the last request, with those that the server keeps."""
         self._lock = threading.Lock()
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """What it says to a request."""
+        """The answer to a request."""
         with self._lock:
             self.requests.append(dict(asked.body))
             self.items = [dict(each) for each in asked.items]
-        told = asked.outputs
+        outputs = asked.outputs
         called = [str(each["call_id"]) for each in asked.items if each.get("type") == "function_call"]
         for name, tool, arguments in STEPS:
             mine = [each for each in called if each.startswith(f"{name}-")]
-            last = told.get(mine[-1]) if mine else None
+            last = outputs.get(mine[-1]) if mine else None
             if last is None or (name in AGAIN and _INTERRUPTED.search(last)):
                 return scripted_model.thought("So.") + scripted_model.call(
                     tool, arguments, call_id=f"{name}-{len(mine) + 1}"

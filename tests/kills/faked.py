@@ -1,4 +1,4 @@
-"""Within a command whose pages are none: a small site stands for them, which says of every click that it was carried out."""
+"""Within a command with faked pages: a small site that reports every click as carried out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from runtime.browser import open as open_browser
 from tests import fakes
 
 TEXTS = {'test_id="pieces"': "1"}
-"""What its elements say, by their targets."""
+"""The texts of its elements, by their targets."""
 
 
-def install(tell: Callable[[dict[str, Any]], None]) -> None:
+def install(report: Callable[[dict[str, Any]], None]) -> None:
     """Give every browser of this process the site."""
 
     async def clicked(target: str, _page: fakes.FakePage) -> None:
-        # The site has it, whatever becomes of whoever has clicked.
-        tell({"action": target})
+        # The site has it, whatever happens to the process that clicked.
+        report({"action": target})
 
     async def opened(*_given: Any, **_more: Any) -> Any:
         return fakes.FakeBrowser(fakes.FakeSite(texts=dict(TEXTS), on_click=clicked, page=Page))
@@ -30,7 +30,7 @@ def install(tell: Callable[[dict[str, Any]], None]) -> None:
 
 
 class Page(fakes.FakePage):
-    """A tab whose rules hold."""
+    """A tab whose rules pass."""
 
     async def holds(self, rule: Any) -> bool:
         self.calm()

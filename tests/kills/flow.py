@@ -7,19 +7,19 @@ from typing import Literal
 from tests import shop_flows
 
 How = Literal["confirm", "verify", "nothing"]
-"""What the author gave the actions for finding out whether they happened."""
+"""The means by which the author lets the engine find out whether an action happened."""
 
 By = Literal["click", "press", "type"]
-"""By what an order is paid: a click on the button, Enter in a field of the form, or a line break at the end of what is typed into it."""
+"""The action that pays an order: a click on the button, Enter in a form field, or a line break after typed text."""
 
 ORDERS = 5
 
 START, END = "start", "end"
-"""The parts of a checkout before its first order and behind its last one; each order is a part by its number."""
+"""The parts of a checkout before its first order and after its last one; each order is a part by its number."""
 
 
 def part_of(path: str, event: str) -> str | None:
-    """The part that begins with a scope's entry; None where none does."""
+    """The part that begins with an entry of a scope; None if none does."""
     loop, _slash, inner = path.partition("/")
     if inner or not loop.startswith("each"):
         return None
@@ -36,7 +36,7 @@ _CONFIRM = {
     "add": ("pieces", "{{ (shown_for_add | number) >= 1 }}"),
     "pay": ("status", "{{ shown_for_pay == 'paid' }}"),
 }
-"""What the page of an order shows that tells, by its test id, and when the action has happened."""
+"""The element of the order page that shows the outcome, by test id, and the condition for *done*."""
 
 
 _PAY: dict[By, str] = {
@@ -57,7 +57,7 @@ def text(how: How, timeout: float = 10, by: By = "click") -> str:
 
 
 def _knows(action: Literal["add", "pay"], how: How) -> str:
-    """How the action's outcome can be found out."""
+    """The fields by which the action's outcome can be found out."""
     lines: list[str] = []
     if how != "nothing":
         lines.append(f"verify: {_VERIFY[action]}")

@@ -1,6 +1,6 @@
-"""The lives of a session that is killed and resumed: how it begins, dies and continues as a process, and what its folder and its disk hold then.
+"""The lives of a session that is killed and resumed: its processes, and the state of its folder and disk after each.
 
-It dies at a moment: an entry that it writes, or a crash point. What a life is told, and what must have come of all of them, each kind of session has itself.
+It dies at a crash point or a written entry. Input and final checks depend on the kind of session.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from tests.kills import controls, disk, mortal
 from tests.shop_process import Shop
 
 SECONDS = 240.0
-"""How long a command may take. None does; one that hangs is to be seen."""
+"""Timeout of a command. None takes so long, unless it hangs."""
 
 KILLED = -signal.SIGKILL
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """Where a session dies."""
+    """The deaths of a session."""
 
     power: bool = False
-    """Whether the power goes with the process: of the disk only what was synced is left."""
+    """True if a power cut accompanies the kill: only synced data survives."""
     deaths: tuple[int | CrashPoint, ...] = ()
-    """For each life the moment of its death: its number, from 1, or the crash point at whose first passing it dies."""
+    """For each life the number of its fatal crash point, from 1, or the name of one at whose first passing it dies."""
     control: controls.Control | None = None
 
 
 @dataclasses.dataclass
 class Place:
-    """Where trials take place."""
+    """The place of trials."""
 
     folder: Path
     shop: Shop | None
@@ -60,10 +60,10 @@ class Voice(Protocol):
     """The model of a session."""
 
     requests: list[dict[str, Any]]
-    """All that it was asked, in order."""
+    """All requests, in order."""
 
     def __call__(self, asked: scripted_model.AskedFor, /) -> scripted_model.Scripted:
-        """What it says to a request."""
+        """The answer to a request."""
         ...
 
 
@@ -72,19 +72,19 @@ OfVoice = TypeVar("OfVoice", bound=Voice)
 
 
 class Trial(abc.ABC, Generic[OfCase, OfVoice]):
-    """One session, in a folder of its own; ``faked`` says whether its pages are none."""
+    """One session in its own folder; ``faked`` says whether its pages are faked."""
 
     def __init__(
         self, place: Place, case: OfCase, name: str, voice: OfVoice, environment: Mapping[str, str], *, faked: bool
     ) -> None:
         self.case, self.voice = case, voice
         self.kills: list[str] = []
-        """The moments at which it died."""
+        """The crash points at which it died."""
         self.wrong: list[str] = []
         self.lost = 0
-        """Requests of whose answer nothing was left."""
+        """Requests whose answer was lost entirely."""
         self.interrupted = 0
-        """Calls that a death has ended."""
+        """Calls interrupted by a death."""
         self._shop, self._server, self._faked = place.shop, place.server, faked
         self._ref = f"ref-{name}"
         self._folder = place.folder / name
@@ -94,29 +94,29 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         self._disk = disk.Disk(self._folder)
         self._read = 0
 
-    # What each kind of session has itself.
+    # The parts that depend on the kind of session.
 
     @abc.abstractmethod
     def _words(self, *, begins: bool) -> tuple[list[str], str | None]:
-        """What a life is told: its arguments, and what is typed into it, if anything is."""
+        """The arguments of a life, and its typed input, if any."""
 
     @abc.abstractmethod
     def _judge(self) -> None:
-        """Look, at the end, for what is not as it should be."""
+        """Collect the deviations at the end."""
 
     @abc.abstractmethod
     def differs(self, alone: Any) -> Iterator[str]:
-        """In what it did not end as the session of its kind that nobody killed."""
+        """The differences from the uninterrupted session of its kind."""
 
     def _dead(self, cut: Callable[[], object]) -> None:
-        """It has died; ``cut`` takes away what is not on the disk."""
+        """It has died; ``cut`` removes what is not synced."""
         cut()
 
-    # Its lives.
+    # The lives.
 
     @property
     def moments(self) -> list[str]:
-        """What was passed so far, in order: entries that were written, and crash points."""
+        """The crash points and written entries so far, in order."""
         return [each["point"][1] for each in disk.read(self._record) if "point" in each]
 
     def run(self) -> Self:
@@ -137,10 +137,10 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         return self
 
     def _life(self, deadly: int | CrashPoint) -> bool:
-        """Begin, or continue; whether it died."""
+        """Start or resume; whether it died."""
         begins = not self._sessions()
         arguments, typed = self._words(begins=begins)
-        # Tools that work side by side pass their moments in another order each time: only a name means the same one.
+        # Concurrent tools pass crash points in varying order: only a name identifies one reliably.
         dies: dict[str, Any] = {"first": str(deadly)} if isinstance(deadly, CrashPoint) else {"any": deadly}
         control = self.case.control or ""
         fate = mortal.Fate(str(self._record), begins=begins, writes=True, control=control, faked=self._faked, **dies)
@@ -149,16 +149,16 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
             ended = life.result(SECONDS, typed)
         if ended.returncode == KILLED:
             self.kills.append(self.moments[-1])
-            told = disk.read(self._record)
-            self._disk.learn(told[self._read :])
-            self._read = len(told)
+            events = disk.read(self._record)
+            self._disk.learn(events[self._read :])
+            self._read = len(events)
             self._dead(self._disk.cut if self.case.power else lambda: None)
             return True
         if ended.returncode != 0 or "Traceback" in ended.stderr:
             self.wrong.append(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
         return False
 
-    # What it leaves.
+    # The state that it leaves.
 
     @property
     def _kept(self) -> file_store.Files:
@@ -169,11 +169,11 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         return [kept.read(each) for each in kept.ids()]
 
     def _sessions(self) -> list[log_store.Reading]:
-        """The sessions that are whole, oldest first."""
+        """The sessions with complete logs, oldest first."""
         return [each for each in self._readings() if _is_session(each)]
 
     def _runs(self) -> list[log_store.Reading]:
-        """The runs that the session began, and that have begun."""
+        """The runs that the session started and that have begun."""
         return [
             each
             for each in self._readings()
@@ -181,7 +181,7 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         ]
 
     def _judge_sessions(self, folds: Iterable[session.Session], announced: int) -> None:
-        """No call is open, none is paid twice, and each that was sent stands there; besides, so many at most as were ``announced``."""
+        """No call is open, none is paid twice, and each request sent is in the ledger, with at most ``announced`` more."""
         folds = list(folds)
         self.wrong += [f"the call {each.call.call} is open" for fold in folds for each in fold.open_calls()]
         rows = [row for fold in folds for row in fold.ledger.rows]
@@ -201,7 +201,7 @@ def _is_session(reading: log_store.Reading) -> bool:
 
 
 def moments(alone: Trial[Any, Any]) -> list[int]:
-    """The moments at which a session is killed, by their numbers: each that something was done before, a crash point right behind an entry is none."""
+    """The numbers of the crash points at which a session is killed; one directly after a written entry is skipped."""
     return [
         number
         for number, (before, moment) in enumerate(itertools.pairwise(["", *alone.moments]), 1)
@@ -223,9 +223,9 @@ def examine(
     later: int,
     jobs: int = 1,
 ) -> Iterator[OfTrial]:
-    """Kill a session at each moment of these ``numbers``, or at those of them that are drawn; who continues dies once too, in some, ``later`` at most.
+    """Kill a session at each crash point of these ``numbers``, or at those drawn. Some resumes die once, too, at ``later`` at most.
 
-    Each must end as the one that was left ``alone``.
+    Each must end like the one that was left ``alone``.
     """
     chosen = numbers if draws is None else [numbers[each % len(numbers)] for each in draws]
     cases = [
@@ -238,9 +238,9 @@ def examine(
             yield done
 
 
-def found_out(
+def deviations(
     run: Callable[[OfCase], OfTrial], case: OfCase, control: controls.Control, dies: CrashPoint, alone: OfTrial
 ) -> list[str]:
-    """What is not as it should be in a session that is wrong in this way, and dies where it shows."""
+    """The deviations of a session with this defect that dies where the defect shows."""
     done = run(dataclasses.replace(case, deaths=(dies,), control=control))
     return [*done.wrong, *done.differs(alone)]

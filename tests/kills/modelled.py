@@ -1,6 +1,6 @@
-"""A run that asks models, in a folder of its own: the command as a process, a real Chromium, a model behind the real client, the shop's ledger as a judge.
+"""A run that asks models, in its own folder: a real command, Chromium, model client and shop ledger.
 
-It is killed at crash points by number, and resumed to its end; where it pauses, a person looks at the shop and answers what is so.
+It is killed at crash points by number, and resumed to its end; where it pauses, the answer is the truth from the shop.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tests.kills import disk, mortal
 from tests.shop_process import Shop
 
 SECONDS = 180.0
-"""How long a command may take. None does; one that hangs is to be seen."""
+"""Timeout of a command. None takes so long, unless it hangs."""
 
 MOST_PAUSES = 4
-"""How often a run may ask in all. None does so often; one that asks for ever is to be seen."""
+"""The most pauses of a run. None needs so many, unless it asks for ever."""
 
 NOTHING_SENT = ("requested", "request-synced")
-"""Crash points at which a request is announced, and nothing is sent."""
+"""Crash points at which a request is announced but not yet sent."""
 
 PAUSED = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """What the runs are of."""
+    """The subject of the runs."""
 
     flow: str
     orders: int
-    """How many orders it is given, as the input ``references``."""
+    """The number of orders given as the input ``references``."""
     due: Callable[[Sequence[str]], Json]
-    """What it yields for these orders."""
+    """The expected output for these orders."""
     voice: Callable[[], scripted_model.Script]
     """The model of one run."""
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
@@ -58,15 +58,15 @@ class Trial:
     server: warm.Warm
     background: bool = False
     survives: bool = True
-    """Whether the browser outlives the process that drives it."""
+    """True if the browser outlives the process that drives it."""
     kills: list[str] = dataclasses.field(default_factory=list[str])
     """The crash points at which it died."""
     on_the_way: int = 0
-    """In how many deaths a request was sent, and nothing had come of it."""
+    """The number of deaths with a request sent and unanswered."""
     answers: int = 0
-    """How many answers the model gave."""
+    """The number of answers that the model gave."""
     paused: int = 0
-    """How often a person was asked."""
+    """The number of questions to a person."""
     output: Json = None
     wrong: list[str] = dataclasses.field(default_factory=list[str])
 
@@ -85,7 +85,7 @@ class Trial:
 
     @property
     def passed(self) -> list[str]:
-        """The crash points that were passed so far, in order."""
+        """The crash points so far, in order."""
         return [each["point"][1] for each in disk.read(self._record) if "point" in each]
 
     def run(self, deaths: Sequence[int]) -> Trial:
@@ -111,7 +111,7 @@ class Trial:
         return self
 
     def _life(self, deadly: int, answer: str | None) -> int | None:
-        """Begin, or continue; its exit code, None where it was killed."""
+        """Start or resume; its exit code, None where it was killed."""
         begins = not any(b"\n" in each.read_bytes() for each in self.folder.glob(".runops/conversations/*.jsonl"))
         arguments = ["resume", "last"]
         if begins:
@@ -130,12 +130,12 @@ class Trial:
         if ended.returncode not in (0, PAUSED):
             self.wrong.append(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
         elif ended.returncode == 0:
-            told = json.loads(ended.stdout)
-            self.output = told.get("runs", [told])[0]["output"]
+            result = json.loads(ended.stdout)
+            self.output = result.get("runs", [result])[0]["output"]
         return ended.returncode
 
     def _decision(self) -> str:
-        """What a person says who has looked at the shop."""
+        """The answer of a person who has looked at the shop."""
         self.paused += 1
         question = self._history().question
         assert question is not None

@@ -1,4 +1,4 @@
-"""Which checkouts are killed where: every moment that has a name, in every mode."""
+"""The crash points of each checkout: every one, in every mode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTION_POINTS = (
     CrashPoint.EFFECT_DONE,
     CrashPoint.RESULT_APPENDED,
 )
-"""The crash points of one action, in order. Between the last two of the first three and the others the shop has its request."""
+"""The crash points of one action, in order. The shop has its request between the third and the fourth."""
 
 BY_KEYS: tuple[flow.By, ...] = ("press", "type")
 BYS: tuple[flow.By, ...] = ("click", *BY_KEYS)
@@ -28,7 +28,7 @@ MOMENTS: tuple[Moment, ...] = ("before", "after")
 VICTIMS: tuple[Victim, ...] = ("renderer", "network")
 
 LATEST = 12
-"""The last crash point at which a resume is killed; hardly one passes fewer."""
+"""The last crash point at which a resume is killed; few resumes pass fewer."""
 
 CONTROLS = (
     Case("power", "confirm", (At("1", CrashPoint.EFFECT_DONE, 2),), control="no-sync", orders=1),
@@ -36,16 +36,16 @@ CONTROLS = (
     Case("gone", "confirm", (At("1", CrashPoint.EFFECT_DONE, 2),), control="deaf", orders=1),
     Case("gone", "confirm", (At("1", CrashPoint.RESULT_APPENDED, 2),), control="unjudged", orders=1),
 )
-"""For each way of being wrong a kill that shows it."""
+"""For each defect a kill that reveals it."""
 
 Kill = At | Held
 Way = tuple[Mode, flow.How, flow.By]
 
 
 def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[Kill]]:
-    """Each moment of a checkout in each mode; ``passed`` are the crash points of one that was left alone.
+    """Each crash point of a checkout in each mode; ``passed`` are those of an uninterrupted one.
 
-    Where the actions have no ``confirm``, each moment of an action once in each mode: which action is drawn.
+    Without ``confirm`` each crash point of an action is used once in each mode, for an action drawn at random.
     """
     chance = random.Random(seed)
     orders = [str(order) for order in range(1, flow.ORDERS + 1)]
@@ -65,25 +65,25 @@ def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[K
 
 
 def _of_a_payment(order: str, chance: random.Random) -> list[Kill]:
-    """Every moment of an order's payment."""
-    held: list[Kill] = [
-        Held(order, "pay", "before", goes_on=chance.choice([True, False])),
+    """Every crash point of an order's payment."""
+    requests: list[Kill] = [
+        Held(order, "pay", "before", accepts=chance.choice([True, False])),
         Held(order, "pay", "after"),
     ]
-    return [*(At(order, point, 2) for point in ACTION_POINTS), *held]
+    return [*(At(order, point, 2) for point in ACTION_POINTS), *requests]
 
 
 def _hurt(order: str, how: flow.How, chance: random.Random) -> list[Kill]:
-    """A process of the browser dies while the shop has the request of an action; where a person is asked, one of them of one action."""
+    """A process of the browser dies while the shop has the request of an action. Without `confirm` one random case suffices."""
     hurt: list[Kill] = [
-        Held(order, action, moment, goes_on=moment == "after" or chance.choice([True, False]), victim=victim)
+        Held(order, action, moment, accepts=moment == "after" or chance.choice([True, False]), victim=victim)
         for action, moment, victim in itertools.product(ACTIONS, MOMENTS, VICTIMS)
     ]
     return hurt if how == "confirm" else [chance.choice(hurt)]
 
 
 def cases(ways: Mapping[Way, Iterable[Kill]], seed: int, orders: int = flow.ORDERS) -> list[Case]:
-    """Checkouts in which each of these moments is once to come: each has as many as it has parts."""
+    """Checkouts that cover each of these crash points once: each has as many as it has parts."""
     chance = random.Random(seed)
     parts = [flow.START, *(str(order) for order in range(1, orders + 1)), flow.END]
     found: list[Case] = []
@@ -100,13 +100,13 @@ def cases(ways: Mapping[Way, Iterable[Kill]], seed: int, orders: int = flow.ORDE
 
 
 def left(ways: Mapping[Way, Iterable[Kill]], reports: Iterable[Report]) -> dict[Way, list[Kill]]:
-    """The moments to which no checkout came."""
+    """The crash points that no checkout reached."""
     reached = {(each.case.mode, each.case.how, each.case.by, kill) for each in reports for kill in each.reached}
     return {way: [each for each in moments if (*way, each) not in reached] for way, moments in ways.items()}
 
 
 def drawn(seed: int) -> list[Case]:
-    """Twelve moments of actions, drawn by ``seed``, in six checkouts: each mode, each way of finding out and each moment is among them."""
+    """Twelve crash points of actions, drawn by ``seed``, in six checkouts: every mode, every `How` and every crash point of an action occurs."""
     chance = random.Random(seed)
     others: list[flow.How] = ["verify", "nothing", "confirm"]
     chance.shuffle(others)
@@ -122,16 +122,16 @@ def drawn(seed: int) -> list[Case]:
 
 
 def _of_one_action(orders: Sequence[str], chance: random.Random) -> list[Kill]:
-    """Every moment of an action, each of another one; in order of their moments, but for those at which the shop has the request."""
+    """Every crash point of an action, each of a random order, then two at which the shop has the request."""
     moments: list[Kill] = [At(chance.choice(orders), point, chance.randint(1, 2)) for point in ACTION_POINTS]
     return moments + _held(chance.choice(orders), chance)[:: chance.choice([1, -1])][:2]
 
 
 def _held(order: str, chance: random.Random) -> list[Kill]:
-    """The moments at which the shop has the request of an action of the order."""
+    """The crash points at which the shop has the request of an action of the order."""
     return [
-        Held(order, "add", "before", goes_on=chance.choice([True, False])),
+        Held(order, "add", "before", accepts=chance.choice([True, False])),
         Held(order, "add", "after"),
         Held(order, "pay", "after"),
-        Held(order, "pay", "before", goes_on=chance.choice([True, False])),
+        Held(order, "pay", "before", accepts=chance.choice([True, False])),
     ]

@@ -1,4 +1,4 @@
-"""What is said in the sessions that are killed: the words of a person, and a model that answers them by what stands in its request alone."""
+"""The messages of a person in the sessions that are killed, and a model that answers them from its request alone."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from tests import shop_flows
 Way = Literal["streamed", "chained", "background"]
 
 Aside = Literal["delegates", "run"]
-"""What a death has changed, so that it is not compared: delegates that were sent again, the steps of a run that was resumed."""
+"""A change caused by a death and excluded from the comparison: delegates called again, the steps of a resumed run."""
 
 WAYS: dict[Way, dict[str, str]] = {
     "streamed": {},
     "chained": {"RUNOPS_MODEL_STORE": "true", "RUNOPS_WINDOW_STRATEGY": "clean"},
     "background": {"RUNOPS_MODEL_BACKGROUND": "true"},
 }
-"""How the model is asked: each by its settings."""
+"""Settings for each way of asking the model."""
 
 KEEP, PLAN, NOTES, SEND = "Keep the currency.", "Plan it.", f"My notes: {'all is well, ' * 600}and so on.", "Send two."
 BREAK, CONTINUE, WHAT, THANKS = "Tell me all of it.", "continue", "What came of it?", "Thank you."
 AGENT, FORK = "/mode agent", "/fork"
 
 FLAGS = ("--checkpoint-at", "1200", "--compress-to", "300", "--min-recent", "1")
-"""With these the notes are summed up once, as soon as they are not the newest word."""
+"""With these the notes are summarised once, as soon as they are not the newest message."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """What a session is about, and what a person says in it."""
+    """The subject of a session, and the messages of a person."""
 
     file: str
     words: tuple[str, ...]
     flags: tuple[str, ...] = ()
     shop: bool = False
-    """Whether the run of the session orders something in the shop."""
+    """True if the run of the session orders something in the shop."""
 
 
 PRICES = """\
@@ -76,7 +76,7 @@ output: "{{ pieces }}"
 )
 
 TALK = Plot(PRICES, (KEEP, AGENT, PLAN, NOTES, SEND, BREAK, CONTINUE, "/run flow.yaml", WHAT, FORK, THANKS), FLAGS)
-"""Everything that a session may hold, and a run without a page."""
+"""Everything that a session may contain, and a run without a page."""
 
 
 def order(url: str, ref: str) -> Plot:
@@ -86,7 +86,7 @@ def order(url: str, ref: str) -> Plot:
 
 
 TASKS = {"Count the nodes.": "clean", "Name the nodes.": "inherit"}
-"""What the delegates are asked, and with which history each begins."""
+"""The tasks of the delegates, and the history with which each begins."""
 
 PLANNED: dict[str, Json] = {
     "overall_goal": "Add up all prices",
@@ -104,7 +104,7 @@ PLANNED: dict[str, Json] = {
 }
 
 ABOUT_THE_RUN = "w1"
-"""The id of the call with which the model looks at the run."""
+"""The id of the call with which the model reads the run."""
 
 _STEPS: dict[str, list[dict[str, tuple[str, Json]]]] = {
     KEEP: [
@@ -122,26 +122,26 @@ _STEPS: dict[str, list[dict[str, tuple[str, Json]]]] = {
     ],
     WHAT: [{ABOUT_THE_RUN: ("get_workflow_nodes", {"which": "all", "type": None})}],
 }
-"""The tools that the model asks for behind a word, answer by answer, by the ids of the calls; then it says something."""
+"""The tools that the model calls after a message, answer by answer, by the ids of the calls; then it answers with text."""
 
 
 class Voice:
-    """The model. One answer breaks off and is asked for again; the answer to ``BREAK`` never comes to its end."""
+    """The model. One answer breaks off and is requested again; the answer to ``BREAK`` never completes."""
 
     def __init__(self, way: Way) -> None:
         self.requests: list[dict[str, Any]] = []
-        """All that was asked, in order, each without what differs from session to session."""
+        """All requests, in order, each without the parts that differ from session to session."""
         self._way: Way = way
         self._lock = threading.Lock()
         self._broke = False
 
     def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """What it says to a request."""
+        """The answer to a request."""
         with self._lock:
             self.requests.append(canonical(asked))
         if asked.instructions.startswith("Sum up"):
             return scripted_model.text("All is well. The currency is EUR.")
-        told = asked.outputs
+        outputs = asked.outputs
         word = _newest_word(asked.items)
         if word in TASKS:
             if not asked.items[-1].get("call_id"):
@@ -154,17 +154,17 @@ class Voice:
         if word == BREAK:
             return self._breaks()
         for calls in _STEPS.get(word, []):
-            if not all(each in told for each in calls):
+            if not all(each in outputs for each in calls):
                 made = [scripted_model.call(name, given, call_id=each) for each, (name, given) in calls.items()]
                 return _joined([scripted_model.thought("Let me see."), *made])
         return scripted_model.text(f"So much about {word[:20]!r}.")
 
     @staticmethod
     def _sends(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
-        """Sends for what no delegate has found out yet: one that a crash has ended is sent again."""
+        """Delegate each task without a result: one that a crash has ended is delegated again."""
         sent = [each for each in asked.items if each.get("name") == "delegate"]
-        told = asked.outputs
-        known = {task for each in sent for task in TASKS if f"Done: {task}" in told[each["call_id"]]}
+        outputs = asked.outputs
+        known = {task for each in sent for task in TASKS if f"Done: {task}" in outputs[each["call_id"]]}
         left = [task for task in TASKS if task not in known]
         if not left:
             return scripted_model.text("Both are known.")
@@ -196,13 +196,13 @@ def _joined(parts: Any) -> scripted_model.Answer:
 
 
 def _newest_word(items: Sequence[Mapping[str, Any]]) -> str:
-    """What was said last, that it answers; what is told of events and of the state is none of it."""
+    """The message to answer, without reports of events and of the state."""
     known = {*_STEPS, *TASKS, NOTES, SEND, BREAK, CONTINUE, THANKS}
     said = [scripted_model.text_of(dict(each)) for each in items if each.get("role") == "user"]
     return next(each for each in reversed(said) if each in known)
 
 
-# What is compared.
+# The comparison.
 
 _ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.\d]*Z?")
@@ -215,24 +215,24 @@ _UNFINISHED = re.compile(r"/run: (?:run ID (?!passed)|of run ID nothing is known
 
 
 def alike(text: str) -> str:
-    """The text without ids, times, lines and what is ordered; what a person types to continue with a run is what they typed to begin it."""
+    """The text without ids, times, lines and order references; `/resume` of a run is replaced by `/run`."""
     return _LINE.sub(
         "to LINE of the log", _WORD.sub("/run: ", _TIMES.sub("TIME", _ID.sub("ID", _REF.sub("REF", text))))
     )
 
 
 def canonical(asked: scripted_model.AskedFor) -> dict[str, Any]:
-    """A request as it is compared: all that the model reads, and whether it continues from an answer that the server keeps."""
+    """The request in a comparable form: all that the model reads, and whether it chains to an answer that the server keeps."""
     body: dict[str, Any] = {name: value for name, value in asked.body.items() if name != "previous_response_id"}
     items = [{name: value for name, value in each.items() if name != "id"} for each in asked.items]
-    told = {**body, "input": items, "follows": asked.body.get("previous_response_id") is not None}
-    told = json.loads(alike(json.dumps(told, ensure_ascii=False)))
-    told["input"] = [each for each in map(_but_unfinished, told["input"]) if each is not None]
-    return told
+    compared = {**body, "input": items, "follows": asked.body.get("previous_response_id") is not None}
+    compared = json.loads(alike(json.dumps(compared, ensure_ascii=False)))
+    compared["input"] = [each for each in map(_but_unfinished, compared["input"]) if each is not None]
+    return compared
 
 
 def _but_unfinished(item: dict[str, Any]) -> dict[str, Any] | None:
-    """The item without how far a run came that died with the session: how it ended is told behind that."""
+    """The item without the partial progress of a run that died with the session: its outcome is reported later."""
     lines = scripted_model.text_of(item).splitlines()
     if item.get("role") != "user" or not any(map(_UNFINISHED.match, lines)):
         return item
@@ -241,7 +241,7 @@ def _but_unfinished(item: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def without(request: Mapping[str, Any], asides: Collection[Aside]) -> dict[str, Any]:
-    """The request as it is compared where a death has changed this: without what was asked of delegates, and what came of it; without a run's steps."""
+    """The request without the delegates and their results, or without a run's steps, where a death has changed those."""
     items: list[dict[str, Any]] = request["input"]
     left_out: set[str] = set()
     if "delegates" in asides:
@@ -255,20 +255,20 @@ def without(request: Mapping[str, Any], asides: Collection[Aside]) -> dict[str, 
 _OWN = frozenset(
     {"thread", "line", "at", "seconds", "usage", "dollars", "key", "response", "call", "attempt", "again", "upto"}
 )
-"""What each entry has for itself."""
+"""Fields that differ in each entry."""
 
 
 def shown(session: dict[str, Any], asides: Collection[Aside]) -> dict[str, Any]:
-    """What ``runops show --json`` says of a session, as it is compared where a death has changed this."""
+    """The result of ``runops show --json`` in a comparable form, without the parts that a death has changed."""
     calls = {each["call"]: each for each in session["said"] if each["kind"] == "call"}
     ended = {each["call"] for each in session["said"] if each["kind"] == "result" and each["status"] == "interrupted"}
-    told: dict[str, list[Any]] = {}
+    threads: dict[str, list[Any]] = {}
     for each in session["said"]:
-        # Delegates are at work at the same time: what one writes stands between what the other does.
+        # Delegates run concurrently: entries of one are between those of another.
         sent = calls.get(each["thread"].removeprefix("delegate:") if _is_delegates(each) else each.get("call"), {})
         place = sent["path"] if sent.get("action") == "delegate" else each["thread"]
         asked = each.get("asked") or sent.get("asked") or ""
-        # A thought of which the answer never came counts for nothing.
+        # Reasoning without an answer does not count.
         if each["kind"] in ("note", "reasoning") or (each["kind"] == "model_error" and each.get("again") is not None):
             continue
         if each.get("call") in ended or (each["kind"] == "event" and _UNFINISHED.match(alike(each["text"]))):
@@ -283,14 +283,14 @@ def shown(session: dict[str, Any], asides: Collection[Aside]) -> dict[str, Any]:
                 entry["calls"] = [call for call in each["calls"] if call["name"] != "delegate"]
                 if not entry["calls"]:
                     continue
-            # Behind a delegate that was sent again the calls have other numbers.
+            # After a repeated delegate the calls have other numbers.
             entry |= {"path": re.sub(r"^\d+_", "", each["path"])} if "path" in each else {}
         if entry.get("status") == "recovered":
-            # Its answer was in the log, and what came of the call was found there.
+            # Its answer was in the log, and so was the result of the call.
             entry["status"] = "ok"
-        told.setdefault(place, []).append(entry)
+        threads.setdefault(place, []).append(entry)
     kept = {name: session[name] for name in ("mode", "about", "plan", "description", "variables", "open", "state")}
-    kept |= {f"said in {thread}": entries for thread, entries in told.items()}
+    kept |= {f"said in {thread}": entries for thread, entries in threads.items()}
     return json.loads(_AT.sub('"at": ""', alike(json.dumps(kept, ensure_ascii=False))))
 
 

@@ -1,7 +1,7 @@
-"""A session that is killed and resumed: `runops chat` as a process, a model behind the real client, the shop's ledger as a judge.
+"""A session that is killed and resumed: `runops chat` as a process, a real model client, and the shop's ledger as a judge.
 
-It dies at every entry that it writes, and at every crash point besides. The person who continues looks into the log for what was heard of what they
-said, and says the rest. It ends as the one that nobody kills: with the same requests, none paid twice, the same things kept and said, each action done once.
+It dies at every entry and every crash point. The resume sends the messages that the log lacks. It must end like an uninterrupted session: the same
+requests, none paid twice, the same state and messages, each action done once.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ CONTROLS: dict[controls.Control, CrashPoint] = {
     "forgotten": CrashPoint.EXCHANGE_SYNCED,
     "unheard": CrashPoint.EFFECT_DONE,
 }
-"""For each way of being wrong the crash point of which the first passing shows it."""
+"""For each defect the crash point whose first passing reveals it."""
 
 OF_A_MODEL = frozenset({
     CrashPoint.USER, CrashPoint.REQUESTED, CrashPoint.REQUEST_SYNCED, CrashPoint.SUBMITTED, CrashPoint.SUBMISSION_SYNCED, CrashPoint.ANSWER_CAME,
     CrashPoint.ASSISTANT, CrashPoint.EXCHANGE_SYNCED, CrashPoint.TOOL_RESULT, CrashPoint.MODEL_ERROR, CrashPoint.SUMMARY,
 })  # fmt: skip
-"""Those at which it matters how a model is asked."""
+"""Crash points where the way of asking the model matters."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case(lives.Case):
-    """How a session is led, and where it dies."""
+    """A variant of a session, and its deaths."""
 
     way: said.Way
     shop: bool = False
-    """Whether its run orders something."""
+    """True if its run orders something."""
     survives: bool = True
-    """Whether the browser of its run outlives the process."""
+    """True if the browser of its run outlives the process."""
 
 
 @dataclasses.dataclass
 class Bench(lives.Place):
-    """Where sessions take place."""
+    """The place of sessions."""
 
     def run(self, case: Case) -> Trial:
         """One session to its end."""
@@ -56,7 +56,7 @@ class Bench(lives.Place):
 
 
 class Trial(lives.Trial[Case, said.Voice]):
-    """One session, in a folder of its own."""
+    """One session in its own folder."""
 
     def __init__(self, bench: Bench, case: Case, name: str) -> None:
         environment = {"RUNOPS_LINGER": "120" if case.survives else "0", **said.WAYS[case.way]}
@@ -67,21 +67,21 @@ class Trial(lives.Trial[Case, said.Voice]):
             self._project.environment["SHOP_PASSWORD"] = bench.shop.password
             self._plot = said.order(bench.shop.url, self._ref)
         self.shown: list[dict[str, Any]] = []
-        """What ``runops show`` says of each session at the end, but for ids and times."""
+        """The output of ``runops show`` for each session at the end, without ids and times."""
         self.again = 0
-        """Requests that are made once more for delegates that a death has ended."""
+        """Requests repeated for delegates that a death has ended."""
         self.claims = 0
-        """How many processes had the run."""
+        """The number of processes that have owned the run."""
         file = self._project.write("flow.yaml", self._plot.file)
         self._disk = disk.Disk(self._folder, {str(file): file.stat().st_size}, {str(file)})
 
-    # Its lives.
+    # The lives.
 
     @override
     def _words(self, *, begins: bool) -> tuple[list[str], str]:
         left = self._left()
         arguments = ["flow.yaml"] if begins else ["--resume", "last"]
-        # What flags say holds for the session from its first word on.
+        # Flags apply to the session from its first message on.
         flags = self._plot.flags if len(left) == len(self._plot.words) else ()
         return ["chat", *arguments, *flags], "".join(f"{each}\n" for each in left)
 
@@ -92,14 +92,14 @@ class Trial(lives.Trial[Case, said.Voice]):
         self.lost += self._on_the_way(announced)
 
     def _left(self) -> list[str]:
-        """What is left to be said, as a person finds it who looks into the log."""
+        """The messages still to be sent, as the log shows them."""
         heard = [number for number, word in enumerate(self._plot.words) if self._heard(word)]
         left = list(self._plot.words[max(heard, default=-1) + 1 :])
         runs = self._runs()
         return [f"/resume {runs[-1].id}" if word.startswith("/run") and runs else word for word in left]
 
     def _heard(self, word: str) -> bool:
-        """Whether the word stands in the log, or what it does."""
+        """True if the log has the message, or its effect."""
         every = self._sessions()
         if not every:
             return False
@@ -110,7 +110,7 @@ class Trial(lives.Trial[Case, said.Voice]):
             return any(isinstance(each, log_entries.Version) and each.of == "mode" for each in entries)
         if word.startswith("/run"):
             followed = session.Session(entries).following is not None
-            # That the run has passed is told by the session that follows it, once somebody continues with it.
+            # The session reports that the run has passed only when it is resumed.
             return any(
                 isinstance(each, log_entries.Event) and each.text and " passed" in each.text for each in entries
             ) or (followed and self._passed())
@@ -120,7 +120,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         )
 
     def _passed(self) -> bool:
-        """Whether the run has."""
+        """True if the run has passed."""
         return any(history.History(each.entries).status == "passed" for each in self._runs())
 
     def _text(self, entry: log_entries.Said) -> str:
@@ -129,7 +129,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         return entry.text or ""
 
     def _announced(self) -> int:
-        """The line of a request that was announced when this life ended, and not sent yet; 0 where there is none."""
+        """The line of a request announced but not sent when this life ended; 0 where there is none."""
         every = self._sessions()
         last = every[-1].entries[-1] if every else None
         if (
@@ -141,9 +141,9 @@ class Trial(lives.Trial[Case, said.Voice]):
         return 0 if last.thread.startswith(log_entries.DELEGATE) else last.seq
 
     def _on_the_way(self, announced: int) -> int:
-        """Requests of this life that were sent, and of which nothing is left; in the background none is lost whose response has its id in the log.
+        """Requests of this life that were sent and left no trace; in the background none is lost whose response has its id in the log.
 
-        Those of delegates are not among them: who sends one again is known by the delegate that was interrupted.
+        Those of delegates are excluded: an interrupted delegate identifies its repetition.
         """
         every = self._sessions()
         if not every:
@@ -164,7 +164,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         ]
         return len(waiting)
 
-    # Its judge.
+    # The judge.
 
     @override
     def _judge(self) -> None:
@@ -172,7 +172,7 @@ class Trial(lives.Trial[Case, said.Voice]):
         folds = [session.Session(each.entries) for each in readings]
         if len(readings) != 1 + (said.FORK in self._plot.words):
             self.wrong.append(f"there are {len(readings)} sessions")
-        # Only a power cut leaves nothing of a run, and then nothing of it is there.
+        # Only a power cut can remove a run entirely.
         runs = [each.id for each in self._runs()]
         lost = [each.text or "" for one in readings for each in one.entries if isinstance(each, log_entries.Event)]
         self.wrong += [
@@ -191,10 +191,10 @@ class Trial(lives.Trial[Case, said.Voice]):
                 thread = log_entries.delegate_thread(action.call.call)
                 self.interrupted += 1
                 self.again += 1 + threads[thread]
-                # Why it broke off stands last in its thread; before that no answer.
+                # The reason for the break is last in its thread, without an answer before it.
                 if any(isinstance(each, Exchange) and not each.answer.calls for each in fold.thread(thread).said):
                     self.wrong.append(f"{action.call.path} had answered, and is called interrupted")
-        # What is announced counts, though it was never sent; of two delegates both may be about to.
+        # An announced request counts, though it was never sent; two delegates may each have one.
         self._judge_sessions(folds, announced=len(self.kills) + self.interrupted)
         self.claims = sum(
             isinstance(each, log_entries.Note) and each.name == "claimed"
@@ -225,18 +225,18 @@ class Trial(lives.Trial[Case, said.Voice]):
 
 
 def _counted(requests: Sequence[dict[str, Any]], asides: Collection[said.Aside]) -> collections.Counter[str]:
-    told = (said.without(each, asides) for each in requests)
-    return collections.Counter(json.dumps(each, sort_keys=True, ensure_ascii=False) for each in told)
+    compared = (said.without(each, asides) for each in requests)
+    return collections.Counter(json.dumps(each, sort_keys=True, ensure_ascii=False) for each in compared)
 
 
 def _apart(request: str, others: Iterable[str]) -> str:
-    """Where the request is another one than the most alike of the others."""
+    """The place where the request differs from the most similar of the others."""
     same = max((_same(request, each) for each in others), default=0)
     return f"…{request[max(0, same - 100) : same + 200]}…"
 
 
 def _same(one: str, other: str) -> int:
-    """So many characters they have in common at their beginnings."""
+    """The length of their common beginning."""
     differ = (number for number, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
     return next(differ, min(len(one), len(other)))
 
@@ -250,7 +250,7 @@ def _first_difference(one: Any, other: Any) -> str:
 
 
 def moments(alone: Trial) -> list[int]:
-    """The moments at which a session is killed, by their numbers; where another way is examined than the first, those of requests."""
+    """The numbers of the crash points at which a session is killed; for later variants only those of requests."""
     if alone.case.way != next(iter(said.WAYS)):
         return [number for number, moment in enumerate(alone.moments, 1) if moment in OF_A_MODEL]
     return lives.moments(alone)
@@ -259,12 +259,12 @@ def moments(alone: Trial) -> list[int]:
 def examine(
     bench: Bench, case: Case, draws: Sequence[int] | None, chance: random.Random, jobs: int = 1
 ) -> Iterator[Trial]:
-    """Kill a session at each of its moments, or at those that are drawn. The first is not killed."""
+    """Kill a session at each of its crash points, or at those drawn. The first session is not killed."""
     alone = bench.run(case)
     yield alone
     yield from lives.examine(bench.run, case, alone, moments(alone), draws, chance, later=30, jobs=jobs)
 
 
-def found_out(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
-    """What is not as it should be in a session that is wrong in this way, and dies where it shows."""
-    return lives.found_out(bench.run, alone.case, control, CONTROLS[control], alone)
+def deviations(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
+    """The deviations of a session with this defect that dies where the defect shows."""
+    return lives.deviations(bench.run, alone.case, control, CONTROLS[control], alone)

@@ -1,4 +1,4 @@
-"""One checkout that dies as it is told, again and again, and is resumed to its end; the shop's ledger is the judge."""
+"""One checkout that is killed as scheduled, again and again, and resumed to its end; the shop's ledger is the judge."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from tests.kills import disk, flow, mortal
 from tests.shop_process import Moment, Shop
 
 Mode = Literal["surviving", "gone", "power"]
-"""What is left besides the disk: the browser; nothing; nothing, and of the disk only what was synced."""
+"""The state that survives besides the disk: the browser; nothing; nothing, and of the disk only synced data."""
 
 MODES: tuple[Mode, ...] = ("surviving", "gone", "power")
 
 Victim = Literal["engine", "renderer", "network"]
-"""What is killed: the engine, or of its browser the processes that show pages, or the one that talks with the site. The engine lives on then."""
+"""The victim: the engine, or the browser's processes for pages or for the network. In the latter cases the engine survives."""
 
 _PROCESSES: dict[Victim, str] = {"renderer": "--type=renderer", "network": "network.mojom.NetworkService"}
-"""What a process of the browser has in its command line."""
+"""Text in the command line of such a process of the browser."""
 
 SECONDS = 180.0
-"""How long a command may take. None does; one that hangs is to be seen."""
+"""Timeout of a command. None takes so long, unless it hangs."""
 
 MOST_LIVES = 12
-"""Besides those that end as they were told to."""
+"""Besides those that end as scheduled."""
 
 CONTROL_SECONDS = 3
-"""How long a control waits for the button of an action that it should not do again, and that is not there any more."""
+"""Timeout of a control that waits for the button of an action it should not repeat, and that is gone."""
 
 LOOK_SECONDS = 0.1
-"""Between two looks at what the shop holds."""
+"""Seconds between two looks at the shop."""
 
 KINDS = {"add": "cart", "pay": "checkout"}
-"""What the actions are in the shop's ledger."""
+"""The names of the actions in the shop's ledger."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Held:
     """The order, by its number from 1."""
     action: Literal["add", "pay"]
     moment: Moment
-    goes_on: bool = True
-    """Whether the shop carries out what it has, once the victim is dead."""
+    accepts: bool = True
+    """True if the shop carries out the request once the victim is dead."""
     victim: Victim = "engine"
 
     def __str__(self) -> str:
-        what = "answer-held" if self.moment == "after" else "received" + ("" if self.goes_on else "-and-dropped")
+        what = "answer-held" if self.moment == "after" else "received" + ("" if self.accepts else "-and-dropped")
         whose = "" if self.victim == "engine" else f" {self.victim}"
         return f"{what}{whose} {self.action}#{self.part}"
 
@@ -75,10 +75,10 @@ class At:
     """The engine dies at a crash point."""
 
     part: str
-    """The order, by its number from 1; or before the first, or behind the last one (``flow.START``, ``flow.END``)."""
+    """The number of the order, from 1; or before the first, or after the last one (``flow.START``, ``flow.END``)."""
     point: str
     number: int
-    """At which passing of it in this part, from 1."""
+    """The number of its passing in this part, from 1."""
 
     def __str__(self) -> str:
         return f"{self.point}#{self.part}.{self.number}"
@@ -86,14 +86,14 @@ class At:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is to be done to one checkout: the engine dies at each of these moments, and in between whoever continues dies too."""
+    """The kills of one checkout: the engine dies at each of these crash points, and resumes between them die, too."""
 
     mode: Mode
     how: flow.How
     kills: tuple[At | Held, ...] = ()
     """At most one in each part, in the order of the parts."""
     again: tuple[int, ...] = ()
-    """For each kill, at which crash point, from 1, the resume behind it dies too. Where there are fewer, it lives."""
+    """For each kill the crash point, from 1, at which the following resume dies, too. Further resumes survive."""
     control: str = ""
     orders: int = flow.ORDERS
     by: flow.By = "click"
@@ -105,28 +105,28 @@ class Case:
 
 @dataclasses.dataclass
 class Report:
-    """What came of it."""
+    """The result of a checkout."""
 
     case: Case
     kills: list[str] = dataclasses.field(default_factory=list)
-    """Where it was killed, each as mode and point."""
+    """The kills, each as mode and crash point."""
     reached: list[At | Held] = dataclasses.field(default_factory=list)
-    """Those of the case's kills to which it came. Others lie in a part that a resume had begun before it died."""
+    """The kills of the case that were reached. Others are in a part that a resume had begun before it died."""
     resumed: int = 0
     paused: int = 0
     lost: list[str] = dataclasses.field(default_factory=list)
     doubled: list[str] = dataclasses.field(default_factory=list)
     wrong: list[str] = dataclasses.field(default_factory=list)
-    """What else is not as it should be."""
+    """All other deviations."""
 
     @property
     def fine(self) -> bool:
-        """Whether every promise was kept."""
+        """True if every promise was kept."""
         return not (self.lost or self.doubled or self.wrong)
 
 
 class Trial:
-    """A checkout in a folder of its own, on a shop that others use too."""
+    """A checkout in its own folder, on a shop that others use, too."""
 
     def __init__(self, case: Case, name: str, folder: Path, shop: Shop, server: warm.Warm) -> None:
         """``name`` is in every order reference."""
@@ -149,16 +149,16 @@ class Trial:
         self._read = 0
         self._last: At | Held | None = None
         self._hurt = False
-        """Whether the browser of the last life was hurt."""
+        """True if the browser of the last life was hurt."""
         self.output: Any = None
 
     @property
     def home(self) -> Path:
-        """Where the run is kept."""
+        """The folder of the run."""
         return self._project.folder / ".runops"
 
     def run(self) -> Report:
-        """Kill it, continue, judge."""
+        """Kill it, resume it, judge it."""
         try:
             self._lives()
             self._judge()
@@ -171,13 +171,13 @@ class Trial:
         return self.report
 
     def passed(self) -> list[tuple[str, str, int]]:
-        """The crash points that were passed so far, in order: part, name, and at which passing in that part of that process."""
+        """The crash points so far, in order: part, name, and number of its passing in that part of that process."""
         return [tuple(each["point"]) for each in disk.read(self._record) if "point" in each]
 
-    # Its lives
+    # The lives
 
     def _lives(self) -> None:
-        """Begin; continue whenever it died or waits for an answer, until it has passed."""
+        """Start; resume whenever it died or waits for an answer, until it has passed."""
         left, again = list(self.case.kills), list(self.case.again)
         in_resume = 0
         for _ in range(2 * len(left) + MOST_LIVES):
@@ -185,42 +185,42 @@ class Trial:
             in_resume = 0
             if ended is None:
                 if self._last is not None:
-                    # What lies in a part that was gone through is not to come any more.
+                    # Crash points in a part that is over cannot be reached any more.
                     left = left[left.index(self._last) + 1 :]
                     in_resume = again.pop(0) if again else 0
                 continue
             said = json.loads(ended.stdout) if ended.stdout else {}
-            told = said["runs"][0] if "runs" in said else said
+            result = said["runs"][0] if "runs" in said else said
             left = [each for each in left if each not in self.report.reached]
             if ended.returncode == 1 and self._hurt:
-                # With its browser hurt a step fails whose action was found not done; whoever continues does it.
+                # With its browser hurt a step fails whose action was found not done; the resume performs it.
                 continue
             if ended.returncode == 0:
-                self.output = told["output"]
+                self.output = result["output"]
                 return
             if ended.returncode != 4:
                 raise RuntimeError(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
-            self._answer(told["question"])
+            self._answer(result["question"])
         raise RuntimeError("it does not end")
 
     def _life(self, kills: Sequence[At | Held], in_resume: int) -> subprocess.CompletedProcess[str] | None:
-        """Begin or continue; None where it died, and ``_last`` is then the one of ``kills`` at which it did."""
+        """Start or resume; None where it died, and then ``_last`` is the one of ``kills`` that killed it."""
         before = len(self.passed())
         self._last, self._hurt = None, False
         points = [(each.part, each.point, each.number) for each in kills if isinstance(each, At)]
-        held = {self._path(each): each for each in kills if isinstance(each, Held)}
-        switches = [self._shop.switch("hold", path, method="POST", moment=each.moment) for path, each in held.items()]
+        due = {self._path(each): each for each in kills if isinstance(each, Held)}
+        switches = [self._shop.switch("hold", path, method="POST", moment=each.moment) for path, each in due.items()]
         with self._start(points, in_resume) as engine, concurrent.futures.ThreadPoolExecutor(1) as pool:
             ending = pool.submit(engine.result, SECONDS)
-            while (waits := self._wait_for_held(held, ending)) is not None:
-                self._last = held.pop(waits["path"])
+            while (waits := self._await_request(due, ending)) is not None:
+                self._last = due.pop(waits["path"])
                 self._kill(self._last.victim, engine.pid)
                 if self._last.victim == "engine":
                     break
                 self._hurt = True
                 self.report.kills.append(f"{self.case.mode} {self._last}")
                 self.report.reached.append(self._last)
-                self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.goes_on})
+                self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.accepts})
             ended = ending.result()
         for each in switches:
             self._shop.api("DELETE", f"/_switch/{each}")
@@ -231,7 +231,7 @@ class Trial:
         if waits is not None:
             assert isinstance(self._last, Held)
             self._died(str(self._last))
-            self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.goes_on})
+            self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.accepts})
         else:
             part, point, number = self.passed()[-1] if len(self.passed()) > before else ("", "?", 0)
             self._last = next((each for each in kills if each == At(part, point, number)), None)
@@ -250,10 +250,10 @@ class Trial:
                 if any(_PROCESSES[victim] in each for each in process.cmdline()):
                     process.kill()
 
-    def _wait_for_held(self, held: Mapping[str, Held], ending: concurrent.futures.Future[Any]) -> dict[str, Any] | None:
-        """The first request that the shop holds; None where the engine ended before."""
-        while held and not ending.done():
-            if found := [each for each in self._shop.held() if each["path"] in held]:
+    def _await_request(self, due: Mapping[str, Held], ending: concurrent.futures.Future[Any]) -> dict[str, Any] | None:
+        """The first expected request that the shop has received; None where the engine ended before."""
+        while due and not ending.done():
+            if found := [each for each in self._shop.held() if each["path"] in due]:
                 return found[0]
             concurrent.futures.wait([ending], timeout=LOOK_SECONDS)
         return None
@@ -279,16 +279,16 @@ class Trial:
         self.report.kills.append(f"{self.case.mode} {where}")
         if self.case.mode != "surviving":
             self._end_browsers()
-        told = disk.read(self._record)
-        self._disk.learn(told[self._read :])
-        self._read = len(told)
+        events = disk.read(self._record)
+        self._disk.learn(events[self._read :])
+        self._read = len(events)
         if self.case.mode == "power":
             self._disk.cut()
 
     def _answer(self, question: dict[str, Any]) -> None:
-        """Answer a question truthfully, as a person would who looks at the site."""
+        """Answer a question truthfully, as a person who looks at the site."""
         self.report.paused += 1
-        # With the network process went what it held of the session, so that `confirm` may find a page for signing in.
+        # The network process took session cookies with it, so `confirm` may find a sign-in page.
         if self.case.how == "confirm" and not self._hurt:
             self.report.wrong.append(f"asked a person although `confirm` can tell: {question['message']}")
         self._count_doubled()
@@ -299,7 +299,7 @@ class Trial:
         if decided.returncode not in (0, 4):
             raise RuntimeError(f"decide: exit {decided.returncode}: {decided.stderr}")
 
-    # Its judge
+    # The judge
 
     def _times(self, kind: str, order: str) -> int:
         return len(self._shop.ledger(kind, order))
@@ -324,7 +324,7 @@ class Trial:
         self._judge_files()
 
     def _wrongly_settled(self) -> list[str]:
-        """Actions that the log has as done and the shop has not."""
+        """Actions that are done in the log but not in the shop."""
         found: list[str] = []
         store = file_store.Files(self.home)
         for run in store.ids():
@@ -336,7 +336,7 @@ class Trial:
         return found
 
     def _judge_forms(self) -> None:
-        """What was typed went out with the action, also where it was typed again."""
+        """Typed values were sent with the action, also where they were typed again."""
         for order in self.orders:
             detail = self._shop.ledger("checkout", order)[0]["detail"]
             if (detail["name"], detail["note"]) != (f"Ada {order}", f"Ring at {order}"):
@@ -349,10 +349,10 @@ class Trial:
             if not written.exists() or hashlib.sha256(written.read_bytes()).hexdigest() != each["sha256"]:
                 self.report.wrong.append(f"the file {each['file']} of {each['order']} is not what its step says")
 
-    # Tidying up
+    # Cleanup
 
     def _end_browsers(self) -> None:
-        """End the browser that a killed engine left, by what its file says of it; wait until nothing of it is there."""
+        """Kill the browser that a killed engine left, by its state file, and wait until it is gone."""
         for file in self.home.glob("private/*/browser.json"):
             state = json.loads(file.read_text())
             left = [each for pid in (state["watcher"], state["chromium"]) for each in _with_children(pid)]
@@ -367,7 +367,7 @@ class Trial:
 
 
 def _is_over(process: psutil.Process) -> bool:
-    """Whether it has ended; that nobody has taken notice of it yet does not matter."""
+    """True if it has ended, even if not reaped yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -375,7 +375,7 @@ def _is_over(process: psutil.Process) -> bool:
 
 
 def _with_children(pid: int) -> list[psutil.Process]:
-    """The process and all that came of it; none where it ended meanwhile."""
+    """The process and its descendants; empty where it has ended."""
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]

@@ -1,4 +1,4 @@
-"""Faults that are put into a copy of the code, to see that its tests find each of them: in the builder of windows, and in what a build may do and prove."""
+"""Faults put into a copy of the code, to check that its tests find each: in the window builder, and in permissions and proofs of builds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = tuple(Path(__file__).parent / name for name in ("window", "building"))
-"""Where the faults are."""
+"""The folders of the faults."""
 
 PROPERTIES = (
     "tests/unit/test_window_properties.py",
@@ -26,7 +26,7 @@ PROPERTIES = (
     "tests/unit/test_output_files.py",
     "tests/unit/test_proofs.py",
 )
-"""Where what holds of every window is said (no example stands there: what they find is found for any window), and what holds of builds."""
+"""The files with properties of every window (no examples: they are found for any window), and of builds."""
 
 COPIED = (
     "nodes",
@@ -45,7 +45,7 @@ COPIED = (
     "tests/rig.py",
     *PROPERTIES,
 )
-"""What these tests need."""
+"""The files that these tests need."""
 
 PROFILE = """\
 import hypothesis
@@ -59,21 +59,21 @@ hypothesis.settings.register_profile("search", max_examples=1_000, deadline=None
 def anyio_backend():
     return "asyncio"
 """
-"""How a fault is looked for: more is drawn than each time that the tests are run beside all others, up to the first that fails; not for the smallest."""
+"""The search for a fault: more examples than in an ordinary run, up to the first failure, without shrinking."""
 
 SEED = 1
-"""Of what is drawn: whether a fault is found is no matter of luck."""
+"""The seed of the search: finding a fault does not depend on luck."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """A mistake that somebody might make, as a patch."""
+    """A plausible mistake, as a patch."""
 
     patch: Path
     mistake: str
     """In words."""
     finders: tuple[str, ...]
-    """The tests that find it, each by itself."""
+    """The tests that find it, each alone."""
 
     @property
     def name(self) -> str:
@@ -82,14 +82,14 @@ class Fault:
 
     @property
     def file(self) -> str:
-        """What it is put into."""
+        """The file to which it is applied."""
         found = re.search(r"^\+\+\+ b/(.+)$", self.patch.read_text(encoding="utf-8"), re.MULTILINE)
         assert found is not None
         return found[1]
 
 
 def read(patch: Path) -> Fault:
-    """A fault from its file. Before the patch stands what the mistake is, and what finds it. Raises ValueError where it does not."""
+    """A fault from its file: mistake and finders are named before the patch. Raises ValueError where they are not."""
     head = patch.read_text(encoding="utf-8").partition("--- ")[0]
     said = dict(re.findall(r"^(mistake|found by): (.+)$", head, re.MULTILINE))
     try:
@@ -104,7 +104,7 @@ def faults() -> list[Fault]:
 
 
 def copy(folder: Path) -> Path:
-    """A copy of what the tests need."""
+    """A copy of the files that the tests need."""
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     for name in COPIED:
         there = folder / name
@@ -118,12 +118,12 @@ def copy(folder: Path) -> Path:
 
 
 def apply(fault: Fault, folder: Path) -> None:
-    """Put the fault into the copy. Raises CalledProcessError where the code is another one by now."""
+    """Apply the fault to the copy. Raises CalledProcessError where the code has changed."""
     subprocess.run(["git", "apply", "--whitespace=nowarn", fault.patch], cwd=folder, check=True, capture_output=True)
 
 
 def failing(folder: Path, names: Sequence[str] = (), *, search: bool = True, seed: int = SEED) -> set[str]:
-    """Which tests of the copy fail, of those ``names``, or of all. Raises RuntimeError where something else is wrong with it."""
+    """The failing tests of the copy, among ``names`` or all. Raises RuntimeError where anything else is wrong with it."""
     profile = ["--hypothesis-profile=search"] if search else []
     chosen = [f"{file}::{name}" for file in PROPERTIES for name in names if f"def {name}(" in (ROOT / file).read_text()]
     if len(chosen) < len(names):
@@ -136,11 +136,11 @@ def failing(folder: Path, names: Sequence[str] = (), *, search: bool = True, see
         text=True,
         check=False,
         timeout=1_200,
-        # No name of what fails is cut.
+        # Names of failures are not truncated.
         env={**os.environ, "COLUMNS": "200"},
     )
     found = set(re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.MULTILINE))
-    # Whatever else than tests that failed ends it says nothing of the fault.
+    # Any other end than failed tests proves nothing about the fault.
     if done.returncode not in (0, 1) or (done.returncode == 1) != bool(found):
         raise RuntimeError(done.stdout + done.stderr)
     return found

@@ -1,1 +1,1 @@
-"""Workflows on pages that a resume finds changed: killed with their browser at every step, and resumed."""
+"""Workflows on pages that have changed at a resume: killed with their browser at every step, and resumed."""

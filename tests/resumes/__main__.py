@@ -1,6 +1,6 @@
-"""Kill workflows with their browser at every moment, on a site that is hard to come back to, and print what came of it.
+"""Kill workflows with their browser at every crash point, on a site that is hard to restore, and print the results.
 
-python -m tests.resumes [--case NAME] [--shape flat|group] [--at MOMENT] [--again N] [--list] [--only N] [--seed N] [--jobs N] [--mode own|shared] [--verbose]
+python -m tests.resumes [--case NAME] [--shape flat|group] [--at POINT] [--again N] [--list] [--only N] [--seed N] [--jobs N] [--mode own|shared] [--verbose]
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from tests import light
 from tests.resumes import bench, cases, trial
 
 MOST = 300
-"""Characters of what is not as it should be, unless all of it is wanted."""
+"""Most characters of a deviation, unless ``--verbose``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Kill, and say what came of it; 1 where a resume was stuck or wrong."""
+    """Kill, and print the results; 1 where a resume was stuck or wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.resumes", description=__doc__)
     parser.add_argument("--case", choices=cases.BY_NAME, action="append", help="only this case; may be given again")
     parser.add_argument("--shape", choices=cases.SHAPES, help="only this shape")
-    parser.add_argument("--at", help="only moments that have this in their name")
+    parser.add_argument("--at", help="only crash points that have this in their name")
     parser.add_argument(
-        "--again", type=int, help="kill each resume too, at its moment of this number (else drawn, for some)"
+        "--again", type=int, help="kill each resume too, at its crash point of this number (default: some, at random)"
     )
-    parser.add_argument("--list", action="store_true", help="only name the moments")
-    parser.add_argument("--only", type=int, help="so many moments of each case and shape, drawn")
-    parser.add_argument("--seed", type=int, default=1, help="what is drawn")
+    parser.add_argument("--list", action="store_true", help="only list the crash points")
+    parser.add_argument("--only", type=int, help="number of random crash points of each case and shape")
+    parser.add_argument("--seed", type=int, default=1, help="seed of everything random")
     parser.add_argument("--jobs", type=int, default=4, help="runs at a time (default 4)")
     parser.add_argument(
         "--mode", choices=("own", "shared"), default="shared", help="own: a Chromium for each life, which takes longer"
     )
-    parser.add_argument("--verbose", action="store_true", help="show what each run said, and its log")
+    parser.add_argument("--verbose", action="store_true", help="show the output and the log of each run")
     chosen = parser.parse_args(arguments)
     with light.runs(), tempfile.TemporaryDirectory(prefix="runops-resumes-") as folder:
         return asyncio.run(_examine(chosen, Path(folder)))
@@ -77,7 +77,7 @@ async def _examine(chosen: argparse.Namespace, folder: Path) -> int:
 
 
 def _conclude(case: cases.Case, shape: cases.Shape, done: Sequence[bench.Done], *, verbose: bool) -> bool:
-    """A line for the case, one for each kind of what is not as it should be, and all of each where ``verbose``."""
+    """Print a line for the case, and one for each kind of deviation, or all of each if ``verbose``."""
     reports = [each.report for each in done]
     counts = collections.Counter(each.verdict for each in reports)
     reasons = collections.Counter(asked.split(" ")[0] for each in reports for asked in each.asked)

@@ -1,4 +1,4 @@
-"""The cases: a workflow each, in the shapes that it has, and what it must have come to."""
+"""The cases: a workflow each, in its shapes, and its required outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.resumes.office import Office
 from tests.resumes.pages import FOUND, ROWS
 
 SECONDS = 3.0
-"""How long a step may wait for what never comes."""
+"""Timeout of a step that waits in vain."""
 
 _ON_PAGE = re.compile(r"(?m)(?:^(?P<margin> *))?type: browser_(?:action|query)(?=,|$)")
 
@@ -23,7 +23,7 @@ _CONFIRM = re.compile(r"(?ms)^ *confirm:$.*?^ *done: [^\n]*\n")
 FLOWS = Path(__file__).parent / "flows"
 
 Shape = Literal["flat", "group"]
-"""``group``: what stands between the marks of the file is one group, so that no checkpoint lies between its steps."""
+"""``group``: the nodes between the marks of the file are one group, without checkpoints between its steps."""
 
 SHAPES: tuple[Shape, ...] = ("flat", "group")
 
@@ -63,17 +63,17 @@ class Case:
 
     name: str
     flow: str
-    """The file's name, without its ending."""
+    """The file's name, without its suffix."""
     output: Json
-    """What every run of it must yield."""
+    """The required output of every run."""
     effects: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """By the id of a node the kind of effect that it has on the site, as the office records it. Each happens exactly once."""
+    """The kind of effect of each node on the site, by its id, as the office records it. Each happens exactly once."""
     left: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """What the office's record must hold besides the effects."""
+    """The required content of the office's record besides the effects."""
     fill: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Replaces words of the file."""
+    """Replacements for words of the file."""
     confirms: bool = True
-    """Whether its effects keep their ``confirm``; else a person is asked."""
+    """True if its effects keep their `confirm`; otherwise a person is asked."""
     shapes: tuple[Shape, ...] = SHAPES
 
     def text(self, shape: Shape) -> str:
@@ -103,7 +103,7 @@ def _bounded(step: re.Match[str]) -> str:
 
 
 def _grouped(text: str) -> str:
-    """The file with a group in the place of each part between two marks."""
+    """The file with a group instead of each part between two marks."""
     lines: list[str] = []
     part: list[str] | None = None
     groups = 0
@@ -124,7 +124,7 @@ _ABOUT = "An office in the rain."
 
 _CONFIRMED = [
     Case(name="list", flow="list", output={"count": 47, "names": [*ROWS]}),
-    # Without a `verify` nothing notices where the list begins again.
+    # Without a `verify` a restart of the list goes unnoticed.
     Case(
         name="list-trusting",
         flow="list",

@@ -1,7 +1,7 @@
-"""A process that dies without being one: at a named moment nothing more is written, and its browser is gone with all that it held.
+"""A simulated process that dies: at a named crash point nothing more is written, and its browser is gone with its state.
 
-The moments of a run are what it writes, entry by entry (it dies before the write), the crash points at which a call or a checkpoint is on
-the disk, and each effect on the site, before and after the site carries it out. A moment has the same name in each run of a workflow.
+The crash points of a run are its written entries (it dies before the write), those of the engine at which a call or a checkpoint is
+synced, and each effect on the site, before and after the site carries it out. Each has the same name in every run of a workflow.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from runtime.system.crash_points import CrashPoint
 from tests.rig import Killed
 
 POINTS = (CrashPoint.CALL_SYNCED, CrashPoint.CHECKPOINT_FILE)
-"""Crash points between which and the next write something happens that outlives the process."""
+"""Crash points after which something happens that outlives the process, before its next write."""
 
 HELD_SECONDS = 20.0
-"""How long the site holds a request while the engine dies. It takes a moment; one that does not die is to be seen."""
+"""The longest time for which the site holds a request while the engine dies: an engine that does not die is detected."""
 
 present: contextvars.ContextVar[Reaper] = contextvars.ContextVar("present")
 """The reaper of the run in whose task this is called."""
 
 
 class Reaper:
-    """Names the moments of one process, and ends it at the one that it was told."""
+    """Names the crash points of one process, and ends it at the chosen one."""
 
     def __init__(self, at: str | int, *, drops: bool = False) -> None:
-        """It dies at the moment of this name, or of this number from 1; never where that is 0.
+        """It dies at the crash point of this name, or of this number from 1; never where that is 0.
 
         ``drops``: the site does not carry out an effect before which the process dies.
         """
         self.moments: list[str] = []
-        """Those that were come to, in order; ``#2`` is behind the name of one that comes a second time."""
+        """The crash points reached, in order; ``#2`` follows the name of one that is reached a second time."""
         self.died_at: str | None = None
         self._at = at
         self._drops = drops
@@ -48,16 +48,16 @@ class Reaper:
         self._over = threading.Event()
 
     def watch(self, task: asyncio.Task[object]) -> None:
-        """The process lives in this task of the running loop."""
+        """The process runs in this task of the running loop."""
         loop = asyncio.get_running_loop()
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
 
     def over(self) -> None:
-        """Nothing of the process is left: the site continues with what it holds."""
+        """The process is gone entirely: the site continues with the requests that it holds."""
         self._over.set()
 
     def _comes(self, name: str) -> bool:
-        """Whether the process dies at this moment, or is dead."""
+        """True if the process dies at this crash point, or is dead."""
         if self.died_at is None:
             self._times[name] += 1
             times = self._times[name]
@@ -72,7 +72,7 @@ class Reaper:
             raise Killed
 
     def on_site(self, name: str) -> bool:
-        """Called by the site, in a thread of its own: the engine dies while the site has its request. Whether the site continues with it."""
+        """Called by the site, in its own thread: the engine dies while the site has its request. Whether the site carries it out."""
         if self.died_at is not None or not self._comes(name):
             return True
         self._cancel()
@@ -82,7 +82,7 @@ class Reaper:
 
 
 def install() -> None:
-    """Have crash points count for whichever run passes them."""
+    """Have crash points count for the run that passes them."""
 
     def hook(point: CrashPoint) -> None:
         reaper = present.get(None)

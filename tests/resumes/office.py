@@ -1,6 +1,6 @@
-"""A site whose pages are hard to come back to. It records each effect with its key, and can hold a request while the engine dies.
+"""A site whose pages are hard to restore. It records each effect with its key, and can hold a request while the engine dies.
 
-What a page shows, and what a request does, depends on the office alone: no clock, no chance. The pages that matter:
+Pages and effects depend on the office alone: no clock, no randomness. The pages that matter:
 
 - `/list`: a list of 47 rows, leafed by a form; only the first page has an address.
 - `/search`, `/lookup`: forms whose answers have an address that shows something else.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tests.site import Answer, Request
 
 Moment = Callable[[str], bool]
-"""Is told before and after an effect, with its name; whether the request is to continue."""
+"""Called before and after an effect, with its name; whether the request is to continue."""
 
 
 class Effect(NamedTuple):
@@ -65,10 +65,10 @@ def field(label: str, name: str, kind: str = "text") -> str:
 
 
 class Office:
-    """The state of the site, and what was done to it."""
+    """The state of the site, and its effects."""
 
     def __init__(self, watched_by: Callable[[], Moment]) -> None:
-        """``watched_by`` says, as an effect begins, who is told of it."""
+        """``watched_by`` gives, as an effect begins, the function called around it."""
         self.effects: list[Effect] = []
         """In order, as they were carried out."""
         self._watched_by = watched_by
@@ -86,7 +86,7 @@ class Office:
         self.tickets: list[str] = []
         self.items = {"1": "open", "2": "open", "3": "closed", "4": "closed", "5": "closed"}
         self.busy = 0
-        """How many effects have begun and are not over."""
+        """The number of effects in progress."""
 
     def effect(self, kind: str, key: str, carry_out: Callable[[], object]) -> bool:
         """Carry out an effect; False where the request was dropped before it."""
@@ -103,11 +103,11 @@ class Office:
             self.busy -= 1
 
     def times(self, kind: str, key: str | None = None) -> int:
-        """How many times the effect was carried out."""
+        """The number of times that the effect was carried out."""
         return sum(each.kind == kind and key in (None, each.key) for each in self.effects)
 
     def record(self) -> dict[str, Any]:
-        """Everything by which two runs can be told apart on the site."""
+        """The state in which two runs can differ on the site."""
         return {
             "effects": sorted(self.effects),
             "basket": self.basket,

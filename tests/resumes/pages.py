@@ -1,4 +1,4 @@
-"""The pages of the office: for each path what a request for it does and shows."""
+"""The pages of the office: the effect and the content of each path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_ONCE = 10
 BILLS = [f"bill-{number:02}" for number in range(1, 31)]
 
 FOUND = {"blue": ["Blue chair", "Blue desk", "Blue lamp"], "red": ["Red bell", "Red door"]}
-"""What the searches find."""
+"""The results of the searches."""
 
 SLOW = 700
 """Milliseconds after which a page of a job shows its result."""
@@ -49,7 +49,7 @@ def build(site: Site, office: Office) -> None:
 
 
 def list_page(_office: Office, request: Request) -> Answer:
-    """Leafed by a form: each page has the address of the first."""
+    """Paged by a form: each page has the address of the first."""
     number = int(posted(request).get("page", "1"))
     rows = ROWS[(number - 1) * AT_ONCE : number * AT_ONCE]
     more = number * AT_ONCE < len(ROWS)
@@ -69,7 +69,7 @@ def search(_office: Office, request: Request) -> Answer:
 
 
 def lookup(_office: Office, request: Request) -> Answer:
-    """A form whose answer has an address that leads home."""
+    """A form whose answer has an address that redirects to the home page."""
     if request.method == "GET" and not request.query:
         return Answer(status=302, headers={"location": "/"})
     if request.method == "GET":
@@ -89,12 +89,12 @@ def shop_login(_office: Office, request: Request) -> Answer:
 
 
 def signed_in(request: Request) -> bool:
-    """Whether the shop knows who asks."""
+    """True if the request comes from a signed-in customer."""
     return cookie(request, "shop") == "ada"
 
 
 def shop_items(_office: Office, request: Request) -> Answer:
-    """What can be bought."""
+    """The articles for sale."""
     if not signed_in(request):
         return see("/shop/login")
     return page(
@@ -103,7 +103,7 @@ def shop_items(_office: Office, request: Request) -> Answer:
 
 
 def shop_basket(office: Office, request: Request) -> Answer:
-    """One piece of each article at most: to put it in twice is as good as once."""
+    """One piece of each article at most: adding it twice is the same as once."""
     if not signed_in(request):
         return see("/shop/login")
     if request.method == "POST":
@@ -139,7 +139,7 @@ def shop_order(office: Office, request: Request) -> Answer:
 
 
 def shop_receipt(office: Office, request: Request) -> Answer:
-    """Where an order leads."""
+    """The page after an order."""
     number = request.path.rpartition("/")[2]
     if not signed_in(request):
         return see("/shop/login")
@@ -173,7 +173,7 @@ def note(office: Office, request: Request) -> Answer:
 
 
 def note_rename(office: Office, request: Request) -> Answer:
-    """The effect: the old address is gone."""
+    """The effect: the old address no longer exists."""
     name, new = request.path.split("/")[2], posted(request).get("name", "")
     if request.method == "GET" or name not in office.notes:
         return page("There is no such note", "", 404)
@@ -190,7 +190,7 @@ def draft(office: Office, _request: Request) -> Answer:
 
 
 def draft_file(office: Office, _request: Request) -> Answer:
-    """The effect: the draft is filed, and no draft any more."""
+    """The effect: the draft is filed, and no longer a draft."""
     if "7" not in office.drafts:
         return page("There is no such draft", "", 404)
     if not office.effect("file", "7", lambda: office.filed.update({"7": office.drafts.pop("7")})):
@@ -199,7 +199,7 @@ def draft_file(office: Office, _request: Request) -> Answer:
 
 
 def filed(office: Office, _request: Request) -> Answer:
-    """What is filed."""
+    """The filed drafts."""
     return page("Filed", table("filed", office.filed.items()))
 
 
@@ -207,7 +207,7 @@ def filed(office: Office, _request: Request) -> Answer:
 
 
 def canvas(office: Office, _request: Request) -> Answer:
-    """An editor that keeps what is dropped in its script until it is saved."""
+    """An editor that keeps dropped nodes in its script until it is saved."""
     return page(
         "Canvas",
         f"""<button onclick="drop('trigger')">Drop a trigger</button><button onclick="drop('timer')">Drop a timer</button>
@@ -226,7 +226,7 @@ show();
 
 
 def canvas_save(office: Office, request: Request) -> Answer:
-    """The effect: what is on the canvas."""
+    """The effect: the nodes on the canvas."""
     nodes: list[str] = json.loads(request.body)
 
     def carry_out() -> None:
@@ -236,7 +236,7 @@ def canvas_save(office: Office, request: Request) -> Answer:
 
 
 def app(office: Office, _request: Request) -> Answer:
-    """A page with views behind `#`: another view is no other document, so what is filtered and what is open stays."""
+    """A page with views in the URL fragment: another view loads no document, so that filters and dialogs stay."""
     return page(
         "App",
         f"""<nav><a href="#/list">List</a> <a href="#/edit">Edit</a></nav><main></main>
@@ -272,11 +272,11 @@ def app_save(office: Office, request: Request) -> Answer:
     return Answer(json.dumps(office.items))
 
 
-# Effects that ask, that are slow, that are far away
+# Effects with a question, slow effects, effects elsewhere
 
 
 def registry(office: Office, request: Request) -> Answer:
-    """A list of servers, and a form that adds one. It adds a name as often as it is told."""
+    """A list of servers, and a form that adds one, also a second time."""
     if request.method == "POST":
         name = posted(request)["name"]
         return see("/registry") if office.effect("register", name, lambda: office.servers.append(name)) else DROPPED
@@ -285,7 +285,7 @@ def registry(office: Office, request: Request) -> Answer:
 
 
 def files(office: Office, _request: Request) -> Answer:
-    """Uploads a file as it is chosen; asks before it overwrites one: by a dialog of the page, or by the browser's (`?ask=browser`)."""
+    """Uploads a file when it is chosen; confirms an overwrite by a dialog of the page, or of the browser (`?ask=browser`)."""
     rows = table("files", office.files.items())
     return page(
         "Files",
@@ -309,7 +309,7 @@ const send = async () => {{
 
 
 def files_upload(office: Office, request: Request) -> Answer:
-    """The effect: a file is there, whatever was there before."""
+    """The effect: the file exists, whatever existed before."""
     name = request.headers["x-name"]
     fine = office.effect("upload", f"{name}: {request.body}", lambda: office.files.update({name: request.body}))
     return Answer("there") if fine else DROPPED
@@ -323,7 +323,7 @@ def jobs(office: Office, request: Request) -> Answer:
 
 
 def job(office: Office, _request: Request) -> Answer:
-    """A page that is slow to show what it is for."""
+    """A page that shows its result late."""
     if not office.jobs:
         return page("There is no such job", "", 404)
     result = "<p>Finished</p>" + table("parts", (["one"], ["two"], ["three"]))
@@ -332,7 +332,7 @@ def job(office: Office, _request: Request) -> Answer:
 
 
 def payments(office: Office, request: Request) -> Answer:
-    """Bills on three pages, leafed by a form; each has a button of its own, and says whether it is paid."""
+    """Bills on three pages, changed by a form; each has its own button, and shows whether it is paid."""
     given = posted(request)
     number = int(given.get("page", "1"))
     if bill := given.get("pay"):
@@ -348,7 +348,7 @@ def payments(office: Office, request: Request) -> Answer:
 
 
 def state(office: Office, request: Request) -> Answer:
-    """Shows a person what is theirs, and to anybody else a form to sign in, at the same address."""
+    """Shows a signed-in person their tickets, and everybody else a sign-in form at the same address."""
     if cookie(request, "desk") is None:
         return page("Desk", form("/desk/login", "Sign in", field("Name", "name")))
     rows = table("tickets", ([each] for each in office.tickets))

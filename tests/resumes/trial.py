@@ -1,4 +1,4 @@
-"""One case, killed with its browser at one moment, resumed until it ends, and compared with what every run of it must come to."""
+"""One case, killed with its browser at one crash point, resumed until it ends, and compared with the required outcome."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from tests.rig import Killed, Rig
 MOST_LIVES = 12
 
 QUESTIONS = ("outcome-unknown", "redo-unconfirmed")
-"""Pauses that ask whether an effect happened: the office's record knows."""
+"""Pauses that ask whether an effect happened: the office's record answers them."""
 
 Verdict = Literal["equal", "paused", "named", "stuck", "wrong"]
-"""``equal``: unasked; ``paused``: it asked by name, and ended as it must, or it asked what no record can answer; ``named``: it ends with an error
-that says from which step to continue; ``stuck``: a resume fails again as the one before; ``wrong``: anything else."""
+"""``equal``: without a question; ``paused``: it asked by name and ended right, or asked what no record can answer; ``named``: it ended with
+an error that names the step to continue from; ``stuck``: a resume fails like the one before; ``wrong``: anything else."""
 
 
 @dataclasses.dataclass
 class Report:
-    """What came of one kill."""
+    """The result of one kill."""
 
     case: str
     shape: Shape
@@ -50,7 +50,7 @@ class Report:
     """The code and the step of each error with which a resume ended."""
 
     def __str__(self) -> str:
-        """The kill, and what came of it, in one line."""
+        """The kill and its result in one line."""
         more = "".join(
             f"; {word} {', '.join(some)}" for word, some in (("asked", self.asked), ("failed", self.failed)) if some
         )
@@ -60,7 +60,7 @@ class Report:
 
 @dataclasses.dataclass
 class Process(Rig):
-    """A run on the office, with a real browser of which nothing survives."""
+    """A run on the office, with a real browser that never survives."""
 
     mode: Mode = "shared"
     opened: list[port.Browser] = dataclasses.field(default_factory=list)
@@ -81,14 +81,14 @@ class Process(Rig):
         return None
 
     async def end_browsers(self) -> None:
-        """What is left of a browser goes."""
+        """Close the remaining browsers."""
         for each in self.opened:
             await each.close()
         self.opened.clear()
 
 
 class Trial:
-    """A run of a case that dies as it is told."""
+    """A run of a case that dies as scheduled."""
 
     def __init__(self, case: Case, shape: Shape, folder: Path, mode: Mode = "shared") -> None:
         """``folder`` is its own; ``mode`` is that of its browsers."""
@@ -96,10 +96,10 @@ class Trial:
         self.case = case
         self.shape: Shape = shape
         self.reaper = mortal.Reaper(0)
-        """Of the present process."""
+        """The reaper of the current process."""
         self.office = Office(lambda: self.reaper.on_site)
         self.said: list[str] = []
-        """What a person would have been told, over all its lives."""
+        """The messages to a person over all its lives."""
         self._home = folder / ".runops"
         folder.mkdir(parents=True)
         (folder / "report.txt").write_text("new")
@@ -107,7 +107,7 @@ class Trial:
         self._file.write_text(case.text(shape))
 
     async def run(self, at: str = "", again: int = 0, *, drops: bool = False) -> Report:
-        """Kill it at the moment of this name, and its resume at the moment of this number; then resume it to its end."""
+        """Kill it at the crash point of this name, and its resume at that of this number; then resume it to its end."""
         report = Report(self.case.name, self.shape, at, "wrong")
         with site.serve() as served:
             pages.build(served, self.office)
@@ -173,7 +173,7 @@ class Trial:
             await self.process.end_browsers()
             self.process.die()
             self.reaper.over()
-            # What the site had of the dead process is done, or dropped, before anybody continues.
+            # Requests of the dead process are carried out or dropped before the resume.
             await browsers.until(lambda: not self.office.busy)
 
     def _listen(self) -> None:
@@ -194,12 +194,12 @@ class Trial:
         file = self.process.store.conversation_file(self.process.id)
         if file.exists() and b"\n" in file.read_bytes():
             return True
-        # Nothing of it is in the workspace: whoever begins again begins another run.
+        # Nothing of it is in the workspace, so the next process starts another run.
         self.process.id = f"{self.process.id}x"
         return False
 
     def _difference(self, output: Json) -> str:
-        """In what it ended otherwise than it must; empty where in nothing."""
+        """The deviations from the required outcome; empty if none."""
         wrong: list[str] = []
         if output != self.case.output:
             wrong.append(f"its output is {output}, and should be {self.case.output}")
@@ -215,7 +215,7 @@ class Trial:
         return "; ".join(wrong)
 
     def _answer(self, report: Report, question: dict[str, Any]) -> tuple[Verdict, str] | None:
-        """Answer a question truthfully; how the trial ends, where nobody can."""
+        """Answer a question truthfully; the end of the trial, where no answer is possible."""
         name = f"{question.get('reason')} at {question.get('path')}"
         if question.get("reason") not in QUESTIONS:
             report.asked.append(name)
