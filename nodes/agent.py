@@ -24,7 +24,7 @@ ToolName = Literal["look", "find", "read", "click", "fill", "select", "press", "
 
 EVERY_TOOL: tuple[ToolName, ...] = ("look", "find", "read", "click", "fill", "select", "press", "goto", "dialog", "tab")
 
-LOOKING: frozenset[ToolName] = frozenset({"look", "find", "read", "tab"})  # tools that leave the site as it is
+READ_TOOLS: frozenset[ToolName] = frozenset({"look", "find", "read", "tab"})  # tools that leave the site as it is
 AGENT_SECONDS = 600.0  # default time limit of one attempt of an agent, in seconds; `timeout` overrides it
 
 BUDGET = Budget(calls=100, tokens=500_000, time=Decimal(1200))
@@ -74,12 +74,12 @@ class Agent(ModelLeaf):
     @property
     @override
     def effect_class(self) -> EffectClass:
-        return self.effect or ("read" if LOOKING.issuperset(self.tools) else self.effect_default)
+        return self.effect or ("read" if READ_TOOLS.issuperset(self.tools) else self.effect_default)
 
     @property
     @override
     def moves_page(self) -> bool:
-        return not LOOKING.issuperset(self.tools)
+        return not READ_TOOLS.issuperset(self.tools)
 
     @property
     @override

@@ -151,7 +151,7 @@ class NodeMap:
     def on_page(self, place: NodePlace) -> bool:
         return any(leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify) for leaf in self.leaves(place))
 
-    def print(self, node_id: str) -> str:
+    def action_digest(self, node_id: str) -> str:
         """Return a digest of the node and the nodes in it, without their checks and descriptions."""
         if node_id not in self._prints:
             said: list[str] = []

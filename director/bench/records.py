@@ -92,7 +92,7 @@ class FreshnessCheck:
 
     def _why(self, record: Record) -> str | None:
         place = self.places.all.get(record.id)
-        if place is None or self.places.print(record.id) != record.print:
+        if place is None or self.places.action_digest(record.id) != record.print:
             return "edited since"
         now = self.reads(place, record.items)
         for name in {**record.reads, **now}:
@@ -110,7 +110,7 @@ class FreshnessCheck:
         nodes = self.places.up_to(place.id, items) if after else self.places.before(place.id, items)
         for each, key in nodes:
             if key not in self._links:
-                self._links[key] = link(key, self.places.print(each.id), self.reads(each, items))
+                self._links[key] = link(key, self.places.action_digest(each.id), self.reads(each, items))
         return tuple(self._links[key] for _place, key in nodes)
 
     # Values.

@@ -58,7 +58,7 @@ class Execute(OfBuild):
         return await barrier.done(self._build.writer, NAME, arguments, place, work)
 
     @override
-    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
+    def interrupted_outcome(self, call: entries.Call) -> turn.Outcome | None:
         build = self._build
         text = self._masked(bench_report.interrupted({run: build.runs.past(run) for run in build.runs.of(call)}))
         return turn.Outcome(text, text)

@@ -225,7 +225,7 @@ class Watcher(run_state.Watch):
             key=place.key(items),
             id=place.id,
             items=items,
-            print=self._places.print(place.id),
+            print=self._places.action_digest(place.id),
             reads=seen.reads,
             way=self._freshness().way(place, items) if self._places.on_page(place) else (),
             run=self._run(),

@@ -105,7 +105,7 @@ class Talk:
             writer,
             turn_options,
             talks=True,
-            find_out=lambda call: next(filter(None, (each.find_out(call) for each in every)), None),
+            find_out=lambda call: next(filter(None, (each.outcome_of_open_call(call) for each in every)), None),
             refused=self._tools.refused,
         )
 

@@ -59,8 +59,8 @@ class SubagentTools(toolbox.ModelTools):
         parts = tuple(window.Part(name, prompt.prompt(name)) for name in self.prompts)
         return window.RequestFrame(parts, tuple(self.offered))
 
-    def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        return next(filter(None, (each.find_out(call) for each in self.toolsets.values())), None)
+    def outcome_of_open_call(self, call: entries.Call) -> turn.Outcome | None:
+        return next(filter(None, (each.outcome_of_open_call(call) for each in self.toolsets.values())), None)
 
     async def close(self) -> None:
         """Release what the tools hold; called once the subagent has ended in any way."""
@@ -143,7 +143,7 @@ class SubagentCall(Toolset):
         self.writer.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
         return outcome
 
-    def find_out(self, call: entries.Call) -> turn.Outcome | None:
+    def outcome_of_open_call(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a subagent that was interrupted, and close its open calls. None for a call of another tool."""
         if call.action != self.tool.name:
             return None
@@ -209,7 +209,7 @@ class Subagent:
             writer,
             turn.TurnOptions(call.path, self._thread, of.tool.name),
             talks=True,
-            find_out=self.config.find_out,
+            find_out=self.config.outcome_of_open_call,
         )
 
     @property

@@ -144,7 +144,7 @@ def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -
         if not said.names(name):
             fix = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
             yield MissingProof(f"nothing reads the input `{name}`, which the person gave", fix)
-    for name in unused_values.untold(loaded):
+    for name in unused_values.constant_outputs(loaded):
         if not said.names(name):
             fix = "yield what a node reads, or name it in `unproved` and say why"
             yield MissingProof(f"`{name}` of the output is the same whatever a run finds", fix)

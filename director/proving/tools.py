@@ -46,7 +46,7 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
 
 class _WholeRuns(OfBuild):
     @override
-    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
+    def interrupted_outcome(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a call that a crash interrupted: the state of its runs, and the steps at which they stopped."""
         build, ran = self._build, list[str]()
         for number, run in enumerate(build.runs.of(call), 1):

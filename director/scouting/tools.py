@@ -51,7 +51,7 @@ class ActionTool(OfBuild):
         return await barrier.done(self._build.writer, name, arguments, place, lambda call: self._do(call, arguments))
 
     @override
-    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
+    def interrupted_outcome(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of an interrupted call by the logs of its runs: done, perhaps done, or not done."""
         observer = cast("observer.PageObserver", self._build.observer)
         gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it again"

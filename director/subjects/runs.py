@@ -120,7 +120,7 @@ class RunSubject(Subject):
     def _stamped(self) -> list[tuple[int, int]]:
         """Return modification time and size of the log's files; empty if there are none."""
         try:
-            found = [each.stat() for each in self._store.stands_in(self.run, ())]
+            found = [each.stat() for each in self._store.files_with(self.run, ())]
         except FileNotFoundError:
             return []
         return [(each.st_mtime_ns, each.st_size) for each in found]

@@ -25,7 +25,7 @@ async def done(
     """Do a tool's work once its call is logged and synced.
 
     An error that a model can act on becomes the outcome. Other errors (``ENDS``) propagate, and leave the call open. An open call is never
-    repeated: after a crash ``Toolset.find_out`` gives its outcome. The exception is a call that waits for a person before any run was
+    repeated: after a crash ``Toolset.outcome_of_open_call`` gives its outcome. The exception is a call that waits for a person before any run was
     begun. It has done nothing, is closed as skipped, and is repeated with the answer.
     """
     before = [each for each in writer.history.actions.values() if each.call.path == place.path]

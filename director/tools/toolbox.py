@@ -52,11 +52,11 @@ class Toolset:
         """Execute a call. A mistake of the model is an outcome with an error, or a RunOpsError. After a crash the ``value`` is shown."""
         raise NotImplementedError
 
-    def find_out(self, call: entries.Call) -> turn.Outcome | None:
+    def outcome_of_open_call(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a call that a crash left open; None if it is unknown, or the call is another tool's."""
-        return self.broken_off(call) if call.action == self.tool.name else None
+        return self.interrupted_outcome(call) if call.action == self.tool.name else None
 
-    def broken_off(self, _call: entries.Call) -> turn.Outcome | None:
+    def interrupted_outcome(self, _call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a call of this tool that a crash left open; None if it cannot have done anything."""
         return None
 

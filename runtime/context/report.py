@@ -22,7 +22,7 @@ RungName = Literal["pointers", "dropped", "summary"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rung:
+class Reduction:
     """One kind of reduction that makes a window fit, and its outcome."""
 
     name: RungName
@@ -51,7 +51,7 @@ class Report:
     limit: int  # token limit of the window
     sections: tuple[Section, ...]
     left: tuple[Left, ...]
-    rungs: tuple[Rung, ...]
+    rungs: tuple[Reduction, ...]
     room: int = 0  # token limit of the thread in it, without the user's newest message
     said: int = 0
     """Tokens of the thread without that message: its last summary and everything since, outputs whole."""

@@ -65,7 +65,7 @@ class Frame(turn.Frame):
     async def request(self, model: str) -> Request:
         limits = self._narrowed(model)
         built = window.build(self._joined(self._items()), self._around(), limits)
-        rung = context_report.Rung("summary", "not needed")
+        rung = context_report.Reduction("summary", "not needed")
         room = built.report.room if built.report.overflows else ENDLESS
         room = min(room, limits.checkpoint_at or ENDLESS)
         wanted = limits.overflow == "summarize" and self._outgrows(room)

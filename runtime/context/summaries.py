@@ -90,7 +90,7 @@ class Summaries:
         self._ids = ids
         self._tried = 0
 
-    async def sum_up(self, limits: window.Limits, room: int, most: int) -> report.Rung:
+    async def sum_up(self, limits: window.Limits, room: int, most: int) -> report.Reduction:
         """Log a summary of the older part; return what it saves. The thread may have ``room`` tokens, and a request ``most``.
 
         A model's failure is an outcome. Raises the other errors of ``Exchanges.exchange``.
@@ -107,7 +107,7 @@ class Summaries:
         bound = min(limits.compress_to, room // 2, older // 2, _share(limits), self._longest(most))
         # A summary alone is summarized only above half of the thread's tokens, where a window leaves it out.
         if bound < LEAST or (not len(part) and summed <= room // 2):
-            return report.Rung("summary", "no effect", why="what is not recent is too little to be summed up")
+            return report.Reduction("summary", "no effect", why="what is not recent is too little to be summed up")
         try:
             text = await self._text(standing, part, bound, most)
         except ModelError as error:
@@ -116,7 +116,9 @@ class Summaries:
             return _failed("the model said nothing")
         summary = checked(text, names(_newest_first(part), frozenset(self._ids())), bound)
         self._writer.said(entries.Summary(thread=self._thread, upto=part.upto), summary, "summary")
-        return report.Rung("summary", "saved", older - window_items.size_of(window_items.SUMMED_UP + summary).tokens)
+        return report.Reduction(
+            "summary", "saved", older - window_items.size_of(window_items.SUMMED_UP + summary).tokens
+        )
 
     # Earlier tries.
 
@@ -248,8 +250,8 @@ def _share(limits: window.Limits) -> int:
     return limits.hard_limit * window.CONVERSATION * SHARE // 10_000
 
 
-def _failed(why: str) -> report.Rung:
-    return report.Rung("summary", "failed", why=why)
+def _failed(why: str) -> report.Reduction:
+    return report.Reduction("summary", "failed", why=why)
 
 
 # Names that must not be lost.

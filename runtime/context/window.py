@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from nodes.errors import ModelError
-from runtime.context.report import Left, Report, Rung, Section
+from runtime.context.report import Left, Reduction, Report, Section
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Tool
 
@@ -308,15 +308,15 @@ class _Builder:
             warn_at=0 if strict else limits.warn_at,
         )
 
-    def _rungs(self, is_tight: bool) -> tuple[Rung, Rung]:
+    def _rungs(self, is_tight: bool) -> tuple[Reduction, Reduction]:
         """Report what pointers and leaving out have saved. ``is_tight``: the whole thread exceeds its token budget."""
         small = sum(each.tokens for each in self._left if each.what == OUTPUTS)
         gone = sum(each.tokens for each in self._left if each.what.endswith(OLDEST))
         if small:
-            pointers = Rung("pointers", "saved", small)
+            pointers = Reduction("pointers", "saved", small)
         else:
-            pointers = Rung("pointers", "no effect" if is_tight or gone else "not needed")
-        return pointers, Rung("dropped", "saved", gone) if gone else Rung("dropped", "not needed")
+            pointers = Reduction("pointers", "no effect" if is_tight or gone else "not needed")
+        return pointers, Reduction("dropped", "saved", gone) if gone else Reduction("dropped", "not needed")
 
 
 NO_ROOM, NO_SHARE, NOT_WANTED = "there is no room", "its share is used up", "they are not wanted"

@@ -21,7 +21,7 @@ from runtime.language.expressions.references import holds_reference
 from runtime.language.yaml_text import Path
 
 FREE_TEXT = frozenset({"name", "description"})  # fields without references that may have any text
-TELLING = ("type", "action", "query")  # fields that identify a node
+IDENTIFYING = ("type", "action", "query")  # fields that identify a node
 BLOCK = typing.get_args(Block)[1]  # marker of a field that contains nodes
 
 
@@ -150,7 +150,7 @@ class Anatomy:
         """Return the field that a misspelt one means, preferably a required one; for an unknown node, one of ``TELLING``."""
         kind = registry.type_of(model) if issubclass(model, Node) else None
         known = not issubclass(model, Node) or (kind is not None and model in kind.models)
-        free = [field for field in fields if field not in data and (known or field in TELLING)]
+        free = [field for field in fields if field not in data and (known or field in IDENTIFYING)]
         required = [field for field in free if model.model_fields[fields[field]].is_required()]
         return errors.near(key, required) or errors.near(key, free)
 

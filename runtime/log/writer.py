@@ -203,7 +203,7 @@ class LogWriter(Texts, Generic[Folded_co]):
     def files(self) -> list[Path]:
         kept = self.artifacts
         return [
-            *self.store.stands_in(self.conversation.id, sorted(self.blobs)),
+            *self.store.files_with(self.conversation.id, sorted(self.blobs)),
             *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
         ]
 
@@ -212,8 +212,8 @@ class LogWriter(Texts, Generic[Folded_co]):
 
         A secret that equals an ordinary word is no leak where the author wrote that word: in the workflow's text, in names, keys and step paths.
         """
-        log, *blobs = self.store.stands_in(self.conversation.id, sorted(self.blobs)) or [None]
-        texts = self.store.stands_in(self.conversation.id, sorted(self._workflow_texts))[1:]
+        log, *blobs = self.store.files_with(self.conversation.id, sorted(self.blobs)) or [None]
+        texts = self.store.files_with(self.conversation.id, sorted(self._workflow_texts))[1:]
 
         def leaks(file: Path) -> bool:
             if self.masker.but_words.files_with_secrets([file]):

@@ -16,7 +16,7 @@ AN_ANSWER = 3  # tokens that open the answer
 A_SCHEMA = 40  # tokens around a schema: each server explains it to the model in its own words
 A_TOOL = 20  # tokens around each tool: each server describes it to the model in its own form
 
-TELLING = 200
+LEAST_TOKENS = 200
 """Minimum tokens of a request that shows a tokenizer's ratio; in a smaller one the server's additions outweigh it."""
 
 
@@ -83,7 +83,7 @@ class Calibrated:
             return
         seen = self._outlines[model] = _outline([*self._outlines.get(model, ()), (raw, counted)])
         largest, its = seen[-1]
-        ratio = max(1.0, its / largest) if largest >= TELLING else 1.0
+        ratio = max(1.0, its / largest) if largest >= LEAST_TOKENS else 1.0
         self._lines[model] = (ratio, max(0.0, *(each - ratio * size for size, each in seen)))
 
 

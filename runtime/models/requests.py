@@ -115,7 +115,7 @@ class Exchanges:
             return self._told_whole(answer)
         number = ledger.exchanges
         if self._models.player is not None:
-            answer = told_apart(
+            answer = with_unique_ids(
                 self._models.player.answer(number, self._path, request), self._taken(request), self._writer.masker
             )
             await self._write(answer, key, "cassette")
@@ -257,7 +257,7 @@ class Exchanges:
 
     async def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
-        answer = told_apart(came, self._taken(request), self._writer.masker)
+        answer = with_unique_ids(came, self._taken(request), self._writer.masker)
         renamed = answer.calls != came.calls or (answer.calls and not request.tools)
         if renamed or (request.state and self._models.chains):
             # The stored response has the original calls and the temporary state, later requests do not: it cannot be continued.
@@ -351,7 +351,7 @@ def texts_of(request: Request) -> list[str]:
     return texts
 
 
-def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.Masker) -> Answer:
+def with_unique_ids(answer: Answer, ids: Sequence[Collection[str]], masker: masking.Masker) -> Answer:
     """Give each call a valid name, and an id without a secret that is unique and not in ``ids``: some servers number calls from 1."""
     taken: set[str] = set()
     calls: list[ToolCall] = []

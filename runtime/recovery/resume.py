@@ -27,7 +27,7 @@ Reattach = Callable[[], Awaitable[port.Browser | None]]
 """Reattaches the run's surviving browser; returns None if it is gone."""
 
 
-async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | None = None) -> Json:
+async def resume_workflow(engine: ExecutionEngine, reattach: Reattach, from_step: str | None = None) -> Json:
     """Settle what the last process left open, run what is left, and return the output. Raises like ``ExecutionEngine.run``.
 
     If the browser is gone, nothing before ``from_step`` is done again, even if the page needs it. Raises UsageError ``step-not-reached``.

@@ -78,7 +78,7 @@ class Run:
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
         """Settle what the last process left open, then run the rest. In a rebuilt browser nothing before ``from_step`` is repeated."""
-        return await self.drive(resume.go_on(self.engine, self.browsers.reattach, from_step))
+        return await self.drive(resume.resume_workflow(self.engine, self.browsers.reattach, from_step))
 
     async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
         """Await ``work``, write the run's end, close its browser, and emit ``RunEnded``.

@@ -50,7 +50,7 @@ class Run:
         assert self._id is not None
         return self._id
 
-    async def carry(self, work: Work, active: set[Run]) -> Self:
+    async def launch(self, work: Work, active: set[Run]) -> Self:
         """Begin ``work``, and return once the run has its id; it is in ``active`` until it ends. Raises the error that prevented the start."""
         self._task = asyncio.create_task(work(self._listen))
         begun = asyncio.create_task(self._begun.wait())
@@ -183,7 +183,7 @@ class Runtime:
                 return start_run.begin(prepared, self._host, heard, options=options)
             return keys.begin_or_resume(prepared, key, self._host, heard, allow_changed=allow_changed, options=options)
 
-        return await Run(self, None, listener).carry(work, self._active)
+        return await Run(self, None, listener).launch(work, self._active)
 
     async def resume(
         self,
@@ -211,7 +211,7 @@ class Runtime:
                 options=options,
             )
 
-        return await Run(self, run_id, listener).carry(work, self._active)
+        return await Run(self, run_id, listener).launch(work, self._active)
 
     async def copy(
         self,
@@ -226,7 +226,7 @@ class Runtime:
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
             return start_run.resume_copy(run_id, loaded, self._host, heard, about=about, ended=ended, options=options)
 
-        return await Run(self, None, listener).carry(work, self._active)
+        return await Run(self, None, listener).launch(work, self._active)
 
     async def answer(self, run_id: str, given: Mapping[str, str], *, listener: events.Listener | None = None) -> Run:
         """Answer the questions of a paused run, each as text, and resume it.

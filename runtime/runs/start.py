@@ -275,7 +275,7 @@ async def _copied(engine: engines.ExecutionEngine, ended: Ended | None) -> Json:
         return None
 
     try:
-        return await resume.go_on(engine, nowhere)
+        return await resume.resume_workflow(engine, nowhere)
     except RunOpsError as error:
         if ended is not None:
             await ended(engine.state, error)

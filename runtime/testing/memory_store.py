@@ -87,7 +87,7 @@ class Memory(log_store.StoreReader):
         return data
 
     @override
-    def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
+    def files_with(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
         return []
 
     def expiry(self) -> float:

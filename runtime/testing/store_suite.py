@@ -362,7 +362,7 @@ class StoreConformance:
             owned.append(log_entries.Note(name="restored", data={"mode": "a needle in the log"}))
             blob = owned.put_blob(b"a needle in a blob", "value")
             await owned.barrier()
-            listed = store.reader.stands_in(run, [blob.sha256])
+            listed = store.reader.files_with(run, [blob.sha256])
         assert _with_needles(listed) == _with_needles(_all_files(store.reader.files(run).parent.parent))
 
 

@@ -419,7 +419,7 @@ async def test_actions_of_a_scout_without_an_answer_are_reported(served: site.Si
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
         assert "it did 1 action on the site, or may have: look there first; Ask otherwise." in output
         (sent,) = (each.call for each in allowing.writer.history.actions.values() if each.call.action == "send_scout")
-        found = scout.Scouting(allowing).find_out(sent)
+        found = scout.Scouting(allowing).outcome_of_open_call(sent)
         assert found is not None
         assert found.error is not None
         assert found.error["fix"].startswith("it did 1 action on the site, or may have: look there first; ")
@@ -453,7 +453,7 @@ async def test_an_action_before_a_crash_is_reported(build: BuildContext) -> None
     await act(build, "hover", ref(await fresh(build), 'button "Sell"'))
     done = [each.call for each in build.writer.history.actions.values() if each.call.action == "debug_action"][-1]
     action = next(each for each in tools.toolsets(build) if each.tool.name == "debug_action")
-    known, unknown = (action.find_out(each) for each in (done, done.model_copy(update={"call": "nobody"})))
+    known, unknown = (action.outcome_of_open_call(each) for each in (done, done.model_copy(update={"call": "nobody"})))
     assert known is not None
     assert "done, before" in known.text
     assert unknown is not None

@@ -81,7 +81,7 @@ def _unheard() -> None:
     """A delegate's answer in the log is ignored."""
     from director.conversation import delegate
 
-    delegate.Delegation.find_out = lambda *_given: None  # type: ignore[method-assign]
+    delegate.Delegation.outcome_of_open_call = lambda *_given: None  # type: ignore[method-assign]
 
 
 def _again() -> None:

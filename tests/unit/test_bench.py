@@ -649,7 +649,7 @@ async def test_a_call_interrupted_by_a_crash_is_reported_step_by_step(tmp_path: 
         await rig.execute("all")
     [open_call] = rig.build.writer.history.open_calls()
     toolset = bench_tools.Execute(rig.build, bench_tools.EXECUTE)
-    outcome = toolset.find_out(open_call.call)
+    outcome = toolset.outcome_of_open_call(open_call.call)
     assert outcome is not None
     assert outcome.error is None
     lines = outcome.text.splitlines()
@@ -657,7 +657,7 @@ async def test_a_call_interrupted_by_a_crash_is_reported_step_by_step(tmp_path: 
     assert {"sign_in/open: done", "sign_in/user: done"} <= set(lines)
     assert any(line.startswith("sign_in/submit: open: it may have happened") for line in lines)
     assert "not begun: seen, long, twice" in lines
-    assert toolset.find_out(open_call.call.model_copy(update={"action": "another"})) is None
+    assert toolset.outcome_of_open_call(open_call.call.model_copy(update={"action": "another"})) is None
     # The page that the action may have changed belongs to no node any more.
     rig.site.on_click = None
     assert await rig.execute("seen") == {"error": "state-missing"}
@@ -672,7 +672,7 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
         attempt=1, effect="effect", args={}, fingerprint="",
     )  # fmt: skip
     toolset = bench_tools.Execute(rig.build, bench_tools.EXECUTE)
-    outcome = toolset.find_out(call)
+    outcome = toolset.outcome_of_open_call(call)
     assert outcome is not None
     assert "nothing was done" in outcome.text
 

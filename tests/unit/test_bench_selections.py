@@ -153,7 +153,7 @@ def ran(number: int, rests: Sequence[Sequence[int]], add: Sequence[int], places:
     node = f"n{number}"
     reads = {f"n{each}": digest(value_of(each, rests, add)) for each in rests[number]}
     value: Json = value_of(number, rests, add)
-    return Record(node, node, {}, places.print(node), reads, (), "run", ran=True, value=value)
+    return Record(node, node, {}, places.action_digest(node), reads, (), "run", ran=True, value=value)
 
 
 @settings(max_examples=50)

@@ -29,7 +29,7 @@ REPORT = window.Report(
         window.Left("exchange", 4, "there is no room", 50),
         window.Left("exchange", 9, "there is no room", 60),
     ),
-    rungs=(window.Rung("pointers", "not needed"), window.Rung("dropped", "saved", 110)),
+    rungs=(window.Reduction("pointers", "not needed"), window.Reduction("dropped", "saved", 110)),
 )
 
 
@@ -159,7 +159,7 @@ def test_no_part_of_a_window_moves_the_cursor() -> None:
         REPORT,
         sections=(window.Section(hostile, 1),),
         left=(window.Left(hostile, 0, "its share is used up", 1),),
-        rungs=(window.Rung("summary", "failed", why=hostile),),
+        rungs=(window.Reduction("summary", "failed", why=hostile),),
     )
     lines = report_text.lines(report)
     assert not set("\x1b\x07\n") & set("".join(lines))

@@ -223,7 +223,7 @@ def test_estimates_are_never_below_earlier_counts(points: list[tuple[int, float,
     assert all(calibrated.corrected("m", size) >= counted for size, counted in seen)
     assert calibrated.corrected("m", raw) >= raw
     largest, its = max(seen)
-    ratio = max(1.0, its / largest) if largest >= estimates.TELLING else 1.0
+    ratio = max(1.0, its / largest) if largest >= estimates.LEAST_TOKENS else 1.0
     more = max(0.0, *(counted - ratio * size for size, counted in seen))
     assert calibrated.corrected("m", raw) == max(raw, math.ceil(raw * ratio + more - 1e-6))
     assert calibrated.corrected("another", raw) == raw

@@ -44,7 +44,7 @@ def loaded(output: str) -> workflow.Loaded:
 )
 def test_an_output_that_depends_on_no_page_is_found(output: str, fixed: list[str]) -> None:
     """An output that no page contributes to is found through nodes, variables and loops; one that may depend on the run is not."""
-    assert unused_values.untold(loaded(output)) == fixed
+    assert unused_values.constant_outputs(loaded(output)) == fixed
 
 
 def test_an_input_that_nothing_reads_is_found() -> None:

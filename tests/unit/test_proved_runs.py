@@ -262,13 +262,13 @@ async def test_an_interrupted_proof_lists_its_runs(tmp_path: Path, browsers: Bro
     with pytest.raises(Died):
         await finish(build)
     call = next(each.call for each in build.writer.history.open_calls())
-    found = tools.toolsets(build)[1].find_out(call)
+    found = tools.toolsets(build)[1].outcome_of_open_call(call)
     assert found is not None
     assert found.error is not None
     assert (found.error["code"], found.value) == ("interrupted", None)
     assert re.search(
         r"run 1 \(\w+\): passed; run 2 \(\w+\): \w+.* at pay, which may have happened", found.error["message"]
     )
-    assert tools.toolsets(build)[0].find_out(call) is None
+    assert tools.toolsets(build)[0].outcome_of_open_call(call) is None
     assert (await finish(build)).error is None
     assert browsers.opened == 4

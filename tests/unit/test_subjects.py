@@ -369,7 +369,7 @@ async def test_a_run_pruned_during_a_talk_is_shown_as_last_read(tmp_path: Path) 
     """The subject of a deleted log keeps what it has read."""
     rig, subject = await failed(tmp_path)
     title, outline, items = subject.title, subject.outline(), len(subject.items())
-    (file,) = rig.reader.stands_in(rig.id, ())
+    (file,) = rig.reader.files_with(rig.id, ())
     file.unlink()
     assert (subject.title, subject.outline(), len(subject.items())) == (title, outline, items)
 

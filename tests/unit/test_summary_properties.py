@@ -74,7 +74,7 @@ class Summing:
             return None
 
     @property
-    def rung(self) -> window.Rung:
+    def rung(self) -> window.Reduction:
         """The outcome of the last attempt to sum up."""
         assert self._frame.report is not None
         return self._frame.report.rungs[2]

@@ -132,7 +132,9 @@ class Talk:
             [each for each in self.writer.history.thread(self._thread).said if not isinstance(each, log_entries.User)]
         )
         answer = self.script[said] if said < len(self.script) else calling("finish", "z", done=True)
-        answer = models_requests.told_apart(answer, [self.writer.history.thread(self._thread).ids], self.writer.masker)
+        answer = models_requests.with_unique_ids(
+            answer, [self.writer.history.thread(self._thread).ids], self.writer.masker
+        )
         entry = log_entries.Assistant(thread=self._thread, key=request.key, source="model", model="m")
         self.writer.said(entry, answer.text, self.call.path, answer.calls)
         await self.writer.barrier()

@@ -49,7 +49,7 @@ _PAGE = Target(css="html")
 
 class Actions(Downloads):
     async def press(self, key: str, target: Target | None) -> None:
-        await self._see_to_typed()
+        await self._refill_changed()
         if target is None:
             await self._do(_PAGE, lambda _found, _timeout: self.page.keyboard.press(key), sends=True)
         else:
@@ -63,7 +63,7 @@ class Actions(Downloads):
         await self._do(target, lambda found, timeout: found.hover(timeout=timeout))
 
     async def drag(self, target: Target, to: Target) -> None:
-        await self._see_to_typed()
+        await self._refill_changed()
         _settled, place = await self._found(to)
         await self._do(target, lambda found, timeout: found.drag_to(place, timeout=timeout, steps=DRAG_STEPS))
 

@@ -32,7 +32,7 @@ class Downloads(Filled):
             async with self._run.downloads.open() as counter:
                 with self._refusals() as refusals:
                     if target is not None:
-                        await self._see_to_typed()
+                        await self._refill_changed()
                         await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
                     else:
                         await self._load(url or "")

@@ -68,7 +68,7 @@ class Filled(ElementAccess):
         others = (each for each in self._texts if each.target != target)
         self._texts = (*others, FilledText(target, text, secret, self.documents))
 
-    async def _see_to_typed(self) -> None:
+    async def _refill_changed(self) -> None:
         """Fill fields again that the page has emptied or changed since. Raises ``value-not-kept``.
 
         Runs before the input of another action, so its errors have the phase ``before``: that input was not sent.

@@ -57,12 +57,12 @@ class Tab(actions.Actions, reads.Reads):
     @override
     def _take(self, page: Page) -> None:
         super()._take(page)
-        self._deaf = playwright_internals.on_document(page, self._loaded)
+        self._stop_counting = playwright_internals.on_document(page, self._loaded)
         page.on("crash", self._run.answers.crashed)
 
     def overlook(self) -> None:
         """Stop counting documents loaded here as the run's."""
-        self._deaf()
+        self._stop_counting()
 
     def _loaded(self, document: playwright_internals.Document) -> None:
         self.pending_input = False
@@ -277,11 +277,11 @@ class Tab(actions.Actions, reads.Reads):
                 await asyncio.sleep(PAUSES[-1])
 
     async def click(self, target: Target) -> None:
-        await self._see_to_typed()
+        await self._refill_changed()
         await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
 
     async def dblclick(self, target: Target) -> None:
-        await self._see_to_typed()
+        await self._refill_changed()
         await self._do(target, lambda found, timeout: found.dblclick(timeout=timeout))
 
 

@@ -241,7 +241,7 @@ class Files(log_store.StoreReader):
             return super().private(conversation)
 
     @override
-    def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
+    def files_with(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
         return [self.conversation_file(conversation), *map(self.blob_file, blobs)]
 
     def conversation_file(self, conversation: str) -> Path:

@@ -232,7 +232,7 @@ class StoreReader(Protocol):
         """Return the folder for the files of the conversation's run. The first caller that keeps one creates it."""
         return self._folder(conversation, private=False)
 
-    def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
+    def files_with(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
         """Return the files that hold the conversation and the blobs of these hashes; empty if there are none."""
         ...
 

@@ -17,7 +17,9 @@ MOST_PROBLEMS = 5  # most problems shown to the model of one call's arguments
 
 OVER = "tool-not-done"
 
-OURS = frozenset({"tool-unknown", "tool-arguments", "secret-refused", OVER})  # codes of refusals by a turn itself
+REFUSAL_CODES = frozenset(
+    {"tool-unknown", "tool-arguments", "secret-refused", OVER}
+)  # codes of refusals by a turn itself
 
 
 def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> ModelError | None:

@@ -367,7 +367,7 @@ class Turns:
             self._writer.result(state.call, status, value=normalise(found.value), error=found.error)
         assert state.result is not None
         error = state.result.error
-        if error and state.call.node == self._options.node and error.get("code") in call_checks.OURS:
+        if error and state.call.node == self._options.node and error.get("code") in call_checks.REFUSAL_CODES:
             return call_checks.render_error(error)
         if state.result.status == "skipped":
             return None
