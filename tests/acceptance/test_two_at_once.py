@@ -59,9 +59,10 @@ def log_of(project: Project) -> Path:
 
 
 def begun(project: Project, *arguments: str) -> Started:
-    """A process whose run has begun to wait."""
+    """A process whose run waits, and has written that the run is its own: lines wait for the blobs before them."""
     process = project.start(*arguments)
     wait_until((project.folder / "begun").exists, "the run has not begun to wait")
+    wait_until(lambda: b'"claimed"' in log_of(project).read_bytes(), "the run is not claimed")
     (project.folder / "begun").unlink()
     return process
 
