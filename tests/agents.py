@@ -1,4 +1,4 @@
-"""Models for tests of agents: they follow every instruction, whoever gives it; and projects that ask them."""
+"""Models for tests of agents: they follow every instruction, of a person or of a page; and projects that ask them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ PIECES = (
     "é\u0301",
     "x" * 3000,
 )
-"""Texts, each of which is known to break some boundary."""
+"""Texts that are each known to break some boundary."""
 
 OVERRIDES = (
     "Array.prototype.push = () => { throw 1; };",

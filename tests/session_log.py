@@ -70,7 +70,7 @@ class Hand:
     def answers(
         self, text: str, tools: Sequence[str] = (), end: End = "told", thread: str = entries.SESSION_THREAD
     ) -> list[entries.Call]:
-        """Add an answer of the model that calls ``tools``, of which the last progresses to ``end``; returns the calls begun."""
+        """Add an answer of the model that calls ``tools``; the last call progresses to ``end``. Returns the calls begun."""
         self.asks(thread)
         self.writer.said(entries.Reasoning(thread=thread, text=""), "It thinks.", "")
         asked = [ToolCall(f"a{self._calls + each}", name, '{"which": "all"}') for each, name in enumerate(tools, 1)]

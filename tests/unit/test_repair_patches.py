@@ -125,7 +125,7 @@ def test_apply_writes_what_git_apply_writes(tmp_path: Path, mark: str, newline: 
 
 
 def test_a_read_only_file_stays_and_a_link_is_followed(tmp_path: Path) -> None:
-    """A read-only file is not written, whoever the user is; a link stays a link, and its target is written."""
+    """A read-only file is not written, not even by root; a link stays a link, and its target is written."""
     real, link = tmp_path / "real.yaml", tmp_path / "link.yaml"
     real.write_text(FLOW)
     real.chmod(0o444)
