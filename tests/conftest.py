@@ -12,7 +12,7 @@ from tests import breadth, light
 
 # A slow machine is no defect of the code: speed is measured in tests/benchmarks.
 hypothesis.settings.register_profile(
-    "runops", deadline=None, derandomize=not breadth.WHOLE, max_examples=breadth.of(50, 100)
+    "runops", deadline=None, derandomize=not breadth.WHOLE, max_examples=breadth.of(30, 100)
 )
 hypothesis.settings.load_profile("runops")
 

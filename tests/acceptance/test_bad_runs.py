@@ -162,7 +162,7 @@ def test_each_of_many_failures_is_reported_with_its_step_and_its_fix(
     group: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     """Many failing runs of one command are each reported correctly on the screen, in the result and by `show`."""
-    cases = breadth.some(together()[group], 12)
+    cases = breadth.some(together()[group], 8)
     project = project_in(tmp_path, **{one_browser.VARIABLE: "yes"})
     files = [project.write(f"{number}.yaml", case.file).name for number, case in enumerate(cases)]
     with site.serve() as served:

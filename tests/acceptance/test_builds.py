@@ -19,7 +19,7 @@ from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "builds"
 
-REPLAYED = ("shop-triage", "shop-open-orders", "django-vendor")
+REPLAYED = ("shop-open-orders", "shop-triage", "django-vendor")
 """Builds that need no programs beyond those of the tests."""
 
 FEW = 14

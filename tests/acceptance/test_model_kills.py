@@ -55,7 +55,7 @@ output: {orders: "{{ each }}", sum: "{{ sum }}"}
 )
 
 ORDERS = 2
-TIMES = breadth.of(6, 12)
+TIMES = breadth.of(4, 12)
 """Total number of kills of a run."""
 
 TRIALS, KILLS = breadth.of(2, 4), 3

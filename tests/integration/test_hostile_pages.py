@@ -146,7 +146,7 @@ async def ends(
     return {number: asyncio.create_task(one(number)) for number in numbers}
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", range(200))
 async def test_a_run_on_a_hostile_page_ends_as_its_workflow_says(
     ends: dict[int, asyncio.Task[list[str]]], number: int

@@ -17,7 +17,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.log import entries
 from runtime.observation.observation import Observation
-from tests import build_contexts, site
+from tests import breadth, build_contexts, site
 
 pytestmark = pytest.mark.drawn(share=0.4, of="propose_target")
 
@@ -175,7 +175,8 @@ async def test_the_best_target_is_one_that_a_person_would_choose(build: BuildCon
     """The best target names the element by label, row, heading, caption, term or card. It is unique now, after a reload, and with more rows around it."""
     await show(build, f"{served.origin}/", "Orders")
     best: dict[str, str] = {}
-    for css, ref in zip(BEST, await refs_of(build, *BEST), strict=True):
+    tried = breadth.some(list(BEST), 8)
+    for css, ref in zip(tried, await refs_of(build, *tried), strict=True):
         said, _target = await propose(build, ref)
         line = next(each for each in said.split("\n") if each.startswith("target: "))
         best[css] = line.removeprefix("target: ")
@@ -185,7 +186,7 @@ async def test_the_best_target_is_one_that_a_person_would_choose(build: BuildCon
             each in css for each in (" tr", "card", "li", "row", "post", "log", "article")
         ), said
         assert len(said) <= 1_700
-    assert best == BEST
+    assert best == {css: BEST[css] for css in tried}
 
 
 async def test_a_name_that_more_rows_would_repeat_is_no_good_target(build: BuildContext, served: site.Site) -> None:

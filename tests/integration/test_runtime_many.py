@@ -15,11 +15,11 @@ import pytest
 from runtime import Runtime, Settings, events
 from runtime.log.store import file_store
 from runtime.runs.runtime import Run
-from tests import counted
+from tests import breadth, counted
 from tests.site import Answer, Request, Site, serve
 
-MANY = 20
-INTERRUPTED = (3, 11)
+MANY = breadth.of(10, 20)
+INTERRUPTED = (3, 7)
 RAISING = 5
 
 FLOW = """\
@@ -82,7 +82,7 @@ class Shop:
         return Answer(f"<title>Form</title>{form}")
 
 
-async def test_twenty_runs_are_isolated(tmp_path: Path, together: threading.Barrier) -> None:
+async def test_many_runs_are_isolated(tmp_path: Path, together: threading.Barrier) -> None:
     """Each run has its own output and secret, despite runs interrupted twice and a raising listener. One browser serves all, no secret is written, locks are released."""
     stdout, received = sys.stdout, list[events.Event]()
 
