@@ -100,8 +100,7 @@ def write(file: Path, text: str) -> None:
     """Write the text atomically, with the permissions of a new file. Raises UsageError ``file-not-written``."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        files.write(file, text.encode())
-        file.chmod(0o666 & ~_umask())
+        files.publish(file, text.encode())
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise UsageError(
@@ -109,12 +108,6 @@ def write(file: Path, text: str) -> None:
             f"{file} could not be written: {reason}",
             fix="the person must make it writable; then call `finish` again",
         ) from None
-
-
-def _umask() -> int:
-    now = os.umask(0o077)
-    os.umask(now)
-    return now
 
 
 def _sum(text: str) -> str:

@@ -6,7 +6,6 @@ A test case without a child passed. ``failure``: the workflow failed, on the sit
 
 from __future__ import annotations
 
-import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -44,8 +43,7 @@ class Report:
 
     def write(self, outcomes: Sequence[Outcome], masker: masking.Masker) -> None:
         try:
-            files.write(self.file, document(outcomes, masker))
-            self.file.chmod(0o666 & ~_umask())
+            files.publish(self.file, document(outcomes, masker))
         except OSError as error:
             raise self._not_written(error) from None
 
@@ -55,12 +53,6 @@ class Report:
             f"the report {self.file} cannot be written: {error.strerror}",
             fix="give `--junit` a path that can be written",
         )
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def document(outcomes: Sequence[Outcome], masker: masking.Masker) -> bytes:

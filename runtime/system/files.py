@@ -48,6 +48,14 @@ def write(path: Path, data: bytes) -> None:
     _write(path, (data,), os.rename)
 
 
+def publish(path: Path, data: bytes) -> None:
+    """Write like ``write``, with the permissions that the user gives to new files. Raises OSError."""
+    write(path, data)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
+
+
 def write_once(path: Path, data: bytes) -> bool:
     """Write like ``write``, but keep an existing file. True if ``data`` was written; of several callers only one writes. Raises OSError."""
     try:

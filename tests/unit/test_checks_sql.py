@@ -9,7 +9,7 @@ from runtime.language.checks import sql
 
 FLOW = """\
 version: 1
-inputs: {{prices: {{type: list}}}}
+inputs: {{prices: {{type: list}}, password: {{type: string}}}}
 nodes:
   - {{id: orders, type: transform, expr: "{{{{ [{{'total': 1}}] }}}}"}}
   - id: each
@@ -61,6 +61,7 @@ def test_a_loop_sees_its_item_and_its_nodes() -> None:
         ("SELECT 'é' AS a GROP BY a", "sql-failed", "GROP", "line 1, column 17"),
         ("SELECT * FROM ordrs", "sql-unknown-table", "`ordrs`", "did you mean `orders`?"),
         ("SELECT * FROM prices", "sql-unknown-table", "`prices`", "did you mean `inputs.prices`?"),
+        ("SELECT * FROM inputs.password", "sql-not-a-table", "`string`", "make maps of it"),
         ("SELECT * FROM total", "sql-unknown-table", "`total`", "name a list of maps"),
         ("SELECT $most AS a", "sql-failed", "`most`", "give each"),
     ],
@@ -74,7 +75,7 @@ def test_a_mistake_is_reported_with_its_fix(after: str, code: str, message: str,
 
 
 def test_each_mistake_has_its_place() -> None:
-    """The mistake has its line and column, and lists the possible tables."""
+    """The mistake has its line and column, and lists the possible tables: no input of another type than `list`."""
     loaded = reader.parse(FLOW.format(inside="SELECT 1 AS a", after="SELECT 1 AS a GROP BY a"), "flow.yaml")
     (found,) = sql.check(loaded)
     assert "flow.yaml:12:54" in found.render()

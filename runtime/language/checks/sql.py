@@ -44,7 +44,8 @@ def _of(
     def wrong(code: str, message: str, *help: str | None, place: tuple[int, int] = (0, 0)) -> Diagnostic:
         return file.document.source.diagnostic(code, message, file.document.within(path, sql, *place), help=help)
 
-    known = [*_names(file, node, around), *(f"inputs.{name}" for name in file.workflow.inputs)]
+    kinds = {f"inputs.{name}": given.type for name, given in file.workflow.inputs.items()}
+    known = [*_names(file, node, around), *(name for name, kind in kinds.items() if kind == "list")]
     try:
         read = statement.read(database, sql)
     except statement.Refused as refused:
@@ -57,6 +58,10 @@ def _of(
             continue
         wanted = name.casefold() if first == "inputs" else first
         if first != "vars" and wanted not in {each.casefold() for each in known}:
+            if kind := next((kind for each, kind in kinds.items() if each.casefold() == wanted), None):
+                fix = "make maps of it in a `transform` before, or give it as one of `params`"
+                yield wrong("sql-not-a-table", f"`{name}` has the type `{kind}`, and a table is a list of maps", fix)
+                continue
             meant = next((each for each in known if each.rpartition(".")[2].casefold() == first), name)
             fix = did_you_mean(meant, known, "name a list of maps as references do: `orders`, `inputs.prices`")
             yield wrong("sql-unknown-table", f"there is no table `{name}` here", fix)

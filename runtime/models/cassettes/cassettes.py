@@ -194,8 +194,7 @@ class Recorder:
         try:
             if not path.is_file() or regular_files.read(path) != data:
                 files.folder(path.parent, 0o777)
-                files.write(path, data)
-                path.chmod(0o644)  # unlike a run's files, it belongs in the repository
+                files.publish(path, data)  # unlike a run's files, it belongs in the repository
         except OSError as error:
             raise UsageError(
                 "file-not-written",
