@@ -28,13 +28,17 @@ except OSError:
     os.execv({node!r}, [{node!r}, *sys.argv[1:]])
 there = link.fileno()
 onto = {{0: there, there: 1}}
-while True:
-    for ready in select.select(list(onto), [], [])[0]:
-        data = memoryview(os.read(ready, 1 << 16))
-        if not data:
-            os._exit(0)
-        while data:
-            data = data[os.write(onto[ready], data):]
+# Where either side is gone, it ends without a word, as node does.
+try:
+    while True:
+        for ready in select.select(list(onto), [], [])[0]:
+            data = memoryview(os.read(ready, 1 << 16))
+            if not data:
+                os._exit(0)
+            while data:
+                data = data[os.write(onto[ready], data):]
+except OSError:
+    os._exit(0)
 """
 
 
