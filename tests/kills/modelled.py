@@ -134,12 +134,15 @@ class Trial:
             self.output = result.get("runs", [result])[0]["output"]
         return ended.returncode
 
-    def _decision(self) -> str:
-        """The answer of a person who has looked at the shop."""
+    def _decision(self) -> str | None:
+        """The answer of a person who has looked at the shop; None to another question, which this site gives no reason for."""
         self.paused += 1
         question = self._history().question
         assert question is not None
-        ref = next(each for each in self.orders if f"#{each}]" in question.data["path"])
+        ref = next((each for each in self.orders if f"#{each}]" in (question.data["path"] or "")), None)
+        if ref is None:
+            self.wrong.append(f"asked {question.data}")
+            return None
         return "done" if self.shop.ledger("cart", ref) else "not-done"
 
     def _entries(self) -> list[entries.AnyEntry]:
