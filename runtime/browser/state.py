@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from runtime.browser.port import Captured, Differs, Shown
 FORMAT = 1
 
 LOAD_SECONDS = 30.0  # seconds that a tab may take to load its address again
+ARRIVAL_SECONDS = 1.0  # seconds that a checkpoint waits for the rest of a document
 
 _SESSION_STORAGE = isolated_world.Script[tuple[str, list[tuple[str, str]]]](
     """() => {
@@ -60,7 +62,7 @@ async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], curr
                     "name": name,
                     "url": tab.url,
                     "session": await _session_storage(tab),
-                    "shown": dataclasses.asdict(await landmarks.shown(tab)),
+                    "shown": dataclasses.asdict(await _shown(tab)),
                 }
                 for tab, name in tabs.items()
             ]
@@ -97,6 +99,16 @@ async def visit(page: Page, origins: Iterable[str]) -> None:
             await page.goto(f"{each}/", timeout=LOAD_SECONDS * 1000)
     except Error as error:
         raise failed(playwright_errors.short(error.message, 200)) from None
+
+
+async def _shown(tab: Page) -> Shown:
+    until = time.monotonic() + ARRIVAL_SECONDS
+    while (shown := await landmarks.shown(tab)) is None:
+        if time.monotonic() > until:
+            # Half of it would be another page than what a restore shows.
+            raise failed("a page still arrives")
+        await asyncio.sleep(landmarks.PAUSE)
+    return shown
 
 
 async def _session_storage(tab: Page) -> dict[str, list[tuple[str, str]]]:

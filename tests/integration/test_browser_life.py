@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -271,6 +272,37 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
         assert fresh.facts().documents == 2
     assert [request.path for request in served.arrived()] == ["/store", "/form"]
     assert "hidden=1" in served.arrived("/store")[0].headers["cookie"]
+
+
+async def test_a_page_that_still_arrives_gets_no_checkpoint(served: site.Site, tmp_path: Path) -> None:
+    """A checkpoint of half a page is never taken: whole, after a restore, it would count as another page."""
+    wait = threading.Event()
+    half = "<!doctype html><title>Orders</title><h1>Orders</h1>" + "<p>One</p>" * 200
+    rest = "<!-- -->" * 300 + "<table><tr><th>Number</table>"
+
+    def orders(_request: site.Request) -> site.Answer:
+        def midway() -> None:
+            wait.wait(20)
+
+        return site.Answer(half + rest, midway=midway)
+
+    served.answer("/orders", orders)
+    served.page("/start", "<!doctype html><a href=/orders>Orders</a>")
+    try:
+        async with browsers.opened(tmp_path, served.origin) as first:
+            await first.page.goto(f"{served.origin}/start")
+            await first.page.page.click("a", no_wait_after=True)
+            await first.page.page.wait_for_selector("h1:has-text('Orders')")
+            with pytest.raises(SiteError) as refused:
+                await first.capture()
+            assert refused.value.code == "checkpoint-failed"
+            wait.set()
+            await first.page.page.wait_for_selector("th")
+            captured = await first.capture()
+    finally:
+        wait.set()
+    async with browsers.opened(tmp_path, served.origin) as fresh:
+        assert await fresh.restore(captured.data) is None
 
 
 async def test_a_checkpoint_of_a_reattached_browser_has_earlier_storage(served: site.Site, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import re
 import time
@@ -17,7 +18,7 @@ SECONDS = 5.0  # seconds that a reloaded page may take to show the same again: i
 
 PAUSE = 0.05
 
-_FRAME = isolated_world.Script[tuple[str, list[str]]](
+_FRAME = isolated_world.Script[tuple[str, list[str], bool]](
     r"""() => {
   const PARTS = 'main, nav, header, footer, aside, form, dialog, h1, table, th, input:not([type=hidden]), select, textarea, canvas, iframe,'
     + '[role=main], [role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=form], [role=search],'
@@ -31,30 +32,31 @@ _FRAME = isolated_world.Script[tuple[str, list[str]]](
     if (!lines.includes(line)) lines.push(line);
     if (lines.length === 300) break;
   }
-  return [Document.prototype.__lookupGetter__('title').call(document), lines];
+  const of = (name) => Document.prototype.__lookupGetter__(name).call(document);
+  return [of('title'), lines, of('readyState') !== 'loading'];
 }""",
-    tuple[str, list[str]],
+    tuple[str, list[str], bool],
 )
 
 _NUMBER = re.compile(r"\d+")
 
 
-async def shown(page: Page) -> Shown:
-    """Return the identity of ``page`` now. Raises Playwright's Error or SiteError ``page-unreadable`` if it cannot be read."""
-    title, lines = await _FRAME.on(page)
+async def shown(page: Page) -> Shown | None:
+    """Return the identity of ``page``; None while it still arrives. Raises Playwright's Error, and SiteError ``page-unreadable``."""
+    title, lines, whole = await _FRAME.on(page)
     folded = _NUMBER.sub("#", "\n".join(lines))
-    return Shown(page.url, title, hashlib.sha256(folded.encode()).hexdigest()[:16])
+    return Shown(page.url, title, hashlib.sha256(folded.encode()).hexdigest()[:16]) if whole else None
 
 
 async def differs(page: Page, name: str | None, expected: Shown) -> Differs | None:
     """Return the difference between ``page``, once it had time to load, and ``expected``; None if there is none."""
     until = time.monotonic() + SECONDS
     while True:
-        try:
+        seen: Shown | None = None
+        # It may be loading another document.
+        with contextlib.suppress(Error, SiteError):
             seen = await shown(page)
-        except (Error, SiteError):
-            # The page is loading another document.
-            seen = Shown(page.url, "", "")
+        seen = seen or Shown(page.url, "", "")
         if _alike(expected) == _alike(seen):
             return None
         if time.monotonic() > until:
