@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from collections.abc import Iterable, Iterator
 
 from nodes.values import Json
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_HOST = re.compile(r"[^\x00-\x20\x7f#/<>?@\[\\\]^|%]+")
+"""Hosts that browsers accept: https://url.spec.whatwg.org/#forbidden-domain-code-point; a colon is in an IPv6 address."""
 
 _EMPTY = frozenset({"about", "data", "javascript"})
 """Schemes whose documents come from no site: blank pages, and text written by the workflow or an allowed page."""
@@ -28,6 +32,8 @@ def origin(url: str) -> str | None:
             host = host.encode("idna").decode("ascii")
         except UnicodeError:
             return None
+    if not _HOST.fullmatch(host):
+        return None
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}" if port in (None, _DEFAULT_PORTS[scheme]) else f"{scheme}://{shown}:{port}"
 

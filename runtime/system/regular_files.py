@@ -43,7 +43,8 @@ def descriptor(path: str | Path, flags: int = os.O_RDONLY, mode: int = 0o600) ->
 
 
 def opened(path: str | Path) -> BinaryIO:
-    return os.fdopen(descriptor(path), "rb")
+    """Open the file for reading; its ``name`` is the path. Raises like ``descriptor``."""
+    return open(path, "rb", opener=lambda _path, _flags: descriptor(path))
 
 
 def read(path: str | Path, most: int = -1) -> bytes:

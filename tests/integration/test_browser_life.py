@@ -333,6 +333,7 @@ async def test_an_unreadable_checkpoint_is_refused(served: site.Site, tmp_path: 
                 await browser.restore(data)
 
 
+@pytest.mark.drawn(share=1)
 async def test_a_failed_start_shows_the_browsers_log(tmp_path: Path) -> None:
     """The error of a failed start has the end of the browser's log, and the private folder is left empty."""
     broken = tmp_path / "broken"
@@ -347,6 +348,7 @@ async def test_a_failed_start_shows_the_browsers_log(tmp_path: Path) -> None:
     await browsers.until(lambda: left_behind(private) == [])
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("mode", ["own", "shared"])
 async def test_a_machine_that_forbids_the_sandbox(
     mode: Mode, served: site.Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -135,6 +135,7 @@ def test_which_documents_may_load(url: str, loads: bool) -> None:
     assert origins.Allowed(["http://shop.test/orders"]).document(url) is loads
 
 
+@hypothesis.example(" ?", "http://")
 @hypothesis.given(strategies.text(max_size=40), strategies.sampled_from(["http://", "https://", "", "blob:"]))
 def test_no_address_breaks_the_comparison(text: str, scheme: str) -> None:
     """Any address has an origin or none, and is allowed or refused, without an error."""

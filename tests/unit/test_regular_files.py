@@ -21,7 +21,8 @@ def test_a_regular_file_is_read_and_written(tmp_path: Path) -> None:
     assert regular_files.read(file, 3) == b"one"
     assert regular_files.read_text(file) == "one\ntwo\n"
     regular_files.write(file, b"new")
-    assert regular_files.read(file) == b"new"
+    with regular_files.opened(file) as read:
+        assert (read.name, read.read()) == (str(file), b"new")
 
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT])
