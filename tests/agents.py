@@ -32,7 +32,7 @@ class Obedient:
 
     def __init__(self, *calls: tuple[str, dict[str, Any]], output: Any = None, done: bool = True) -> None:
         """In the arguments a ``Ref`` is replaced by the ref that the model looks up."""
-        self._calls = list(calls)
+        self.calls = list(calls)
         self._end: dict[str, Any] = {"done": done, "note": "as I was told"}
         if output is not None:
             self._end["output"] = output
@@ -42,9 +42,9 @@ class Obedient:
         """The next answer."""
         outputs = list(asked.outputs.values())
         self.told = outputs
-        if len(outputs) >= len(self._calls):
+        if len(outputs) >= len(self.calls):
             return scripted_model.call("finish", self._end)
-        name, arguments = self._calls[len(outputs)]
+        name, arguments = self.calls[len(outputs)]
         filled = {
             key: ref_in(outputs, value.name) if isinstance(value, Ref) else value for key, value in arguments.items()
         }
