@@ -7,7 +7,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 ARGS ?=
 # As many tests at once; 0 runs them in one process, for a debugger.
-JOBS ?= 5
+JOBS ?= 4
 # The order of the tests, and by `make test-all` what they draw.
 SEED ?= 1
 

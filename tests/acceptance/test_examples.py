@@ -20,7 +20,7 @@ from tests import breadth, one_browser
 from tests.command import Project
 from tests.shop_process import Shop
 
-pytestmark = pytest.mark.drawn(share=0.15, of="examples")
+pytestmark = pytest.mark.drawn(share=0.08, of="examples")
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 180.0

@@ -96,7 +96,7 @@ def test_a_workflow_yields_every_invoice_that_a_filter_and_a_search_leave(
     assert len(rows) == count
 
 
-@pytest.mark.drawn(2, of="django_admin")
+@pytest.mark.drawn(1, of="django_admin")
 def test_a_workflow_yields_the_vendors_that_a_drop_down_list_and_a_search_leave(
     admin: DjangoAdmin, tmp_path: Path
 ) -> None:
@@ -107,7 +107,7 @@ def test_a_workflow_yields_the_vendors_that_a_drop_down_list_and_a_search_leave(
     assert len(rows) == 5
 
 
-@pytest.mark.drawn(2, of="django_admin")
+@pytest.mark.drawn(1, of="django_admin")
 def test_a_workflow_enters_an_invoice_of_a_vendor_that_it_adds_in_a_popup_window(
     own_admin: DjangoAdmin, tmp_path: Path
 ) -> None:
@@ -148,7 +148,7 @@ def test_a_workflow_enters_an_invoice_of_a_vendor_that_it_adds_in_a_popup_window
     assert own_admin.sql("SELECT count(*) AS vendors FROM billing_vendor") == [{"vendors": 15}]
 
 
-@pytest.mark.drawn(2, of="django_admin")
+@pytest.mark.drawn(1, of="django_admin")
 def test_a_workflow_deletes_the_rows_that_it_selects_and_no_others(own_admin: DjangoAdmin, tmp_path: Path) -> None:
     """All invoices of a status are deleted, over two list and confirmation pages; the others are unchanged."""
     wanted = own_admin.sql("SELECT number FROM billing_invoice WHERE status = 'open' ORDER BY issued DESC, number")

@@ -133,7 +133,7 @@ def all_said(seen: Observation) -> set[str]:
     return {line.strip() for line in seen.render(1_000_000).split("\n")}
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", PAGES)
 async def test_nothing_is_out_of_reach(name: str, tab: Tab, sites: Sites) -> None:
     """At any limit no line is cut, and each element is found by role, name and, if alike, row, with its own ref."""
@@ -156,7 +156,7 @@ async def test_nothing_is_out_of_reach(name: str, tab: Tab, sites: Sites) -> Non
             assert len(found) <= budget
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", PAGES)
 async def test_elements_and_alerts_are_shown(name: str, tab: Tab, sites: Sites) -> None:
     """At 5,000 characters every element outside similar rows has its ref. From 3,000 on all headings, alerts, dialogs and errors are shown."""
@@ -171,7 +171,7 @@ async def test_elements_and_alerts_are_shown(name: str, tab: Tab, sites: Sites) 
             assert json.dumps(said, ensure_ascii=False)[1:-1].casefold() in seen.render(budget).casefold()
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", PAGES)
 async def test_the_difference_names_what_a_click_changed(name: str, tab: Tab, sites: Sites) -> None:
     """After a click the difference names the change in at most 800 characters; without one it says that nothing changed."""
