@@ -53,8 +53,8 @@ def script(url: str) -> Iterator[scripted_model.Answer]:
     yield use("create_nodes", yaml=SIGN_IN, after=None, dry_run=None, reason="it begins there") + execute("sign_in")
     yield use("create_nodes", yaml=ORDERS, after=None, dry_run=None, reason="what is open") + execute("orders")
     yield (
-        use("create_nodes", yaml=PAY, after=None, dry_run=None, reason="the wish")
-        + use("update_node", id="workflow", yaml='output: "{{ paying }}"', reason="the wish")
+        use("create_nodes", yaml=PAY, after=None, dry_run=None, reason="the goal")
+        + use("update_node", id="workflow", yaml='output: "{{ paying }}"', reason="the goal")
         + use("patch_plan_task", task_id="1", status="completed", notes=None, reason="it stands")
     )
     yield finish()

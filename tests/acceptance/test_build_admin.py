@@ -43,7 +43,7 @@ def test_the_output_of_a_build_on_the_admin_equals_its_database(tmp_path: Path) 
     secret = {"DJANGO_PASSWORD": "correct-horse"}
     (tmp_path / "admin").mkdir()
     with DjangoAdmin.start(tmp_path / "admin") as admin:
-        head = use("update_node", id="workflow", yaml='output: "{{ rows }}"', reason="the wish")
+        head = use("update_node", id="workflow", yaml='output: "{{ rows }}"', reason="the goal")
         said = [
             plan() + use("debug_open_tab", name="admin", url=f"{admin.url}/admin/", reason="to see it"),
             use("create_nodes", yaml=SIGN_IN, after=None, dry_run=None, reason="first") + execute("sign_in"),

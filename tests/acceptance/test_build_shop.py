@@ -128,7 +128,7 @@ def test_a_site_that_changes_during_a_build_is_reported_and_the_build_continues(
                 shop.switch("logout", path="/orders")
                 return use("create_nodes", yaml=go, after=None, dry_run=None, reason="on") + execute("again")
             case 3:
-                head = use("update_node", id="workflow", yaml='output: "{{ again }}"', reason="the wish")
+                head = use("update_node", id="workflow", yaml='output: "{{ again }}"', reason="the goal")
                 return head + use(
                     "execute_nodes", nodes="all", mode=None, item=None, reason="signed out", **{"from": "fresh"}
                 )
