@@ -274,6 +274,7 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
     assert "hidden=1" in served.arrived("/store")[0].headers["cookie"]
 
 
+@pytest.mark.drawn(share=1)
 async def test_a_page_that_still_arrives_gets_no_checkpoint(served: site.Site, tmp_path: Path) -> None:
     """A checkpoint of half a page is never taken: whole, after a restore, it would count as another page."""
     wait = threading.Event()
