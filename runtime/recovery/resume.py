@@ -290,7 +290,7 @@ def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: 
     if not isinstance(error, SiteError):
         return error
     name = run.writer.conversation.id
-    if error.path is not None and error.path in rebuilt.again and (reached is None or error.path != reached.path):
+    if error.path is not None and _is_preparation(run, error.path, rebuilt.again, reached):
         step = _first_needed(run, error.path, rebuilt.again, reached)
         way = (
             "it was done before the browser was lost, and is done again only to reach the page; if the site has changed since,"
@@ -309,11 +309,23 @@ def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: 
     return error.replaced(fix=f"{error.fix}; {way}" if error.fix else way, evidence={**error.evidence, **evidence})
 
 
+def _is_preparation(run: RunState, path: str, again: Sequence[str], reached: StepReached | None) -> bool:
+    """True if the step at ``path`` was done before the browser was lost, and is done again only to reach the page."""
+    if path not in again:
+        return False
+    if reached is None or path != reached.path:
+        return True
+    # An earlier resume may have ended while it did the step again: then the run continues at it, but had come further.
+    before = run.history.attempts[path][:-1]
+    return path != again[-1] and any(each.settled and each.rolled_back for each in before)
+
+
 def _first_needed(run: RunState, path: str, again: Sequence[str], reached: StepReached | None) -> str:
     """Return the step at which to continue without the preparation that contains the step at ``path``."""
     rest = again[again.index(path) + 1 :]
     gotos = (each for each in rest if run.history.attempts[each][-1].call.action == "goto")
-    return next(gotos, reached.path if reached is not None else rest[-1] if rest else path)
+    last = reached.path if reached is not None and reached.path != path else rest[-1] if rest else path
+    return next(gotos, last)
 
 
 def _last_effect(past: history.History) -> str | None:

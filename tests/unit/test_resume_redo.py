@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -205,6 +206,39 @@ async def test_an_interrupted_repetition_still_leads_to_its_effect(tmp_path: Pat
     rig.die()
     assert (await rig.resume()).status == "passed"
     assert shop.site.actions == ["css=signin", "css=put", "css=pay", "css=signin", "css=signin", "css=last"]
+
+
+@pytest.mark.parametrize("broken_off", ["killed", "failed", "neither"])
+async def test_a_step_that_only_leads_to_the_page_names_the_way_around_it(tmp_path: Path, broken_off: str) -> None:
+    """If the site no longer lets it be repeated, its error names the `--from` without it, also if the resume before ended at it."""
+    shop = Shop()
+    shop.site.texts["css=pay_done"] = "not yet"
+    ends: dict[str, list[Exception]] = {
+        "killed": [Killed()],
+        "failed": [SiteError("verify-failed", "it is empty")],
+        "neither": [],
+    }
+    breaks = [*ends[broken_off], SiteError("verify-failed", "it is empty")]
+
+    async def click(target: str, _page: FakePage) -> None:
+        if target == "css=put" and shop.site.actions.count("css=pay"):
+            raise breaks.pop(0)
+        if target == "css=pay":
+            raise Killed
+
+    shop.site.on_click = click
+    put = "{id: put, type: browser_action, action: click, target: {css: put}, effect: idempotent}"
+    rig = Rig(tmp_path, flow(group(goto("login", "http://shop.test/login"), put, action("pay"))), site=shop.site)
+    await die(rig, shop)
+    for _ in ends[broken_off]:
+        with pytest.raises(Killed) if broken_off == "killed" else contextlib.nullcontext():
+            await rig.resume()
+        rig.die()
+    error = (await rig.resume()).error
+    assert error is not None
+    assert error["evidence"] == {"preparation": ["unit/login", "unit/put", "unit/pay"], "from": "unit/pay"}
+    assert f"`runops resume {rig.id} --from unit/pay` leaves such steps out" in error["fix"]
+    assert shop.site.actions.count("css=pay") == 1
 
 
 async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
