@@ -213,7 +213,7 @@ async def test_a_step_that_only_leads_to_the_page_names_the_way_around_it(tmp_pa
     """If the site no longer lets it be repeated, its error names the `--from` without it, also if the resume before ended at it."""
     shop = Shop()
     shop.site.texts["css=pay_done"] = "not yet"
-    ends: dict[str, list[Exception]] = {
+    ends: dict[str, list[BaseException]] = {
         "killed": [Killed()],
         "failed": [SiteError("verify-failed", "it is empty")],
         "neither": [],
