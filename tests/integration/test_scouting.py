@@ -436,7 +436,10 @@ def test_a_browser_that_ended_is_opened_again(served: site.Site, tmp_path: Path)
             for tool, more in (("inspect_tab", {}), ("debug_action", {"action": "press", "value": "Tab"})):
                 await fresh(build)
                 (place,) = shared._places[asyncio.get_running_loop()].values()
-                psutil.Process(place.starting.result().chromium.alive.chromium).kill()
+                browser = psutil.Process(place.starting.result().chromium.alive.chromium)
+                browser.kill()
+                # A killed process can still answer until it is gone.
+                browser.wait(10)
                 output = await call(build, tool, **more)
                 assert output.error is not None
                 assert output.error["code"] == "scout-ended"
