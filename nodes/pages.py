@@ -36,9 +36,10 @@ class Page(Protocol):
         """Number of documents loaded into the tab, without blank ones."""
         ...
 
-    async def goto(self, url: str, *, anew: bool = False) -> str:
+    async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
         """Load ``url``, wait until its document is loaded, and return the final address. A tab that does not answer is replaced by a new one.
 
+        The new tab may request ``url`` a second time, unless ``once`` is set.
         If it differs from the present address only after ``#`` the document stays, unless ``anew`` is set.
         """
         ...

@@ -179,7 +179,7 @@ class LeafContext(Services, Protocol):
         Call it once, after finding the target. Errors raised before it count as phase ``before``.
         """
 
-    async def load(self, url: str, *, anew: bool = False) -> None:
+    async def load(self, url: str, *, anew: bool = False, once: bool = False) -> None:
         """Call ``page.goto``; also ``anew`` if the run needs a new document: for the first address and after a failed step. The choice is logged."""
 
     async def located(self, target: Target) -> Target:

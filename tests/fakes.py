@@ -84,7 +84,7 @@ class FakePage:
         if self.dialog is not None:
             raise SiteError("dialog-open", "the page shows a dialog", evidence={"message": self.dialog})
 
-    async def goto(self, url: str, *, anew: bool = False) -> str:
+    async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
         self.visited.append(self.address)
         before, self.address = self.address, url
         if "#" in url and before.partition("#")[0] == url.partition("#")[0] and not anew:

@@ -40,7 +40,7 @@ class Goto(BrowserAction):
         await ctx.act()
         left = ctx.page.url
         try:
-            await ctx.load(self.url, anew=self.load == "always")
+            await ctx.load(self.url, anew=self.load == "always", once=self.effect_class == "effect")
         finally:
             if ctx.page.replaced:
                 ctx.flag(

@@ -25,6 +25,7 @@ class Document:
     url: str
     request: object | None  # request that it answers, as returned by `key_of`; None without one
     method: str | None
+    redirected: bool  # true if the address that was asked for led on to this one
 
 
 def on_document(page: Page, loaded: Callable[[Document], None]) -> Callable[[], None]:
@@ -37,7 +38,8 @@ def on_document(page: Page, loaded: Callable[[Document], None]) -> Callable[[], 
         if event["newDocument"] is not None and not event["error"]:
             channel = event["newDocument"].get("request")
             request = channel._object if channel is not None else None
-            loaded(Document(event["url"], request, None if request is None else request.method))
+            method, before = (None, None) if request is None else (request.method, request.redirected_from)
+            loaded(Document(event["url"], request, method, before is not None))
 
     emitter: Any = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
     emitter.on("navigated", navigated)

@@ -103,10 +103,10 @@ class LeafContext:
         self._flags.append(flag)
         self._run.emit(events.Said(f"{self.path}: {flag['message']}"))
 
-    async def load(self, url: str, *, anew: bool = False) -> None:
+    async def load(self, url: str, *, anew: bool = False, once: bool = False) -> None:
         page, run = self.page, self._run
         before = page.documents
-        await page.goto(url, anew=anew or (run.load_anew and not self._fresh))
+        await page.goto(url, anew=anew or (run.load_anew and not self._fresh), once=once)
         if not self._fresh:
             run.load_anew = False
         self._load = "new" if page.documents != before else "same"

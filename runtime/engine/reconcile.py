@@ -126,8 +126,16 @@ def expect_page_of(run: RunState, step: StepReached, *, sure: bool = True) -> No
     recorded = before.result is not None and before.result.page is not None and before.result.page.url is not None
     address = None if survived else leaf_context.led_to(before)
     run.aftermath = skipped_steps.ExpectedPage(
-        verified, address, step.frame.program, strict=sure, guessed=not (survived or recorded)
+        verified, address, step.frame.program, strict=sure, lost=_may_act(before), guessed=not (survived or recorded)
     )
+
+
+def _may_act(action: attempts.Attempt) -> bool:
+    """True if loading the page to which a side effect led could do it again: its address acts, and did not lead on to another one."""
+    if action.call.action != "goto" or action.call.effect != "effect":
+        return False
+    result = action.result
+    return result is None or result.status != "ok" or result.page is None or bool(result.page.posted)
 
 
 async def discard_submitted_input(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:

@@ -52,7 +52,7 @@ class ExpectedPage:
     program: scopes.Program | None = None  # file whose origins count on the way there
     strict: bool = True
     """True if nothing may be read while the rules do not hold on the loaded page; False if that step was skipped by decision."""
-    lost: bool = False  # true if the page was loaded and the rules did not hold on it
+    lost: bool = False  # true if the page was loaded and the rules did not hold on it, or if it may not be loaded
     guessed: bool = False
     """True if the log does not have the address to which the action led: ``address`` is then the one at which it was done."""
 
@@ -75,7 +75,8 @@ class ExpectedPage:
             return dataclasses.replace(self, lost=True)
         raise Paused(
             "page-lost",
-            f"a side effect is done, and the page to which it leads is gone with the browser: {self.verified.rules[0]} does not hold at {page.url}",
+            "a side effect is done, and the page to which it leads is gone with the browser"
+            + "".join(f": {rule} does not hold at {page.url}" for rule in self.verified.rules[:1]),
             fix="let a `goto` load what the next step reads, and continue with `runops resume RUN --allow-changed`;"
             " or take the page as it is with `--from STEP`",
             evidence={"address": page.url, "calls": []},

@@ -151,9 +151,9 @@ class WatchedPage(FakePage):
         return site
 
     @override
-    async def goto(self, url: str, *, anew: bool = False) -> str:
+    async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
         self.world.reaper.tick(f"goto {url}")
-        return await super().goto(url, anew=anew)
+        return await super().goto(url, anew=anew, once=once)
 
     @override
     async def ready(self, target: Target, action: ElementAction) -> None:

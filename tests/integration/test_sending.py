@@ -15,6 +15,7 @@ from typing_extensions import override
 from director.bench import tools
 from nodes.values import Json
 from runtime.agents import page_tools
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from runtime.testing import responses, scripted_model
 from tests import agents, breadth, browsers, build_contexts, models, sent, site
@@ -46,6 +47,35 @@ def chosen() -> list[sent.Case]:
 async def test_an_order_is_never_sent_twice(orders: sent.Orders, tmp_path: Path) -> None:
     """The site records no order twice, and with `confirm` each once, for every action and fault."""
     assert sent.wrong(await sent.live_all(chosen(), orders, tmp_path)) == {}
+
+
+async def test_an_address_that_acts_is_requested_once(
+    orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `goto` of class effect requests its address once, even where the machine is so slow that the old page seems to stay."""
+
+    async def stays(_tab: Tab, _loading: object) -> bool:
+        await asyncio.sleep(0.2)
+        return True
+
+    monkeypatch.setattr(Tab, "_stays", stays)
+    cases = [sent.Case("goto", fault, confirm=True, verify=True) for fault in ("error", "lost", "refused", "redirect")]
+    assert sent.wrong(await sent.live_all(cases, orders, tmp_path)) == {}
+
+
+@pytest.mark.parametrize(("confirm", "reason"), [(True, "page-lost"), (False, "redo-unconfirmed")])
+async def test_an_address_that_acts_is_not_restored(
+    orders: sent.Orders, tmp_path: Path, confirm: bool, reason: str
+) -> None:
+    """In a new browser a run does not load the page of an address that acts, which would act again: it pauses."""
+    case = sent.Case("goto", "error", confirm=confirm)
+    rig = sent.begun(case, orders, tmp_path, f"{case.text}  - {{id: read, type: browser_query, query: text, target: {{css: p}}, timeout: 1}}\n")  # fmt: skip
+    assert (await rig.start()).path == "read"
+    rig.die()
+    ended = await rig.resume()
+    rig.die()
+    assert ended.question is not None
+    assert (ended.question["reason"], orders.taken[case.ref]) == (reason, 1)
 
 
 @pytest.mark.drawn(0)

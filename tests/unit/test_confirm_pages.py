@@ -25,9 +25,9 @@ class Paged(FakePage):
 
     number = 1
 
-    async def goto(self, url: str, *, anew: bool = False) -> str:
+    async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
         self.number = 1
-        return await super().goto(url, anew=anew)
+        return await super().goto(url, anew=anew, once=once)
 
     async def text(self, target: Target) -> str:
         there = self.number == PAID and self.browser.site.texts.get("paid")
@@ -107,11 +107,11 @@ async def test_a_second_check_reads_the_whole_list_again(tmp_path: Path) -> None
     checks: list[int] = []
 
     class Late(Paged):
-        async def goto(self, url: str, *, anew: bool = False) -> str:
+        async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
             if url.endswith("/list"):
                 checks.append(1)
                 self.browser.site.texts |= {"paid": "yes"} if len(checks) == LATE else {}
-            return await super().goto(url, anew=anew)
+            return await super().goto(url, anew=anew, once=once)
 
     rig.site.page = Late
     assert (await rig.resume()).status == "passed"
@@ -142,9 +142,9 @@ async def test_a_node_that_resolves_to_an_action_is_not_done(tmp_path: Path, mon
     visited: list[str] = []
 
     class Watched(FakePage):
-        async def goto(self, url: str, *, anew: bool = False) -> str:
+        async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
             visited.append(url)
-            return await super().goto(url, anew=anew)
+            return await super().goto(url, anew=anew, once=once)
 
     look = "{id: look, type: browser_action, action: goto, url: \"{{ 'http://shop.test/' ~ 'act' }}\"}"
     rig = Rig(tmp_path, flow(OPEN, pay(f", confirm: {{settle: 0, nodes: [{look}], done: false}}")))

@@ -243,10 +243,10 @@ async def test_confirm_of_a_file_has_its_inputs_and_origins(tmp_path: Path) -> N
     seen: list[list[str] | None] = []
 
     class Watched(FakePage):
-        async def goto(self, url: str, *, anew: bool = False) -> str:
+        async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
             assert isinstance(self.browser, FakeBrowser)
             seen.append(self.browser.confined)
-            return await super().goto(url, anew=anew)
+            return await super().goto(url, anew=anew, once=once)
 
     look = "{id: look, type: browser_action, action: goto, url: '{{ inputs.at }}'}"
     confirm = f"confirm: {{settle: 0, nodes: [{look}], done: true}}"

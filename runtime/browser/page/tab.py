@@ -49,7 +49,8 @@ class Tab(actions.Actions, reads.Reads):
         self._tabs = tabs
         self.replaced = False  # true if the last `goto` replaced a tab that did not answer
         self.silent = -1  # number of documents loaded when the tab did not answer; -1 if it answered
-        self.posted = False  # true if the present document answers a request that a reload would send again
+        self.posted = False  # true if the present document answers a request that may not be sent again
+        self._once = False  # true if the next document is that of an address that acts
         self.status: int | None = None
         """Error status of the present document; None if there was no error, or it is unknown."""
         super().__init__(page, run)
@@ -66,7 +67,8 @@ class Tab(actions.Actions, reads.Reads):
 
     def _loaded(self, document: playwright_internals.Document) -> None:
         self.pending_input = False
-        self.posted = document.method not in (None, "GET", "HEAD")
+        acts = self._once and not document.redirected
+        self.posted, self._once = acts or document.method not in (None, "GET", "HEAD"), False
         self.status = self._run.error_for(document.request) if document.request is not None else None
         if not origins.is_blank(document.url) and _no_error_page(document.url):
             self.documents += 1
@@ -100,12 +102,19 @@ class Tab(actions.Actions, reads.Reads):
         async with self._tabs.fresh_page() as fresh:
             yield fresh
 
-    async def goto(self, url: str, *, anew: bool = False) -> str:
+    async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
         self._run.admit(url)
         self.replaced = False
         if anew and "#" in url and await self._put_in_address(url):
             return await self._travel(url, lambda timeout: self.page.reload(timeout=timeout))
-        return await self._travel(url, lambda timeout: self._leave_for(url, timeout))
+        return await self._travel(url, lambda timeout: self._load_once(url) if once else self._leave_for(url, timeout))
+
+    async def _load_once(self, url: str) -> None:
+        """Load ``url`` with one request: a tab that does not answer is replaced before it."""
+        if await self.is_busy(min(BUSY_SECONDS, self._deadline.left() / 3)):
+            await self._replace()
+        self._once = True
+        await self.page.goto(url, timeout=self._deadline.milliseconds())
 
     async def _leave_for(self, url: str, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
         loading = asyncio.ensure_future(self.page.goto(url, timeout=timeout))
@@ -180,8 +189,8 @@ class Tab(actions.Actions, reads.Reads):
         if self.posted and not resend:
             raise AuthorError(
                 "reload-resends",
-                "the page is the answer to a form, and to reload it would send the form again",
-                fix="load its address with `goto`, or write `effect: effect` where it is meant to be sent again",
+                "the page is the answer to a form, or to an address that acts, and to reload it would send that again",
+                fix="load an address with `goto`, or write `effect: effect` where it is meant to be sent again",
                 evidence={"page": self.page.url},
             )
         return await self._travel(self.page.url, lambda timeout: self.page.reload(timeout=timeout))
