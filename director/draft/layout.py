@@ -19,7 +19,7 @@ from runtime.language.workflow import Workflow
 from runtime.language.yaml_text import Path
 
 HEAD = "workflow"  # name of the head of a file, used next to the ids of nodes
-RECENT = 5  # number of recent nodes
+RECENT = 10  # number of recent nodes
 
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
@@ -98,13 +98,6 @@ class Layout:
         else:
             parts = [self._part(each.strip()) for each in which.split(",") if each.strip()]
             selected = [each for each in self.nodes if any(each.position in part for part in parts)]
-        known = {each.kind for each in self.nodes}
-        if kind is not None and kind not in known:
-            close = errors.near(kind, known)
-            raise _unknown(
-                f"there is no node of type `{kind[:80]}`",
-                f"did you mean `{close}`?" if close else f"these types are there: {', '.join(sorted(known)) or 'none'}",
-            )
         return [each for each in selected if kind in (None, each.kind)]
 
     def _part(self, part: str) -> range:
@@ -137,7 +130,10 @@ class Layout:
     def read(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> str:
         if which.strip() == HEAD and not any(each.id == HEAD for each in self.nodes):
             return self.head
-        return self.render(self.selected(which, kind, recent))
+        selected = self.selected(which, kind, recent)
+        if kind is not None and not selected:
+            return f"(no node of type `{kind[:80]}` is among them; the workflow has {self.kinds()})"
+        return self.render(selected)
 
     @property
     def head(self) -> str:

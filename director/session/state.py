@@ -17,7 +17,7 @@ from runtime.log import entries, session
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 
-VERSIONS = 10  # number of draft versions searched for recently written nodes
+VERSIONS = 20  # number of draft versions searched for recently written nodes
 LONGEST = 20_000  # limit of a description, in characters
 
 

@@ -324,12 +324,13 @@ def ours(path: str) -> str:
 
 
 def shown(value: Json) -> str:
-    """Render a value, cut to ``A_VALUE`` characters; of a list, the first item and the number of items."""
-    if isinstance(value, list):
-        if not value:
-            return "[] (empty)"
+    """Render a value: whole up to ``A_VALUE`` characters, else cut; of a longer list, the first item and the number of items."""
+    if value == []:
+        return "[] (empty)"
+    written = _written(value)
+    if isinstance(value, list) and len(written) > A_VALUE:
         return f"[{_cut(_written(value[0]), A_VALUE)}{', …' if len(value) > 1 else ''}] ({len(value)})"
-    return _cut(_written(value), A_VALUE)
+    return _cut(written, A_VALUE)
 
 
 def kind_and_size(value: Json) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
+import json
 from typing import Literal
 
 from typing_extensions import override
@@ -15,6 +17,7 @@ from runtime.log import threads
 from runtime.log.writer import NOTHING, Texts, items_of
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolOutput
+from runtime.observation import page_text
 
 OPEN = "(open: no outcome is recorded)"
 """Shown as the output of a call that a crash left open, or that still runs. The log itself never contains it."""
@@ -23,7 +26,8 @@ SUMMED_UP = "(A summary of what was said before this.)\n"
 
 HAPPENED = "(Not said, but what happened meanwhile.)\n"
 
-PREVIEW = 80  # characters of an output shown next to its pointer
+PREVIEW = 160  # characters of an output shown with its pointer: its first lines
+CUT_ESCAPE = 6  # longest escape of JSON, in characters: that many may be cut at the end of a preview
 
 
 def _message(entry: log_entries.User, texts: Texts) -> WindowItem:
@@ -127,10 +131,31 @@ def broke_off(error: log_entries.ModelError) -> str:
 
 
 def pointer(output: log_entries.ToolResult) -> str:
-    """Return the replacement of a left-out output: its place, length and beginning."""
+    """Return the replacement of a left-out output: its place, its length, and its first lines."""
     path = output.blob.path if output.blob is not None else f"@state/line/{output.seq}"
-    begins = (output.blob.preview if output.blob is not None else output.text or "")[:PREVIEW]
-    return f"(left out: {output.chars} characters, kept at {path}; it begins: {begins!r})"
+    text = beginning(output.blob.preview) if output.blob is not None else output.text or ""
+    return f"(left out: {output.chars} characters, kept at {path}; it begins:)\n{_first_lines(text)}"
+
+
+def beginning(preview: str) -> str:
+    """Return the beginning of the text whose JSON begins with ``preview``; of another value its JSON."""
+    if not preview.startswith('"'):
+        return preview
+    for cut in range(CUT_ESCAPE):
+        with contextlib.suppress(ValueError):
+            return json.loads(f'{preview[: len(preview) - cut]}"')
+    return preview
+
+
+def _first_lines(text: str) -> str:
+    """Return whole lines of at most ``PREVIEW`` characters, or a part of the first; page text in them stays fenced."""
+    begins = text[:PREVIEW]
+    if len(text) > PREVIEW:
+        lines = begins.rpartition("\n")[0]
+        begins = f"{lines}\n…" if lines else f"{begins}…"
+    if begins.rfind(page_text.BEGIN) > begins.rfind(page_text.END):
+        begins = f"{begins}\n{page_text.END}"
+    return begins
 
 
 def is_shorter(one: Size, other: Size) -> bool:

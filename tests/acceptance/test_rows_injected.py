@@ -75,7 +75,7 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
         assert dict(variables) | {
             "unit": '"EUR"',
             "long": f'"{"word " * 19}wor…',
-            "many": '["first", …] (3)',
+            "many": '["first", "second", "third"]',
             "none": "[] (empty)",
             "secrets.till_password": '"[hidden]"',
         } == dict(variables)

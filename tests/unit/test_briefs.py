@@ -429,13 +429,14 @@ def test_a_value_is_described_by_kind_and_size(value: object, description: str) 
     [
         ("Hats", '"Hats"'),
         ([], "[] (empty)"),
-        (["a", "b", "c"], '["a", …] (3)'),
-        (["a"], '["a"] (1)'),
+        (["a", "b", "c"], '["a", "b", "c"]'),
+        (["a" * 60, "b" * 60], f'["{"a" * 60}", …] (2)'),
+        (["a"], '["a"]'),
         (12.5, "12.5"),
     ],
 )
 def test_a_value_from_a_person_is_shown_by_display_rules(value: object, shown: str) -> None:
-    """A short value is shown in full, a list by its first item and its length."""
+    """A short value is shown in full, a longer list by its first item and its length."""
     assert briefs.shown(value) == shown
 
 

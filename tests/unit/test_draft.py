@@ -63,25 +63,32 @@ def test_nodes_are_chosen_by_position_id_and_type(which: str, kind: str | None, 
 
 
 def test_without_recent_edits_the_last_nodes_are_recent() -> None:
-    """In a file without edits, `recent` selects the last nodes."""
-    found = drafts.Draft.of(SHOP).layout.selected("recent")
-    assert [each.id for each in found] == ["pass", "orders", "each_order", "pay", "status"]
+    """In a file without edits, `recent` selects the last ten nodes."""
+    text = "\n".join(f"  - {{id: n{number}, type: transform, expr: {number}}}" for number in range(12))
+    found = drafts.Draft.of(f"version: 1\nname: Many\nnodes:\n{text}\n").layout.selected("recent")
+    assert [each.id for each in found] == [f"n{number}" for number in range(2, 12)]
+
+
+@pytest.mark.parametrize("which", ["all", "1-3", "recent"])
+def test_a_type_without_nodes_is_no_error(which: str) -> None:
+    """The answer says that there is none, and which types there are."""
+    said = drafts.Draft.of(SHOP).layout.read(which, "sql")
+    assert said.startswith("(no node of type `sql` is among them; the workflow has 7 (")
+    assert "browser_query 2" in said
 
 
 @pytest.mark.parametrize(
-    ("which", "kind", "fix"),
+    ("which", "fix"),
     [
-        ("payy", None, "did you mean `pay`?"),
-        ("40", None, "the positions are 1 to 7"),
-        ("x y", None, "say positions"),
-        ("all", "browser_queri", "did you mean `browser_query`?"),
-        ("all", "sql", "these types are there"),
+        ("payy", "did you mean `pay`?"),
+        ("40", "the positions are 1 to 7"),
+        ("x y", "say positions"),
     ],
 )
-def test_an_invalid_selection_is_refused_with_a_near_miss(which: str, kind: str | None, fix: str) -> None:
+def test_an_invalid_selection_is_refused_with_a_near_miss(which: str, fix: str) -> None:
     """The fix names the nearest valid selection, or what exists."""
     with pytest.raises(ModelError) as caught:
-        drafts.Draft.of(SHOP).layout.selected(which, kind)
+        drafts.Draft.of(SHOP).layout.selected(which)
     assert caught.value.code == "node-unknown"
     assert fix in (caught.value.fix or "")
 

@@ -159,13 +159,20 @@ def test_an_unknown_variable_gets_a_suggestion(tmp_path: Path) -> None:
 
 
 def test_values_are_shown_by_the_rules_of_display() -> None:
-    """Long values are cut at 100 characters, a list shows its first item and count, and a masked value stays masked."""
-    values = {"a": "x" * 98, "b": "x" * 200, "c": [], "d": [{"n": 1}, {"n": 2}], "secrets.e": masking.MASK}
+    """Long values are cut at 100 characters, a longer list shows its first item and count, and a masked value stays masked."""
+    values = {
+        "a": "x" * 98,
+        "b": "x" * 200,
+        "c": [],
+        "d": [{"n": 1}, {"n": "x" * 90}],
+        "f": [1, 2],
+        "secrets.e": masking.MASK,
+    }
     shown = list(variables.render(values))
     assert shown[0] == f'a = "{"x" * 98}"'
     assert shown[1].endswith("x…")
     assert len(shown[1]) == len("b = ") + 100
-    assert shown[2:] == ["c = [] (empty)", 'd = [{"n": 1}, …] (2)', f'secrets.e = "{masking.MASK}"']
+    assert shown[2:] == ["c = [] (empty)", 'd = [{"n": 1}, …] (2)', "f = [1, 2]", f'secrets.e = "{masking.MASK}"']
 
 
 def test_the_recent_nodes_are_those_that_were_written_last(tmp_path: Path) -> None:
@@ -176,7 +183,7 @@ def test_the_recent_nodes_are_those_that_were_written_last(tmp_path: Path) -> No
     for number in range(1, 15):
         draft = draft.with_nodes(f"- {{id: n{number}, type: transform, expr: {number}}}")
         state.write_draft(draft, reason="r")
-    assert state.recent_nodes() == ["n14", "n13", "n12", "n11", "n10"]
+    assert state.recent_nodes() == [f"n{number}" for number in range(14, 4, -1)]
     state.write_draft(drafts.Draft.of(draft.text.replace("expr: 3}", "expr: 33}")), reason="r")
     assert state.recent_nodes()[:2] == ["n3", "n14"]
     without = "\n".join(line for line in draft.text.splitlines() if "n14" not in line)

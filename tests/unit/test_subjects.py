@@ -130,7 +130,7 @@ async def test_the_nodes_are_those_in_the_log_of_the_run(tmp_path: Path) -> None
     _rig, subject = await failed(tmp_path)
     assert subject.nodes("gone", None).splitlines()[1].startswith("- {id: gone, type: browser_action")
     ids = re.findall(r"id: (\w+)", subject.nodes("recent", None))
-    assert ids == ["kept", "orders", "pay", "other", "gone"]
+    assert ids == ["login", "pass", "letter", "word", "kept", "orders", "pay", "other", "gone"]
 
 
 async def test_a_step_is_found_by_its_path_also_in_a_file_that_is_used(tmp_path: Path) -> None:

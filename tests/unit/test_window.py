@@ -55,7 +55,7 @@ def test_old_outputs_become_pointers_before_anything_is_left_out() -> None:
     assert texts(built)[0] == "Why did it fail?"
     first, second, third = outputs(built)
     assert first.startswith(f"(left out: {len(PAGE)} characters, kept at @state/line/")
-    assert "it begins: 'a row of the table" in second
+    assert "it begins:)\na row of the table" in second
     assert third == PAGE
     assert [(each.name, each.outcome) for each in built.report.rungs] == [
         ("pointers", "saved"),
@@ -84,6 +84,27 @@ def test_a_small_output_has_no_pointer() -> None:
     assert outputs(found.window(tool_results=False)) == ["12 orders are open"]
     found.answers("", [Asked("count", "{}", PAGE)])
     assert outputs(found.window(tool_results=False))[1].startswith("(left out: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("# 1  line 4\n- {id: n1}\n" + "x" * 9_000, "# 1  line 4\n- {id: n1}\n…"),
+        ('a "quoted" \\ é ' * 700, 'a "quoted" \\ é ' * 5),
+        ("[page]\nOrders\n[end of page]\n" + "x" * 9_000, "[page]\nOrders\n[end of page]\n…"),
+        ("[page]\n" + "x" * 9_000, "[page]\n…\n[end of page]"),
+    ],
+)
+@pytest.mark.parametrize("share", [1, 12])
+def test_a_pointer_shows_the_first_lines_of_the_text_itself(text: str, begins: str, share: int) -> None:
+    """Bug 6: without quotes and escapes of any notation, kept in a file of its own or not; page text stays fenced."""
+    found = Talk()
+    found.says("How many?")
+    found.answers("", [Asked("count", "{}", text[: len(text) // share])])
+    head, _, shown = outputs(found.window(tool_results=False))[0].partition(" it begins:)\n")
+    assert head.startswith("(left out: ")
+    assert shown.startswith(begins)
+    assert len(shown) < 200
 
 
 def test_without_tool_results_the_report_says_why() -> None:
