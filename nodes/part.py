@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Part(BaseModel):
     """A part of the file language: unknown fields are errors, values are kept strictly as written, docstrings describe fields."""
+
+    called: ClassVar[str] = "the file"
+    """Its name in messages, if it is the root of a file."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -53,7 +53,8 @@ PLAN = {
 _FIXED = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "DATE"),
     (re.compile(r"[\d,]+ tokens in  [\d,]+ out"), "N tokens in  N out"),
-    (re.compile(r"\$\d[\d.,]*"), "$N"),
+    (re.compile(r"[\d,]+ tokens, "), "N tokens, "),
+    (re.compile(r"\$\d[\d.,]*\d"), "$N"),
     (re.compile(r"\b\d+\.\d s\b"), "T s"),
 )
 _ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")

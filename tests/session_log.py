@@ -127,7 +127,7 @@ class Hand:
             seconds=1.5,
         )
         self._calls += 1
-        asked = ToolCall(f"a{self._calls}", "delegate", '{"task": "Look."}')
+        asked = ToolCall(f"a{self._calls}", "delegate", '{"goal": "Look."}')
         self.writer.said(answer, "", "", [asked])
         call = entries.Call(
             thread=entries.SESSION_THREAD,
@@ -137,7 +137,7 @@ class Hand:
             asked=asked.id,
             attempt=1,
             effect="read",
-            args={"task": "Look."},
+            args={"goal": "Look."},
             fingerprint="f",
         )
         call = self.writer.call(call)

@@ -11,8 +11,9 @@ import typer
 
 from director.cli import screen as cli_screen
 from director.cli import session_options
-from director.conversation import reply
+from director.conversation import delegate, reply, subagents
 from director.session import runs, subject
+from director.session import settings as session_settings
 from director.session.open import SessionWriter
 from director.session.state import SessionState
 from director.tools.toolbox import Toolset
@@ -20,6 +21,7 @@ from nodes.errors import BudgetReached, SetupError
 from runtime.cli import console, foreground, foreground_run
 from runtime.context import limits, window
 from runtime.display import costs
+from runtime.language import agent_files
 from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.store import store as log_store
@@ -46,6 +48,7 @@ class Conversation:
     command = "chat"
     options = reply.CHAT
     toolsets: Sequence[Toolset] = ()  # tools besides those of every session
+    pages: subagents.Pages | None = None  # the pages on which its delegates may look and act
 
     def __init__(
         self, writer: SessionWriter, here: host.Host, models: session_options.Models | None, screen: cli_screen.Screen
@@ -99,8 +102,18 @@ class Conversation:
                 self.limits,
                 self.toolsets,
                 self.options,
+                self._delegates(),
             )
         return self._talk
+
+    def _delegates(self) -> delegate.Delegates:
+        name = "delegate_clean_context"
+        return delegate.Delegates(
+            self.here.settings.delegate_clean_context,
+            session_settings.origin(self.state, name),
+            agent_files.of_project(),
+            self.pages,
+        )
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
         return self.models.price(usage, model) if self.models is not None else None

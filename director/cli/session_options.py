@@ -18,6 +18,7 @@ from nodes.errors import LogError, RunOpsError, UsageError
 from nodes.values import Json
 from runtime import version
 from runtime.context import limits
+from runtime.language import agent_files
 from runtime.log import entries, threads
 from runtime.log import session as log_session
 from runtime.log.store import store as log_store
@@ -182,8 +183,9 @@ async def open_session(
 ) -> session_open.SessionWriter:
     """Open a new session, an existing one, or a ``fork`` of it, for writing; ``keep`` logs the options of the command line.
 
-    Raises UsageError ``price-unknown`` before anything is written.
+    Raises UsageError ``price-unknown``, and FileInvalid for the project's agents, before anything is written.
     """
+    agent_files.of_project()
     models.check(here.settings.budget)
     budget = str(here.settings.budget) if here.settings.budget is not None else None
     masker = masking.Masker({**secrets, **models.masked()})

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing_extensions import override
 
 from director.conversation import knowledge, session_tools, subagents
-from director.conversation.delegate import Delegation
+from director.conversation.delegate import LEVELS, Delegates, Delegation
 from director.session import prompt
 from director.session.events import Listener
 from director.session.state import SessionState
@@ -57,8 +57,11 @@ class Talk:
         limits: Callable[[], window.Limits],
         more: Sequence[Toolset] = (),
         options: ReplyOptions | None = None,
+        delegates: Delegates | None = None,
     ) -> None:
         """``limits`` is called for each request; ``more`` are additional tools; ``options`` default to those of a chat.
+
+        ``delegates`` are by default anonymous, and begin as the settings say.
 
         Nothing is written or sent yet; without ``models`` nothing can be. Raises UsageError if the configured knowledge cannot be read.
         """
@@ -70,9 +73,9 @@ class Talk:
         known = [settings.chat_knowledge] if settings.chat_knowledge is not None else []
         self._known = knowledge.Knowledge.read(known)
         self._until = math.inf
-        sender = subagents.Sender(0, budgets.Requester("", None), self._items)
-        delegate = Delegation(state, listener, lambda: self._tools, clean=settings.delegate_clean_context)
-        every = [*more, delegate]
+        sender = subagents.Sender(LEVELS, budgets.Requester("", None), self._items)
+        delegates = delegates or Delegates(settings.delegate_clean_context)
+        every = [*more, Delegation(state, listener, lambda: self._tools, delegates)]
         for each in every:
             if isinstance(each, subagents.SubagentCall):
                 each.employ(models, limits, sender)

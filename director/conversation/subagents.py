@@ -12,6 +12,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from typing_extensions import override
 
@@ -21,12 +22,13 @@ from director.session.state import SessionState
 from director.tools import barrier, toolbox
 from director.tools.toolbox import Toolset
 from nodes.budgets import Budget
-from nodes.errors import ModelError, RunOpsError
+from nodes.errors import ModelError, Paused, RunOpsError
 from nodes.values import Json
 from runtime.context import items as window_items
 from runtime.context import request as context_request
 from runtime.context import summaries, window
 from runtime.display import costs
+from runtime.display.text import count
 from runtime.log import entries, ledger, session, threads
 from runtime.log.writer import NOTHING, LogWriter, chars_of
 from runtime.messages import estimates
@@ -42,13 +44,63 @@ ENDS = barrier.ENDS - {"budget", "paused"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
-    depth: int  # 0 for the session itself
+    levels: int  # levels of delegates that it may send
     budgets: budgets.Requester
     items: Callable[[], tuple[Item, ...]]  # returns its thread as in a request, with the answer that calls the subagent
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Terms:
+    """What one subagent may spend."""
+
+    budget: Budget
+    turns: int  # limit of its requests
+    model: str | None = None  # its model, if it is another one than the session's
+    max_output: int = MAX_OUTPUT
+
+
+class Tabs(Protocol):
+    """The browser of a session, for a subagent that acts there in its own tabs."""
+
+    @property
+    def toolsets(self) -> Sequence[Toolset]: ...
+
+    @property
+    def notes(self) -> str:
+        """Return what its first message says about the site: where to begin, and which secrets it may type."""
+        ...
+
+    async def close(self) -> None:
+        """Close its tabs."""
+        ...
+
+
+class Pages(Protocol):
+    """The pages of a session, for its subagents."""
+
+    def tabs(self, call: entries.Call) -> Tabs: ...
+
+    def looking(self, thread: str) -> Sequence[Toolset]:
+        """Return the tools with which the model of this thread looks at every page of the session."""
+        ...
+
+    def actions(self, call: entries.Call) -> int:
+        """Return the number of actions on the site that the call's subagent did, or may have done."""
+        ...
+
+
 class SubagentTools(toolbox.ModelTools):
-    prompts: Sequence[str]
+    def __init__(
+        self,
+        state: SessionState,
+        listener: Listener,
+        toolsets: Sequence[Toolset],
+        prompts: Sequence[window.Part],
+        tabs: Tabs | None = None,
+    ) -> None:
+        """``tabs`` are closed once the subagent has ended in any way."""
+        super().__init__(state, listener, toolsets)
+        self._prompts, self._tabs = tuple(prompts), tabs
 
     @property
     @override
@@ -56,22 +108,44 @@ class SubagentTools(toolbox.ModelTools):
         return ()
 
     def around(self) -> window.RequestFrame:
-        parts = tuple(window.Part(name, prompt.prompt(name)) for name in self.prompts)
-        return window.RequestFrame(parts, tuple(self.offered))
+        return window.RequestFrame(self._prompts, tuple(self.offered))
+
+    @override
+    async def _outcome(self, toolset: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        try:
+            return await super()._outcome(toolset, arguments, place)
+        except Paused:
+            # A subagent cannot wait for a person; its parent can.
+            error = ModelError(
+                "delegate-unasked",
+                "a person must be asked for it, and none is there now",
+                fix="leave it, and say in the answer what would have to be done",
+            ).as_json()
+            return turn.Outcome(call_checks.render_error(error), error=error)
 
     def outcome_of_open_call(self, call: entries.Call) -> turn.Outcome | None:
         return next(filter(None, (each.outcome_of_open_call(call) for each in self.toolsets.values())), None)
 
+    @property
+    def notes(self) -> str:
+        """What the first message says besides the task."""
+        return self._tabs.notes if self._tabs is not None else ""
+
     async def close(self) -> None:
-        """Release what the tools hold; called once the subagent has ended in any way."""
+        if self._tabs is not None:
+            await self._tabs.close()
+
+
+def prompts(*names: str) -> list[window.Part]:
+    return [window.Part(name, prompt.prompt(name)) for name in names]
 
 
 class SubagentCall(Toolset):
     """A tool that starts a subagent; ``employ`` must have set its parent."""
 
-    who: str
     turns: int
     budget: Budget
+    pages: Pages | None = None
 
     side_by_side = True
 
@@ -88,26 +162,34 @@ class SubagentCall(Toolset):
     @abstractmethod
     def config(self, call: entries.Call, subagent: Subagent) -> SubagentTools: ...
 
-    def word(self, arguments: dict[str, Json]) -> str:
-        return str(arguments["task"]).strip() and str(arguments["task"])
+    @abstractmethod
+    def who(self, call: entries.Call) -> str: ...
 
-    def left(self, _call: entries.Call) -> str:
-        """Return a note on effects that may have happened, for a subagent without an answer: they must be checked before a repeat."""
-        return ""
+    def word(self, arguments: dict[str, Json]) -> str:
+        return str(arguments["task"])
+
+    def check(self, arguments: dict[str, Json]) -> None:
+        """Raise ModelError ``tool-arguments`` if the task is incomplete."""
+        if not str(arguments["task"]).strip():
+            raise self._incomplete("task: it says nothing", "call it again, with what to find")
+
+    def terms(self, _call: entries.Call) -> Terms:
+        return Terms(self.budget, self.turns)
+
+    def began(self, call: entries.Call, subagent: Subagent) -> None:
+        """Log what is to be known of the subagent besides its call."""
 
     def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
         return ()
 
+    def left(self, call: entries.Call) -> str:
+        """Return a note on effects that may have happened, for a subagent without an answer: they must be checked before a repeat."""
+        number = self.pages.actions(call) if self.pages is not None else 0
+        return f"it did {count(number, 'action')} on the site, or may have: look there first; " if number else ""
+
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        word = self.word(arguments)
-        if not word:
-            refusal = ModelError(
-                "tool-arguments",
-                f"the arguments do not fit `{self.tool.name}`: task: it says nothing",
-                fix="call it again, with what to find",
-            ).as_json()
-            return turn.Outcome(call_checks.render_error(refusal), error=refusal)
+        self.check(arguments)
         call = entries.Call(
             thread=place.thread,
             path=place.path,
@@ -124,7 +206,8 @@ class SubagentCall(Toolset):
         begun = time.monotonic()
         subagent = Subagent(self, call, self.before(arguments, place.asked))
         try:
-            answer = await subagent.work(word)
+            self.began(call, subagent)
+            answer = await subagent.work("\n\n".join(filter(None, (self.word(arguments), subagent.config.notes))))
         except asyncio.CancelledError:
             subagent.close()
             raise
@@ -156,7 +239,7 @@ class SubagentCall(Toolset):
             Subagent(self, call, ()).close()
         error = ModelError(
             "delegate-interrupted",
-            f"the {self.who} was interrupted before it had an answer ({self._cost(call)})",
+            f"the {self.who(call)} was interrupted before it had an answer ({self._cost(call)})",
             fix=f"{self.left(call)}send it again if its answer is still wanted",
         )
         return turn.Outcome("", error=error.as_json())
@@ -166,13 +249,17 @@ class SubagentCall(Toolset):
 
     def _failed(self, error: RunOpsError, call: entries.Call) -> turn.Outcome:
         details = error.as_json()
-        details["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
+        details["message"] = f"the {self.who(call)} failed: {error.message} ({self._cost(call)})"
         details["fix"] = f"{self.left(call)}{details.get('fix') or 'do it without one, or send it with another task'}"
         details = self.writer.masker.json(details)
         return turn.Outcome(call_checks.render_error(details), error=details, written=True)
 
     def _cost(self, call: entries.Call) -> str:
-        return f"the {self.who} took {costs.render(ledger.totals([*self.writer.history.ledger.within(call.path)]))}"
+        totals = ledger.totals([*self.writer.history.ledger.within(call.path)])
+        return f"the {self.who(call)} took {costs.sentence(totals)}"
+
+    def _incomplete(self, what: str, fix: str) -> ModelError:
+        return ModelError("tool-arguments", f"the arguments do not fit `{self.tool.name}`: {what}", fix=fix)
 
 
 class Subagent:
@@ -182,8 +269,9 @@ class Subagent:
         self.sender = sender
         self._writer, self._limits, self._before = writer, of.limits, before
         self._thread = entries.delegate_thread(call.call)
-        self._most = of.turns
-        ends = time.monotonic() + float(of.budget.time or math.inf)
+        terms = of.terms(call)
+        self._most = terms.turns
+        ends = time.monotonic() + float(terms.budget.time or math.inf)
         requester = requests.RequestScope(
             call.path,
             self._thread,
@@ -191,16 +279,16 @@ class Subagent:
             lambda: ends - time.monotonic(),
             lambda what: of.listener.waiting(f"{call.path}: {what}"),
         )
-        self._exchanges = requests.Exchanges(models, writer, requester, None, of.budget, sender.budgets)
+        self._exchanges = requests.Exchanges(models, writer, requester, terms.model, terms.budget, sender.budgets)
         self.config = of.config(call, self)
         frame = context_request.Frame(
             writer,
             self._thread,
             self.config.around,
             self._room,
-            max_output=MAX_OUTPUT,
+            max_output=terms.max_output,
             models=models,
-            asks=asks(models, writer, requester.left, requester.tell, of.budget, sender.budgets),
+            asks=asks(models, writer, requester.left, requester.tell, terms.budget, sender.budgets),
         )
         self._turns = turn.Turns(
             self._exchanges,
@@ -215,6 +303,10 @@ class Subagent:
     @property
     def share(self) -> budgets.Requester:
         return self._exchanges.share
+
+    @property
+    def model(self) -> str:
+        return self._exchanges.model()
 
     async def work(self, word: str) -> str:
         self._turns.say(word)

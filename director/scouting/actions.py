@@ -110,8 +110,8 @@ class ScoutActions:
     async def open_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Open a named tab at an address."""
         name = str(arguments["name"])
-        if name == observer.BENCH or name.startswith(observer.SCOUT):
-            raise ModelError("tool-arguments", f"`{name}` is the name of a browser", fix="give another name")
+        if name == observer.BENCH or name.startswith((observer.SCOUT, observer.DELEGATE)):
+            raise ModelError("tool-arguments", f"`{name}` is kept for RunOps", fix="give another name")
         async with self._observer.scout.used() as session:
             if name in session.tabs.named:
                 fix = "give another name, or `debug_navigate`"

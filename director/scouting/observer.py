@@ -36,6 +36,8 @@ BENCH = "bench"  # name of the bench's page in tool calls; ``bench/NAME`` is ano
 
 SCOUT = "scout"  # the same for the scout, whose tabs are also known by their names alone
 
+DELEGATE = "delegate"  # the names of delegates' tabs begin with it
+
 _STATUS = isolated_world.Script[int]("() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0", int)
 
 

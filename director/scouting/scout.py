@@ -6,21 +6,17 @@ Several work concurrently: they share the scout's browser and its sign-ins, and 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import cast
 
 from typing_extensions import override
 
 from director.conversation import subagents
-from director.scouting import observer, tools
+from director.scouting import observer, pages
 from director.tools import toolbox
 from director.tools.build_context import BuildContext
-from director.tools.toolbox import CHANGED, PERHAPS, REASON, TEXT, Toolset
+from director.tools.toolbox import CHANGED, PERHAPS, REASON, TEXT
 from nodes.budgets import Budget
-from nodes.errors import ModelError, Paused
 from nodes.values import Json
-from runtime.display.text import count
 from runtime.log import entries
-from runtime.models.turns import call_checks, turn
 
 NAME = "send_scout"
 
@@ -39,62 +35,22 @@ SCOUT = toolbox.tool(
 
 
 class Scouting(subagents.SubagentCall):
-    who = "scout"
     turns = TURNS
     budget = BUDGET
 
     def __init__(self, build: BuildContext) -> None:
         super().__init__(build.state, build.listener, SCOUT, CHANGED)
-        self._build = build
+        self._pages = self.pages = pages.Pages(build)
 
     @override
-    def word(self, arguments: dict[str, Json]) -> str:
-        task, goal = super().word(arguments), self._build.goal
-        url = arguments.get("url") or goal.url
-        begins = f"Begin at {url}." if url else ""
-        secrets = f"Secrets that you may type: {', '.join(goal.secrets)}." if goal.secrets else ""
-        return "\n\n".join(filter(None, (task, begins, secrets))) if task else ""
-
-    @override
-    def left(self, call: entries.Call) -> str:
-        """Return a note on the number of actions that it did, or may have done, on the site."""
-        past, thread = self._build.writer.history, entries.delegate_thread(call.call)
-        runs = [run for each, of in past.runs_of.items() if past.actions[each].call.thread == thread for run in of]
-        logs = filter(None, map(self._build.runs.past, runs))
-        number = sum(each.may_have_happened for log_ in logs for each in log_.all_attempts())
-        return f"it did {count(number, 'action')} on the site, or may have: look there first; " if number else ""
+    def who(self, call: entries.Call) -> str:
+        return "scout"
 
     @override
     def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentTools:
-        return _Tools(self._build, call)
-
-
-class _Tools(subagents.SubagentTools):
-    """Tools of a scout: it observes its own tabs, and acts in them."""
-
-    prompts = ("scout", "rules")
-
-    def __init__(self, build: BuildContext, call: entries.Call) -> None:
-        # Its tab is named by the order of sending: scout1, scout2.
-        sent = [each for each, action in build.writer.history.actions.items() if action.call.action == NAME]
-        self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
-        toolsets = tools.toolsets(build, entries.delegate_thread(call.call), self._mine)
-        super().__init__(build.state, build.listener, toolsets)
-        self._build = build
-
-    @override
-    async def _outcome(self, toolset: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        try:
-            return await super()._outcome(toolset, arguments, place)
-        except Paused:
-            # A scout cannot wait for a person; its parent can.
-            error = ModelError(
-                "scout-unasked",
-                "a person must be asked for it, and none is there now",
-                fix="leave it, and say in the report what would have to be done",
-            ).as_json()
-            return turn.Outcome(call_checks.render_error(error), error=error)
-
-    @override
-    async def close(self) -> None:
-        await cast("observer.PageObserver", self._build.observer).scout.shut(self._mine)
+        """Return tools with which it observes its own tabs, and acts in them."""
+        given: dict[str, Json] = self.writer.value_of(call)
+        tabs = self._pages.tabs(call, observer.SCOUT, given.get("url"))
+        return subagents.SubagentTools(
+            self.state, self.listener, tabs.toolsets, subagents.prompts("scout", "rules"), tabs
+        )

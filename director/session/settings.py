@@ -12,6 +12,7 @@ from director.session.state import SessionState
 from nodes.values import Json
 from runtime.log import entries, session
 from runtime.log.writer import Texts
+from runtime.settings import settings as all_settings
 from runtime.settings.settings import Settings
 
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
@@ -45,6 +46,12 @@ def of_session(
             value = texts.value_of(found)
             kept[name] = Path(value) if isinstance(value, str) and name == "chat_knowledge" else value
     return settings.model_copy(update=kept)
+
+
+def origin(own: SessionState, name: str) -> str:
+    """Return where the session has a setting from: the flag that it keeps, or see ``runtime.settings.settings.origin``."""
+    kept = own.history.latest("setting", name)
+    return kept.reason if kept is not None else all_settings.origin(name)
 
 
 def with_settings(goal: Goal, own: SessionState) -> Goal:

@@ -38,6 +38,7 @@ _OWN = {
     "schema": "Print the JSON Schema of workflow files, for your editor",
     "try": "Run one node of a workflow by itself",
     "nodes": "List the node types, or show all about one",
+    "agents": "List the agents that a session can send as delegates",
     "doctor": "Check this machine and its model server",
     "install": "Install a browser for RunOps to drive",
 }

@@ -42,6 +42,13 @@ def render(totals: Totals) -> str:
     return joined(count(totals["requests"], "request"), used, price(totals))
 
 
+def sentence(totals: Totals) -> str:
+    """Format them within a sentence: ``3 requests, 1,204 tokens, $0.01``."""
+    both = totals["input_tokens"] + totals["output_tokens"]
+    parts = (count(totals["requests"], "request"), f"{both:,} tokens" if both else "", price(totals))
+    return ", ".join(filter(None, parts))
+
+
 def brief(totals: Totals) -> str:
     return f"{count(totals['requests'], 'request')}  {price(totals)}"
 

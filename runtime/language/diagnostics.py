@@ -100,26 +100,35 @@ def visible(text: str) -> str:
     return escapes.line(text.replace("\t", "    "))
 
 
-class WorkflowInvalid(UsageError):
-    """An invalid workflow file, with every mistake in it and in the files that it uses, in the order of each file."""
+class FileInvalid(UsageError):
+    """Invalid files, with every mistake in them, in the order of each file."""
 
-    def __init__(self, diagnostics: Sequence[Diagnostic], file: str | None = None) -> None:
+    def __init__(self, code: str, diagnostics: Sequence[Diagnostic], *, fix: str, message: str = "") -> None:
+        """``message`` is by default that of the first mistake, with its file."""
         self.diagnostics = tuple(diagnostics)
         first = self.diagnostics[0]
-        file = file or first.file
-        count = len(self.diagnostics)
-        has = "has" if all(each.file == file for each in self.diagnostics) else "and the files that it uses have"
-        super().__init__(
-            "workflow-invalid",
-            f"{file} {has} {count} mistakes" if count > 1 else f"{first.file}: {first.message}",
-            fix=f"fix {'the file' if has == 'has' else 'them'}; `runops validate {file}` checks it again",
-            evidence={"problems": [each.as_json() for each in self.diagnostics]},
-        )
+        problems: list[Json] = [each.as_json() for each in self.diagnostics]
+        super().__init__(code, message or f"{first.file}: {first.message}", fix=fix, evidence={"problems": problems})
 
     def render(self, *, colour: bool | None = None) -> str:
         if colour is None:
             colour = coloured(Talk(sys.stderr))
         return "\n\n".join(each.render(colour=colour) for each in self.diagnostics)
+
+
+class WorkflowInvalid(FileInvalid):
+    """An invalid workflow file, with every mistake in it and in the files that it uses, in the order of each file."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], file: str | None = None) -> None:
+        first, count = diagnostics[0], len(diagnostics)
+        file = file or first.file
+        has = "has" if all(each.file == file for each in diagnostics) else "and the files that it uses have"
+        super().__init__(
+            "workflow-invalid",
+            diagnostics,
+            message=f"{file} {has} {count} mistakes" if count > 1 else "",
+            fix=f"fix {'the file' if has == 'has' else 'them'}; `runops validate {file}` checks it again",
+        )
 
 
 BREAKS = re.compile(r"\r\n|\r|\n")

@@ -35,6 +35,8 @@ def _browser(value: Any) -> Any:
 class Workflow(Part):
     """A workflow file."""
 
+    called = "a workflow"
+
     version: Literal[1]
     """Version of the file language."""
     run: Literal["auto", "manual"] = "auto"

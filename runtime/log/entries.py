@@ -364,6 +364,7 @@ NoteName = Literal[
     "submitted",
     "child-started",
     "child-ended",
+    "delegate-started",
     "evidence",
     "ended",
 ]

@@ -39,6 +39,8 @@ class Session(threads.Fold):
         """Such notes by the id of each run, in the order in which the runs began."""
         self.runs_of: dict[str, list[str]] = {}
         """Runs that a tool began, by the id of its call, in order; also those whose end is known."""
+        self.delegates: dict[str, log_entries.Note] = {}
+        """How each delegate ran: its ``delegate-started`` note, by the id of its call."""
         self.questions: list[Question] = []  # questions to the person, in order; each once
         self.messages = 0
         """Number of the person's messages and the model's answers, without those of delegates and summaries."""
@@ -84,6 +86,8 @@ class Session(threads.Fold):
                 self.following = self.open_runs[str(entry.data["run"])] = entry
                 if "call" in entry.data:
                     self.runs_of.setdefault(str(entry.data["call"]), []).append(str(entry.data["run"]))
+            case "delegate-started":
+                self.delegates[str(entry.data["call"])] = entry
             case "child-ended":
                 self._ended(str(entry.data["run"]))
                 self.ledger.add(entry, "")

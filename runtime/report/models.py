@@ -146,6 +146,27 @@ class BuildReport(Model):
     """Its own result: `done`, `summary`, and for a workflow its `file`, `proved`, `inputs`; null until the build finishes."""
 
 
+class DelegateReport(Model):
+    """How one delegate ran."""
+
+    path: str
+    """The call that sent it."""
+    agent: str | None
+    """Its name; null for the anonymous one."""
+    acts: bool
+    """Whether it might change something."""
+    context: Literal["clean", "inherit"]
+    """What it began with: its task alone, or the conversation."""
+    why: str
+    """What decided that: `call`, `agent NAME`, a flag, a variable, a file, or `default`."""
+    model: str
+    tools: list[str]
+    status: said.Outcome | None
+    """Null if it has no outcome."""
+    costs: Costs | None
+    """Its costs, with those of its own delegates; null if nothing was asked."""
+
+
 class SessionReport(Printed):
     """The content and costs of a session: ``runops show SESSION --json``."""
 
@@ -172,6 +193,8 @@ class SessionReport(Printed):
     """The same by requester: empty for the session itself, the path of the call for a subagent."""
     runs: dict[str, Costs]
     """The costs of the runs that it started, by run. They count against its budget, but are not in `costs`."""
+    delegates: list[DelegateReport]
+    """Each delegate, in the order in which they were sent."""
     plan: VersionReport | None
     description: VersionReport | None
     draft: VersionReport | None

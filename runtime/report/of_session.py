@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from nodes.errors import LogError, UsageError, near
 from nodes.values import Json
-from runtime.log import entries
+from runtime.log import entries, ledger
 from runtime.log import session as log_session
 from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
 from runtime.report import said
-from runtime.report.models import AskedReport, BuildReport, SessionReport, VersionReport
+from runtime.report.models import AskedReport, BuildReport, DelegateReport, SessionReport, VersionReport
 from runtime.report.parts import Costs
 from runtime.workspace import session_index
 
@@ -36,7 +36,7 @@ class _Builder:
     def report(self, at: str | None) -> SessionReport:
         past, header = self._past, self._past.header
         assert header is not None
-        ledger = past.ledger
+        spent = past.ledger
         waits = past.waits_for.question if past.waits_for is not None else None
         build = BuildReport(goal=header.build, questions=questions_of(past), waits=waits, finish=self._finish())
         return SessionReport.model_validate(
@@ -47,14 +47,15 @@ class _Builder:
                 "title": session_index.titled(past),
                 "state": "running" if self._reading.owned else "idle",
                 "last": past.last_at,
-                "costs": ledger.totals(),
-                "spent": ledger.totals_by_step(),
-                "runs": ledger.totals_by_run(),
+                "costs": spent.totals(),
+                "spent": spent.totals_by_step(),
+                "runs": spent.totals_by_run(),
+                "delegates": delegates_of(past),
                 **{of: self._version(past.latest(of)) for of in ("plan", "description", "draft")},
                 "variables": {each.name: self._version(each) for each in past.variables()},
                 "following": past.following.data["run"] if past.following is not None else None,
                 "open": [each.call.path for each in past.open_calls()],
-                "waiting": list(dict.fromkeys(row.thread for row in ledger.rows if row.status == "open")),
+                "waiting": list(dict.fromkeys(row.thread for row in spent.rows if row.status == "open")),
                 "torn": self._reading.torn,
                 "build": build if header.purpose == "build" else None,
                 "said": [self._line(each) for each in self._selected(at)],
@@ -144,6 +145,19 @@ def questions_of(past: log_session.Session) -> list[AskedReport]:
     return [
         AskedReport(question=each.question, choices=list(each.choices), answer=each.answer) for each in past.questions
     ]
+
+
+def delegates_of(past: log_session.Session) -> list[DelegateReport]:
+    return [_delegate(past, call, note) for call, note in past.delegates.items()]
+
+
+def _delegate(past: log_session.Session, call: str, note: entries.Note) -> DelegateReport:
+    sent = past.actions[call]
+    data = {name: note.data[name] for name in ("agent", "acts", "context", "why", "model", "tools")}
+    status = sent.result.status if sent.result is not None else None
+    rows = [*past.ledger.within(sent.call.path)]
+    totals = ledger.totals(rows) if rows else None
+    return DelegateReport.model_validate({**data, "path": sent.call.path, "status": status, "costs": totals})
 
 
 def costs_of_runs(past: log_session.Session) -> dict[str, Costs]:

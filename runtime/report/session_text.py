@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from nodes.values import Json
 from runtime.context.briefs import shown
-from runtime.display import costs, plans
+from runtime.display import costs, delegates, plans
 from runtime.display.facts import facts
 from runtime.display.text import count, cut, duration, harmless, joined, one_line, value_text, when
 from runtime.language import inputs
@@ -111,6 +111,8 @@ class _Lines:
             case said.VersionLine():
                 name = f" {one_line(line.name)}" if line.name else ""
                 yield f"{'kept':<{WHO}}  {line.of}{name}  {_version(line)}"
+            case said.NoteLine(name="delegate-started"):
+                yield f"{'is':<{WHO}}  {delegates.how(line.data)}"
             case said.NoteLine(name="tail-truncated"):
                 yield f"{'note':<{WHO}}  a torn last line was cut: {count(line.data['bytes'], 'byte')}"
             case _:

@@ -211,6 +211,15 @@ def load(**flags: Any) -> Settings:
         ) from None
 
 
+def origin(name: str) -> str:
+    """Return where the value of a setting comes from, flags aside: its variable, ``.env``, ``pyproject.toml``, or ``default``."""
+    variable = f"{PREFIX}{name}".upper()
+    for place, values in ((variable, dict(os.environ)), (".env", sources.read_env_file(Path(".env")))):
+        if any(key.upper() == variable and value for key, value in values.items()):
+            return place
+    return "pyproject.toml" if name in _project_table() else "default"
+
+
 def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
     """Return the error for an invalid server address at ``place``, without the address, which may contain a password."""
     return UsageError("bad-setting", f"{place} is no address of a server: {wrong}", fix=wrong.fix)

@@ -49,6 +49,7 @@ class CrashPoint(enum.StrEnum):
     VERSION = "version"
     CHILD_STARTED = "child-started"
     CHILD_ENDED = "child-ended"
+    DELEGATE_STARTED = "delegate-started"
     COPIED = "copied"
 
     # A large value

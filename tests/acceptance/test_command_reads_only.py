@@ -25,6 +25,7 @@ LOOKS: dict[str, list[list[str]]] = {
     "validate": [["flow.yaml"], ["missing.yaml"]],
     "schema": [[]],
     "nodes": [[], ["show", "goto"]],
+    "agents": [[], ["show", "checker"], ["--json"]],
     "doctor": [[], ["--json"]],
     "diff": [[NONE, NONE]],
     "repair": [["--run", NONE], ["--run", "last"]],

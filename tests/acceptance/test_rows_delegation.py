@@ -28,7 +28,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
 
 def sent(task: str, context: str | None = "clean") -> Answer:
     """A call of `delegate` with the task."""
-    return call("delegate", {"task": task, "context": context, "reason": "asked"})
+    return call("delegate", {"goal": task, "deliverable": "A line.", "end": "Once you know it.", "context": context})
 
 
 def delegating() -> Script:
@@ -36,7 +36,7 @@ def delegating() -> Script:
     met, gate = set[str](), threading.Event()
 
     def answer(asked: AskedFor) -> Answer:
-        newest = asked.newest
+        newest = asked.newest.partition("\n\nDeliverable")[0]
         if (task := next((each for each in PARALLEL if newest.endswith(each)), None)) is not None:
             said = (
                 scripted_model.refusal("I will not.") if task == "Fail" else text("One." if task == "Say 1" else "Two.")
@@ -87,11 +87,11 @@ def test_delegation(name: str, chats: Chats) -> None:
     is_clean = name in ("clean", "by_setting")
     assert ("can be understood by itself" in described["description"]) == is_clean
     assert ("Self-contained" in str(described["parameters"])) == is_clean
-    tasks = [words_of(body) for body in bodies if words_of(body)[-1] == "user: Say 1"]
+    tasks = [words_of(body) for body in bodies if words_of(body)[-1].startswith("user: Say 1\n")]
     assert ["The colour is blue." in str(each) for each in tasks] == [not is_clean, False, True, False]
     assert [len(each) == 1 for each in tasks] == [is_clean, True, False, True]
     outputs = [each.removeprefix("output: ") for each in last(chats) if each.startswith("output: ")]
-    cost = r"\(the delegate took 1 request  [\d,]+ tokens in  [\d,]+ out  \$[\d.]+\)"
+    cost = r"\(the delegate took 1 request, [\d,]+ tokens, \$[\d.]+\)"
     for number, answer in enumerate(("One.", "One.", "One.", "One.", "Two.")):
         assert re.fullmatch(rf"{answer}\n{cost}", outputs[number]), outputs[number]
     assert "model-refused" in outputs[5]
@@ -135,7 +135,7 @@ def looking(asked: AskedFor) -> Answer:
     """Answers of a model whose delegate observes three times before it answers."""
     if "Send one." in asked.newest:
         return sent("Look.")
-    if asked.newest == "Look." or (len(asked.outputs) in (1, 2) and "the delegate" not in asked.newest):
+    if asked.newest.startswith("Look.\n") or (len(asked.outputs) in (1, 2) and "the delegate" not in asked.newest):
         return call("get_workflow_summary", {})
     return text("Looked.")
 

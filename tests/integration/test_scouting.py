@@ -371,7 +371,7 @@ async def test_scouts_work_in_parallel_in_their_own_tabs(build: BuildContext, se
 
 
 async def test_a_scout_skips_what_a_person_must_confirm(served: site.Site, tmp_path: Path) -> None:
-    """A scout does not perform an action that needs confirmation: it gets `scout-unasked` and reports, and the build continues."""
+    """A scout does not perform an action that needs confirmation: it gets `delegate-unasked` and reports, and the build continues."""
     asking = build_contexts.opened(tmp_path, f"{served.origin}/stock", policy="ask")
 
     def model(request: Request) -> Answer | Exception:
@@ -391,7 +391,7 @@ async def test_a_scout_skips_what_a_person_must_confirm(served: site.Site, tmp_p
 
     try:
         before = sum(each.path == "/counted" for each in served.requests)
-        assert "scout-unasked" in await talk(asking, model, []).say("Look.")
+        assert "delegate-unasked" in await talk(asking, model, []).say("Look.")
         assert sum(each.path == "/counted" for each in served.requests) == before
     finally:
         await asking.close()

@@ -171,7 +171,7 @@ class Voice:
         return _joined(
             scripted_model.call(
                 "delegate",
-                {"task": task, "context": TASKS[task], "reason": None},
+                {"goal": task, "deliverable": "One line.", "end": "It is known.", "context": TASKS[task]},
                 call_id=f"d{len(sent) + number}",
             )
             for number, task in enumerate(left)
@@ -199,7 +199,8 @@ def _newest_word(items: Sequence[Mapping[str, Any]]) -> str:
     """The message to answer, without reports of events and of the state."""
     known = {*_STEPS, *TASKS, NOTES, SEND, BREAK, CONTINUE, THANKS}
     said = [scripted_model.text_of(dict(each)) for each in items if each.get("role") == "user"]
-    return next(each for each in reversed(said) if each in known)
+    # The message to a delegate has more paragraphs than its goal.
+    return next(word for each in reversed(said) for word in (each, each.partition("\n\n")[0]) if word in known)
 
 
 # The comparison.

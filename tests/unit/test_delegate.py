@@ -33,9 +33,19 @@ Scripts = Mapping[str, Sequence[Answer | Exception]]
 def sending(*tasks: str, context: str | None = None) -> Answer:
     """An answer of the model that sends a delegate for each task."""
     calls: list[tuple[str, dict[str, Json]]] = [
-        ("delegate", {"task": task, "context": context, "reason": None}) for task in tasks
+        ("delegate", {"goal": each, "deliverable": "It.", "end": "Then.", "context": context}) for each in tasks
     ]
     return talks.asks(*calls)
+
+
+def task(goal: str) -> Message:
+    """The first message to the delegate with that goal."""
+    return Message("user", f"{goal}\n\nDeliverable: It.\nEnd: Then.")
+
+
+def goal_of(message: Message) -> str:
+    """The goal of a task, or the whole message of a person."""
+    return message.text.removesuffix(task("").text)
 
 
 def by_task(scripts: Scripts) -> talks.Model:
@@ -43,24 +53,26 @@ def by_task(scripts: Scripts) -> talks.Model:
 
     def answer(request: Request) -> Answer | Exception:
         known = [
-            number for number, each in enumerate(request.items) if isinstance(each, Message) and each.text in scripts
+            number
+            for number, each in enumerate(request.items)
+            if isinstance(each, Message) and goal_of(each) in scripts
         ]
-        task = request.items[known[-1]]
-        assert isinstance(task, Message)
+        word = request.items[known[-1]]
+        assert isinstance(word, Message)
         rolled_back = request.items[known[-1] :]
         given = sum(is_models(each) and not is_models(before) for before, each in itertools.pairwise(rolled_back))
-        script = scripts[task.text]
-        return script[given] if given < len(script) else talks.said(f"done: {task.text}")
+        script = scripts[goal_of(word)]
+        return script[given] if given < len(script) else talks.said(f"done: {goal_of(word)}")
 
     return answer
 
 
-def of_thread(life: talks.Life, task: str) -> list[Request]:
+def of_thread(life: talks.Life, goal: str) -> list[Request]:
     """The requests of the delegate with that task."""
     return [
         each
         for each in life.requests
-        if [item.text for item in each.items if isinstance(item, Message) and item.role == "user"][-1:] == [task]
+        if [item for item in each.items if isinstance(item, Message) and item.role == "user"][-1:] == [task(goal)]
     ]
 
 
@@ -76,9 +88,7 @@ def test_only_answer_and_cost_are_returned() -> None:
     looks = [talks.asks(("get_workflow_summary", {}))]
     life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent")
     assert life.answers == ["done: Why?"]
-    assert talks.outputs(life.requests[-1]) == [
-        "done: look\n(the delegate took 2 requests  20 tokens in  10 out  price unknown)"
-    ]
+    assert talks.outputs(life.requests[-1]) == ["done: look\n(the delegate took 2 requests, 30 tokens, price unknown)"]
     assert "Buys tea" not in str(life.requests[-1].items)
     threads = {each.thread for each in life.now if isinstance(each, log_entries.Assistant)}
     assert len(threads) == 2
@@ -90,7 +100,7 @@ def test_a_clean_delegate_sees_only_its_task() -> None:
         by_task({"Hello.": [], "Why?": [sending("look", context="clean")], "look": []}), "Hello.", "Why?", mode="agent"
     )
     (subagent,) = of_thread(life, "look")
-    assert subagent.items == (Message("user", "look"),)
+    assert subagent.items == (task("look"),)
     assert subagent.state == ""
     assert "You are a delegate" in subagent.instructions
     assert {each.name for each in subagent.tools} == {
@@ -110,9 +120,9 @@ def test_an_inheriting_delegate_sees_the_request_of_its_parent() -> None:
     life = talks.lived(by_task(scripts), "Hello.", "Why?", mode="agent")
     asked = next(each for each in life.requests if len(talks.outputs(each)) == 1)
     first = of_thread(life, "look")[0]
-    assert first.items == (*asked.items, Message("user", "look"))
+    assert first.items == (*asked.items, task("look"))
     (deeper,) = of_thread(life, "deeper")
-    assert deeper.items == (*first.items, Message("user", "deeper"))
+    assert deeper.items == (*first.items, task("deeper"))
     assert "delegate" not in [each.name for each in deeper.tools], "no delegate goes deeper"
 
 
@@ -126,8 +136,8 @@ def test_the_tool_says_how_a_delegate_begins(clean: bool) -> None:
     assert ("understood by itself" in description) is clean
     assert ("Self-contained" in description) is clean
     assert ("It sees this conversation" in description) is not clean
-    for task in ("look", "other"):
-        assert (of_thread(life, task)[0].items == (Message("user", task),)) is clean
+    for goal in ("look", "other"):
+        assert (of_thread(life, goal)[0].items == (task(goal),)) is clean
 
 
 def test_a_delegate_may_be_sent_only_where_the_mode_allows_it() -> None:
@@ -145,9 +155,8 @@ def test_delegates_of_one_answer_run_concurrently() -> None:
     class Waiting(talks.Client):
         @override
         async def ask(self, request: Request, _seconds: float, _options: Any, progress: Any) -> Answer:
-            task = str(getattr(request.items[-1], "text", ""))
-            if task in ("one", "two"):
-                order.append(task)
+            if request.items[-1] in (task("one"), task("two")):
+                order.append(str(request.items[-1]))
                 if len(order) == 2:
                     both.set()
                 await asyncio.wait_for(both.wait(), 10)
@@ -208,9 +217,9 @@ def test_a_delegate_that_inherits_too_much_is_refused(monkeypatch: pytest.Monkey
     """The parent sees `window-too-large`, and can send the delegate clean."""
     monkeypatch.setattr("director.conversation.reply.CHAT", reply.ReplyOptions(turns=2))
     limits = window.Limits(strategy="clean", hard_limit=2_000, overflow="prune")
-    word, task = "Why? " * 500, "look " * 1_000
+    word, long = "Why? " * 500, "look " * 1_000
     inherit, clean = (
-        talks.lived(by_task({word: [sending(task, context=context)], task: []}), word, mode="agent", limits=limits)
+        talks.lived(by_task({word: [sending(long, context=context)], long: []}), word, mode="agent", limits=limits)
         for context in ("inherit", "clean")
     )
     assert "window-too-large" in results_shown(inherit)[0]
@@ -234,7 +243,7 @@ def test_ctrl_c_closes_delegates_of_every_depth() -> None:
     class Slow(talks.Client):
         @override
         async def ask(self, request: Request, _seconds: float, _options: Any, progress: Any) -> Answer:
-            if getattr(request.items[-1], "text", "") == "deeper":
+            if request.items[-1] == task("deeper"):
                 self._requests.append(request)
                 progress("I see")
                 sent.set()

@@ -89,7 +89,7 @@ def test_show_prints_a_session(store: file_store.Files, cli: Cli) -> None:
         "error model-failed: the server failed",
         "Because it",
         "you continue",
-        "tool 3_delegate task=Look. ok 2.5 s 1 request $0.25",
+        "tool 3_delegate goal=Look. ok 2.5 s 1 request $0.25",
         "asked Look.",
         "kept variable seen version 1 by the model: seen",
         "model There was no button.",

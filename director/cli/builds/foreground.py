@@ -14,6 +14,7 @@ from director.cli import foreground, session_options
 from director.cli import input as typed_input
 from director.cli import screen as cli_screen
 from director.cli.builds import options, outcome
+from director.scouting import pages
 from director.session import person
 from director.session.open import SessionWriter
 from nodes.errors import RunOpsError
@@ -43,6 +44,7 @@ class Building(foreground.Conversation):
         self.build = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
         self._subject = subject.BuildSubject(self.build)
         self.toolsets = open_build.toolsets(self.build)
+        self.pages = pages.Pages(self.build)
         screen.session, screen.plan = self.session, lambda: self.state.value("plan")
 
     async def close(self) -> None:

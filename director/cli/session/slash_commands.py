@@ -20,7 +20,8 @@ from runtime import events
 from runtime.cli import foreground
 from runtime.cli import values as given_values
 from runtime.context import report_text
-from runtime.display import costs, plans
+from runtime.display import costs, delegates, plans
+from runtime.display.text import joined
 from runtime.language import prepare, reader
 from runtime.log import entries, ledger
 from runtime.models import budgets
@@ -197,8 +198,15 @@ class SlashCommands:
         if not parts:
             return ["nothing was asked yet"]
         every = {"all": ledger.together(list(parts.values())), **(parts if len(parts) > 1 else {})}
+        session = self._conversation.session
+        ran = {session.actions[call].call.path: note.data for call, note in session.delegates.items()}
         wide = max(map(len, every))
-        return [f"{name:<{wide}}  {costs.render(each)}" for name, each in every.items()]
+        return [
+            joined(
+                f"{name:<{wide}}  {costs.render(each)}", delegates.how(ran[name], tools=False) if name in ran else ""
+            )
+            for name, each in every.items()
+        ]
 
     # Files and forks.
 

@@ -11,12 +11,13 @@ from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.cli import console, flags
 from runtime.display import escapes
+from runtime.language.agent_files import agent_schema
 from runtime.language.schema import DIALECT, Plain, tidied, workflow_schema
 from runtime.report import endings, models
 from runtime.system import regular_files
 
 Name = Literal[
-    "workflow", "run", "session", "run-ending", "batch-ending", "chat-ending", "build-ending", "repair-ending"
+    "workflow", "agent", "run", "session", "run-ending", "batch-ending", "chat-ending", "build-ending", "repair-ending"
 ]
 
 REPORTS: dict[Name, Any] = {
@@ -34,9 +35,9 @@ def schema(
     of: Annotated[Name, flags.option("--of", "The schema to print.")] = "workflow",
     output: Annotated[Path | None, flags.option("--output, -o FILE", "Write it there.")] = None,
 ) -> None:
-    """Print the JSON Schema (draft 2020-12) of workflow files, so that an editor can complete and check them.
+    """Print the JSON Schema (draft 2020-12) of workflow files, or with `--of agent` of agent files, so that an editor can complete and check them.
 
-    Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it is the schema of JSON
+    Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it can also be the schema of JSON
     output: of `show` (`run`, `session`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`.
     """
     text = escapes.as_json(schema_of(of), indent=2)
@@ -55,5 +56,7 @@ def schema(
 def schema_of(name: Name) -> dict[str, Json]:
     if name == "workflow":
         return workflow_schema()
+    if name == "agent":
+        return agent_schema()
     schema = TypeAdapter[Any](REPORTS[name]).json_schema(mode="serialization", schema_generator=Plain)
     return {"$schema": DIALECT, **tidied(schema), "title": f"RunOps {name.replace('-', ' ')}"}

@@ -98,7 +98,9 @@ class _Mismatch:
         if kind == "missing":
             return self._missing()
         if kind == "choice":
-            return self.say("unknown-choice", str(self.error["msg"]), _choices(self.error["ctx"]["choices"]))
+            choices, word = self.error["ctx"]["choices"], self.value if isinstance(self.value, str) else ""
+            help = nodes_errors.did_you_mean(word, choices, _choices(choices))
+            return self.say("unknown-choice", str(self.error["msg"]), help)
         if kind == "literal_error":
             return self._literal()
         if kind in WANTED or len(self.errors) > 1:
@@ -127,7 +129,7 @@ class _Mismatch:
 
     def _what(self, owner: Path, model: type[Part] | None) -> str:
         if not owner:
-            return "a workflow"
+            return model.called if model is not None else Part.called
         if model is not None and issubclass(model, Node):
             kind = registry.type_of(model)
             return f"`{kind.label(model)}`" if kind else "a node"
