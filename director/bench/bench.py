@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
@@ -84,6 +84,18 @@ class Bench(build_context.Bench):
             return self.results.freshness(self.results.places)
         except RunOpsError:
             return None
+
+    @override
+    def executed(self) -> Sequence[str]:
+        try:
+            known = self.results.places.all
+        except RunOpsError:
+            return []
+        return [each for each in dict.fromkeys(each.id for each in self.results.records.values()) if each in known]
+
+    @override
+    def clear(self, ids: Collection[str], reason: str) -> None:
+        self.results.clear(ids, reason)
 
     @override
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:

@@ -21,6 +21,7 @@ Lineage = tuple[str, ...]
 BROKEN = "!"  # in a lineage, an interrupted node: the page then belongs to no node
 
 CIRCULAR = "it depends on itself"
+CLEARED = "its value was cleared"
 
 
 def link(key: str, action: str, reads: Mapping[str, str]) -> str:
@@ -42,11 +43,15 @@ class Record:
     sets: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     facts: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Its facts in ``run``: ``errors``, ``taken``, ``failures``, if it has any."""
+    cleared: bool = False  # True if the session gave the value up
     masked: bool = False  # True if the value contained a secret, and is unknown now
 
     def as_json(self) -> Json:
         fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "masked"}
         return {**fields, "way": list(self.way)}
+
+    def without_value(self) -> Record:
+        return dataclasses.replace(self, value=None, sets={}, facts={}, cleared=True, masked=False)
 
     @classmethod
     def of(cls, data: Json, *, masked: bool = False) -> Record:
@@ -91,6 +96,8 @@ class FreshnessCheck:
         return self._causes[record.key]
 
     def _why(self, record: Record) -> str | None:
+        if record.cleared:
+            return CLEARED
         place = self.places.all.get(record.id)
         if place is None or self.places.action_digest(record.id) != record.print:
             return "edited since"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,11 @@ class Results:
         self.records[record.key] = record
         version = entries.Version(of="bench", name=record.key, number=0, reason=reason, by="model")
         self._build.state.keep(version, record.as_json())
+
+    def clear(self, ids: Collection[str], reason: str) -> None:
+        """Give up the values of these nodes, in all turns of their loops: the nodes are stale."""
+        for each in [each for each in self.records.values() if each.id in ids and not each.cleared]:
+            self.keep(each.without_value(), reason)
 
     def is_secret(self, value: Json) -> bool:
         return self._build.writer.masker.json(value) != value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from typing_extensions import override
 
@@ -90,6 +90,14 @@ class BuildSubject(DraftSubject):
         given = self._goal.inputs if self._state.draft is not None else header.given(self._goal)
         inputs = {f"inputs.{name}": value for name, value in given.items()}
         return {**super().variables(), **inputs, **self._build.bench.values()}
+
+    @override
+    def clearable(self) -> Sequence[str]:
+        return self._build.bench.executed()
+
+    @override
+    def clear(self, names: Collection[str], reason: str) -> None:
+        self._build.bench.clear(names, reason)
 
     @override
     def missing_value(self, name: str) -> tuple[str, str] | None:

@@ -29,7 +29,7 @@ from director.tools.toolbox import (
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.display.text import one_line
-from runtime.log import entries
+from runtime.log import entries, threads
 from runtime.observation import page_text
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
@@ -71,8 +71,8 @@ class Toolbox(ModelTools):
             ("update_workflow_description", "Replaces the description of what the person wants.", {"description": TEXT, "reason": REASON}, CHANGED, self._write_description),
             ("get_workflow_variable", "One of the session's variables, whole.", {"key": TEXT}, READ, self._variable),
             ("set_variable", "Keeps a value in the session.", {"name": TEXT, "value": toolbox.of(TEXT, "As JSON."), "reason": REASON}, KEPT, self._write_variable),
-            ("clear_variable", "Clears a variable.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
-            ("clear_all_variables", "Clears all variables.", {"reason": REASON}, CHANGED, self._all_cleared),
+            ("clear_variable", "Clears a variable, or the value of a node, which is stale then.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
+            ("clear_all_variables", "Clears all variables and all values of nodes.", {"reason": REASON}, CHANGED, self._all_cleared),
         ]  # fmt: skip
         return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
 
@@ -138,15 +138,41 @@ class Toolbox(ModelTools):
         return self._stored("variable", shown, name)
 
     def _cleared(self, arguments: dict[str, Json]) -> str:
-        name = str(arguments["name"])
-        self._state.variables.clear(name, reason=str(arguments["reason"]))
-        return self._stored("variable", f"`{name}` has no value any more", name)
+        name, reason = str(arguments["name"]), str(arguments["reason"])
+        variables, nodes, values = self._state.variables, self._subject.clearable(), self._subject.variables()
+        if name not in variables.names() and name not in variables.cleared_since(self._asked_at, reason):
+            if name in nodes:
+                self._subject.clear([name], reason)
+                return f"the value of `{name}` is cleared: the node is stale"
+            if name in values:
+                raise ModelError(
+                    "variable-fixed",
+                    f"`{name}` is a value of the workflow or its run, and cannot be cleared",
+                    fix="what a run made stays as it was, and inputs are given when a run is started",
+                )
+        variables.clear(name, reason=reason, others=[*values, *nodes])
+        more = ": the value of its node counts again" if name in nodes else ""
+        return self._stored("variable", f"the variable `{name}` is cleared{more}", name)
 
     def _all_cleared(self, arguments: dict[str, Json]) -> str:
-        names = self._state.variables.clear_all(reason=str(arguments["reason"]))
+        reason, nodes = str(arguments["reason"]), self._subject.clearable()
+        # A call that a crash has interrupted tells the same when it is repeated.
+        names = [*self._state.variables.cleared_since(self._asked_at, reason)]
+        names += self._state.variables.clear_all(reason=reason)
+        self._subject.clear(nodes, reason)
         for name in names:
             self._listener.changed("variable", name)
-        return "no variable has a value any more"
+        cleared = [
+            *([f"the variables {', '.join(names)}"] if names else []),
+            *([f"the values of {', '.join(nodes)}, which are stale now"] if nodes else []),
+        ]
+        return f"cleared: {'; '.join(cleared)}" if cleared else "there is nothing to clear"
+
+    @property
+    def _asked_at(self) -> int:
+        """The line of the answer whose calls are executed now."""
+        said = self._state.history.thread(entries.SESSION_THREAD).said
+        return max((each.answer.seq for each in said[-1:] if isinstance(each, threads.Exchange)), default=0)
 
     def _number(self, of: str) -> int:
         return len(self._state.history.versions(of))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from runtime.context import window
@@ -44,6 +44,13 @@ class Subject(Protocol):
     def missing_value(self, _name: str) -> tuple[str, str] | None:
         """Return why the node of this name has no valid value, and the fix; None if there is no such node."""
         return None
+
+    def clearable(self) -> Sequence[str]:
+        """Return the names of the values that ``clear`` gives up, also those given up already."""
+        return ()
+
+    def clear(self, names: Collection[str], reason: str) -> None:
+        """Give up values of nodes; the nodes are stale then."""
 
     def browser_state(self) -> str:
         return "No browser belongs to it: only a run has one."

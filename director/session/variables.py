@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nodes import errors
@@ -55,14 +55,23 @@ class Variables:
         refuse_secret(self._state.masker, [name, known], f"the variable `{name}`")
         return self._state.keep(entries.Version(of="variable", name=name, number=0, reason=reason, by="model"), known)
 
-    def clear(self, name: str, *, reason: str) -> entries.Version:
-        """Remove a value. Raises ModelError ``variable-unknown``, unless it was just removed for the same reason."""
+    def cleared_since(self, line: int, reason: str) -> list[str]:
+        """Return the names whose value was removed after that line of the log, for this reason."""
+        history, said = self._state.history, self._state.masker.text(" ".join(reason.split()))
+        last = [history.versions("variable", name)[-1] for name in history.names_of("variable")]
+        return [each.name for each in last if each.cleared and each.seq > line and each.reason == said]
+
+    def clear(self, name: str, *, reason: str, others: Sequence[str] = ()) -> entries.Version:
+        """Remove a value. Raises ModelError ``variable-unknown``, unless it was just removed for the same reason.
+
+        ``others`` are names of other values: the error may mean one of them.
+        """
         wanted = entries.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by="model")
         versions = self._state.history.versions("variable", name)
         last = versions[-1] if versions else None
         said = self._state.masker.text(" ".join(reason.split()))
         if last is None or not last.cleared or last.reason != said:
-            self._known(name)
+            self._known(name, others)
         return self._state.keep(wanted, None)
 
     def clear_all(self, *, reason: str) -> list[str]:
@@ -71,9 +80,9 @@ class Variables:
             self.clear(name, reason=reason)
         return names
 
-    def _known(self, name: str) -> None:
+    def _known(self, name: str, others: Sequence[str] = ()) -> None:
         if name not in (names := self.names()):
-            raise unknown(name, names)
+            raise unknown(name, [*names, *others])
 
 
 def render(values: Mapping[str, object]) -> Iterator[str]:

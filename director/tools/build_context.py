@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 from director.draft.goal import Goal
@@ -37,6 +37,14 @@ class Bench(Protocol):
 
     def marks(self) -> Mapping[str, str]:
         """Return the state of each executed node outside loops, by id: ``done``, ``passed by``, or ``stale: `` and the cause."""
+        ...
+
+    def executed(self) -> Sequence[str]:
+        """Return the ids of the draft's nodes that were executed, also those whose value was cleared since."""
+        ...
+
+    def clear(self, ids: Collection[str], reason: str) -> None:
+        """Give up the values of these nodes: they are stale then."""
         ...
 
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:

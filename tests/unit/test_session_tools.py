@@ -243,11 +243,15 @@ async def test_variables_are_stored_shown_and_cleared(tmp_path: Path) -> None:
         assert (code, "did you mean `rows`?" in output) == ("variable-unknown", True)
     code, output = await made.refused("set_variable", name="x", value="tea", reason=REASON)
     assert (code, '`"tea"`' in output) == ("variable-invalid", True)
-    await made.output("clear_variable", name="rows", reason=REASON)
+    assert await made.output("clear_variable", name="rows", reason=REASON) == "the variable `rows` is cleared"
+    assert (await made.refused("clear_variable", name="row", reason=REASON))[0] == "variable-unknown"
+    code, output = await made.refused("clear_variable", name="inputs.base_url", reason=REASON)
+    assert (code, "cannot be cleared" in output) == ("variable-fixed", True)
     assert (await made.refused("get_workflow_variable", key="rows"))[0] == "variable-unknown"
     for name in ("a", "b"):
         await made.output("set_variable", name=name, value="1", reason=REASON)
-    await made.output("clear_all_variables", reason=REASON)
+    assert await made.output("clear_all_variables", reason=REASON) == "cleared: the variables a, b"
+    assert await made.output("clear_all_variables", reason=f"{REASON} again") == "there is nothing to clear"
     assert made.state.variables.names() == []
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from nodes.errors import RunOpsError
@@ -20,7 +20,7 @@ from runtime.models import requests
 from runtime.models.turns import call_checks
 
 _HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)  # the last of these decides the next speaker
-_FAILED = "failed"  # reason to skip the actions of an answer after one that failed
+_OVER = "ended the work"  # reason to skip all later calls of an answer
 
 INTERRUPTED = "This was interrupted: it may have happened, and it is not done again. Look first, then continue from what you find."
 """Shown to the model for an action that began and whose outcome is unknown."""
@@ -263,7 +263,7 @@ class Turns:
             elif (text := self._rendered(asked, state)) is not None:
                 one = self._report(asked, text, place, state)
             else:
-                stopped = why and (why != _FAILED or asked.name not in self._tools.reads)
+                stopped = why and (why == _OVER or asked.name not in self._tools.reads)
                 refusal = call_checks.over(why) if stopped else self._refusal(asked, hidden)
                 one = self._report(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
@@ -273,9 +273,9 @@ class Turns:
             if asked.name in self._tools.side_by_side:
                 pass
             elif one.error is not None:
-                why = why or ("" if asked.name in self._tools.reads else _FAILED)
+                why = why or ("" if asked.name in self._tools.reads else _failed(asked, one.error))
             elif asked.name in self._tools.final:
-                why = why or "ended the work"
+                why = why or _OVER
         return tuple(done), given_up
 
     def _place(self, number: int, asked: ToolCall) -> Place:
@@ -389,6 +389,11 @@ class Turns:
 
     def _refusal(self, asked: ToolCall, hidden: Collection[str]) -> RunOpsError | None:
         return call_checks.of(asked, self._tools.offered, holds_secret=asked.id in hidden)
+
+
+def _failed(asked: ToolCall, error: Mapping[str, Json]) -> str:
+    """Return the reason to skip the actions of an answer after one that failed."""
+    return f"failed: `{asked.name}` ({error.get('code')})"
 
 
 def _error_of(result: entries.Result | None) -> dict[str, Json] | None:
