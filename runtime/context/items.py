@@ -32,7 +32,7 @@ CUT_ESCAPE = 6  # longest escape of JSON, in characters: that many may be cut at
 
 def _message(entry: log_entries.User, texts: Texts) -> WindowItem:
     size = Size(entry.tokens, entry.chars, 1)
-    return WindowItem("user", entry.seq, size, size, lambda _pointers: items_of(entry, texts.text_of(entry)))
+    return WindowItem("user", entry.seq, size, size, lambda _pointers: texts.items_of(entry))
 
 
 def _composed(kind: Kind, line: int, text: str, role: Literal["user", "assistant"] = "user") -> WindowItem:
@@ -50,8 +50,9 @@ def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
 
     def read(pointers: bool) -> tuple[Item, ...]:
         calls = texts.calls_of(answer)
+        said = items_of(answer, texts.text_of(answer), calls, texts.thoughts_of(answer))
         outputs = (ToolOutput(each.id, _output(each.id, exchange.done[each.id], texts, pointers)) for each in calls)
-        return (*items_of(answer, texts.text_of(answer), calls), *outputs)
+        return (*said, *outputs)
 
     return WindowItem("exchange", answer.seq, large, small, read)
 

@@ -21,7 +21,7 @@ from runtime.context import report, window
 from runtime.log import entries, threads
 from runtime.log.writer import Fold, LogWriter
 from runtime.messages import estimates
-from runtime.messages.messages import Item, Message, Request, ToolCall, ToolOutput
+from runtime.messages.messages import Item, Message, Request, Thought, ToolCall, ToolOutput
 from runtime.models import requests
 
 Asks = Callable[[str], requests.Exchanges]
@@ -268,6 +268,8 @@ def names(items: Iterable[Item], ids: Collection[str] = ()) -> list[str]:
     """Return the names in messages and arguments, those of ``ids`` included, and @state paths; from outputs of tools only paths."""
     found: dict[str, None] = {}
     for item in items:
+        if isinstance(item, Thought):
+            continue
         text = " ".join(_values(item.arguments)) if isinstance(item, ToolCall) else item.text
         found |= dict.fromkeys(_PATH.findall(text))
         if not isinstance(item, ToolOutput):

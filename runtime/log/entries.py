@@ -263,6 +263,19 @@ class ToolCallEntry(Record):
     masked: Literal[True] | None = None
 
 
+class ThoughtEntry(Record):
+    """Reasoning that the server has encrypted. It is opaque: it is kept and sent back unchanged, and never masked."""
+
+    id: str
+    before: int
+    """Number of the call that it leads to, from 1; 0: it leads to the text."""
+    tokens: int
+    reader: str
+    """Model and server that made it, the only ones that can read it."""
+    sealed: str | None = None
+    blob: Blob | None = None
+
+
 Source = Literal["model", "cassette", "log"]
 """Source of an answer: a model, a cassette, or an earlier attempt of the step that a crash ended."""
 
@@ -284,6 +297,7 @@ class Assistant(Said):
     seconds: float | None = None
     calls: list[ToolCallEntry] | None = None
     """Tools that it asks for, in order: each gets one ``call`` with its result."""
+    thoughts: list[ThoughtEntry] | None = None
 
 
 class ToolResult(Said):

@@ -18,7 +18,7 @@ from runtime.log import history as history_module
 from runtime.log.store import store as log_store
 from runtime.log.threads import Fold
 from runtime.messages import estimates
-from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
+from runtime.messages.messages import Item, Message, Thought, ToolCall, ToolOutput
 from runtime.secrets import masking
 from runtime.system import regular_files
 from runtime.system.crash_points import CrashPoint, crash_point
@@ -45,7 +45,22 @@ class Texts:
     def calls_of(self, entry: entries.Assistant) -> tuple[ToolCall, ...]:
         return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
 
+    def thoughts_of(self, entry: entries.Assistant) -> tuple[Thought, ...]:
+        return tuple(
+            Thought(each.id, self._plain(each.sealed, each.blob), each.tokens, each.before, each.reader)
+            for each in entry.thoughts or ()
+        )
+
+    def items_of(self, entry: entries.Said) -> tuple[Item, ...]:
+        """Return the items of an entry in a request that holds all of it."""
+        if isinstance(entry, entries.Assistant):
+            return items_of(entry, self.text_of(entry), self.calls_of(entry), self.thoughts_of(entry))
+        return items_of(entry, self.text_of(entry))
+
     def _text(self, text: str | None, blob: entries.Blob | None) -> str:
+        return self._plain(text, blob)
+
+    def _plain(self, text: str | None, blob: entries.Blob | None) -> str:
         return str(json.loads(self.store.blob(blob.sha256))) if blob is not None else text or ""
 
     def value_of(self, entry: entries.Result | entries.Scope | entries.Call | entries.Version) -> Json:
@@ -76,6 +91,17 @@ class LogWriter(Texts, Generic[Folded_co]):
     def _text(self, text: str | None, blob: entries.Blob | None) -> str:
         # A secret may have been written before it was known to be one, so texts are masked again.
         return self.masker.text(super()._text(text, blob))
+
+    @override
+    def thoughts_of(self, entry: entries.Assistant) -> tuple[Thought, ...]:
+        return self.without_secrets(super().thoughts_of(entry))
+
+    def without_secrets(self, thoughts: Sequence[Thought]) -> tuple[Thought, ...]:
+        """Leave out thoughts in which a secret can be read, because a mask would damage them.
+
+        What a provider has encrypted with its own key holds no secret in any spelling that can be searched for, so none is left out then.
+        """
+        return tuple(each for each in thoughts if not self.masker.holds(f"{each.id} {each.sealed}"))
 
     @property
     def history(self) -> Folded_co:
@@ -142,8 +168,12 @@ class LogWriter(Texts, Generic[Folded_co]):
         text: str,
         path: str,
         calls: Sequence[ToolCall] = (),
+        thoughts: Sequence[Thought] = (),
     ) -> None:
-        """Write a message to or from a model: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, large ones in blobs."""
+        """Write a message to or from a model: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, large ones in blobs.
+
+        ``thoughts`` are written unchanged; they must be ``without_secrets``.
+        """
         text = sound(text)
         masked = self.masker.text(text)
         fields: dict[str, Any] = {"text": masked}
@@ -153,10 +183,11 @@ class LogWriter(Texts, Generic[Folded_co]):
             if isinstance(entry, entries.Assistant):
                 asked = [self._asked(each, path) for each in calls]
                 fields["calls"] = asked or None
+                fields["thoughts"] = [self._thought(each, path) for each in thoughts] or None
                 fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
             # Later requests hold the written text: a mask may have more tokens than the text that it hides.
             hidden = [dataclasses.replace(each, arguments=self._arguments(each)) for each in calls]
-            items = items_of(entry, masked, hidden)
+            items = items_of(entry, masked, hidden, thoughts)
             fields["tokens"] = sum(map(estimates.of_item, items))
             fields["chars"] = sum(map(chars_of, items))
         written = self._append(entry.model_copy(update=fields))
@@ -171,6 +202,18 @@ class LogWriter(Texts, Generic[Folded_co]):
         masked = True if arguments != call.arguments else None
         return entries.ToolCallEntry(
             id=call.id, name=call.name, arguments=value.get("value"), blob=value.get("blob"), masked=masked
+        )
+
+    def _thought(self, thought: Thought, path: str) -> entries.ThoughtEntry:
+        data = pydantic_core.to_json(thought.sealed)
+        blob = self._blob(data, path) if len(data) > LARGE else None
+        return entries.ThoughtEntry(
+            id=thought.id,
+            before=thought.before,
+            tokens=thought.tokens,
+            reader=thought.reader,
+            sealed=thought.sealed if blob is None else None,
+            blob=blob,
         )
 
     def version(self, entry: entries.Version, value: Json, path: str) -> entries.Version:
@@ -273,22 +316,35 @@ class LogWriter(Texts, Generic[Folded_co]):
         return blob
 
 
-def items_of(entry: entries.Said, text: str, calls: Sequence[ToolCall] = ()) -> tuple[Item, ...]:
-    """Return the items of an entry with this text and these calls, in a request that holds all of it."""
+def items_of(
+    entry: entries.Said, text: str, calls: Sequence[ToolCall] = (), thoughts: Sequence[Thought] = ()
+) -> tuple[Item, ...]:
+    """Return the items of an entry with this text, these calls and these thoughts, in a request that holds all of it."""
     if isinstance(entry, entries.ToolResult):
         return (ToolOutput(entry.asked, text or NOTHING),)
     if isinstance(entry, entries.Assistant):
-        return ((Message("assistant", text or NOTHING),) if text or not calls else ()) + tuple(calls)
+        return items_of_answer(text, calls, thoughts)
     return (Message("assistant" if isinstance(entry, entries.ModelError) else "user", text or NOTHING),)
 
 
+def items_of_answer(text: str, calls: Sequence[ToolCall], thoughts: Sequence[Thought]) -> tuple[Item, ...]:
+    said: tuple[Item, ...] = (Message("assistant", text or NOTHING),) if text or not calls else ()
+    items: list[Item] = [*(each for each in thoughts if not each.before), *said]
+    for number, call in enumerate(calls, 1):
+        items += [*(each for each in thoughts if each.before == number), call]
+    return tuple(items)
+
+
 def chars_of(item: Item) -> int:
+    if isinstance(item, Thought):
+        # It is no text: only its tokens count.
+        return 0
     return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
 
 
 def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
-    calls = entry.calls or () if isinstance(entry, entries.Assistant) else ()
-    named: list[entries.Blob | None] = [getattr(entry, "blob", None), *(each.blob for each in calls)]
+    parts = [*(entry.calls or ()), *(entry.thoughts or ())] if isinstance(entry, entries.Assistant) else []
+    named: list[entries.Blob | None] = [getattr(entry, "blob", None), *(each.blob for each in parts)]
     return [each for each in named if each is not None]
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from runtime.messages import tokens as text_tokens
-from runtime.messages.messages import Item, Message, Request, Tool, ToolCall
+from runtime.messages.messages import Item, Message, Request, Thought, Tool, ToolCall, ToolOutput
 
 A_MESSAGE = 4  # tokens around each message: its start, its role, the start and the end of its text
 AN_ANSWER = 3  # tokens that open the answer
@@ -37,6 +37,8 @@ def of_text(text: str) -> int:
 
 
 def of_item(item: Item) -> int:
+    if isinstance(item, Thought):
+        return A_MESSAGE + item.tokens
     return sum(map(of_text, _texts(item)))
 
 
@@ -49,7 +51,7 @@ def of_tools(tools: Sequence[Tool]) -> int:
     )
 
 
-def _texts(item: Item) -> tuple[str, ...]:
+def _texts(item: Message | ToolCall | ToolOutput) -> tuple[str, ...]:
     if isinstance(item, Message):
         return (item.text,)
     # Ids count too: some makers' models read them as text.

@@ -29,11 +29,22 @@ class ToolOutput:
     text: str
 
 
-Item = Message | ToolCall | ToolOutput
+@dataclasses.dataclass(frozen=True, slots=True)
+class Thought:
+    """Reasoning before a part of an answer, encrypted by the server. It is sent back unchanged, and only to its ``reader``."""
+
+    id: str
+    sealed: str
+    tokens: int  # tokens that it can have in a request
+    before: int = 0  # number of the call of its answer that it leads to, from 1; 0: it leads to the text
+    reader: str = ""  # model and server that made it: no other can read it
+
+
+Item = Message | ToolCall | ToolOutput | Thought
 
 
 def is_models(item: Item) -> bool:
-    return isinstance(item, ToolCall) or (isinstance(item, Message) and item.role == "assistant")
+    return isinstance(item, ToolCall | Thought) or (isinstance(item, Message) and item.role == "assistant")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,3 +100,4 @@ class Answer:
     id: str = ""  # the response's id; empty if there is none, or it cannot be continued
     reasoning: tuple[str, ...] = ()  # summaries of the model's reasoning, if it sends them
     calls: tuple[ToolCall, ...] = ()
+    thoughts: tuple[Thought, ...] = ()

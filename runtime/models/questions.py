@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from nodes.errors import ModelError
 from nodes.schema.output import Mismatch, Output
 from nodes.values import Json
-from runtime.log.writer import NOTHING, Fold, LogWriter
-from runtime.messages.messages import Message, Request
+from runtime.log.writer import Fold, LogWriter, items_of_answer
+from runtime.messages.messages import Item, Message, Request
 from runtime.models import requests, run_models
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class StepModel:
         """Return the value. Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``."""
         thread = requests.Exchanges(self._models, self._writer, self._requester, model, budget)
         wanted = thread.model()
-        messages: list[Message] = []
+        messages: list[Item] = []
         said = question
         for turn in range(REPAIRS + 1):
             messages.append(Message("user", said))
@@ -49,7 +49,7 @@ class StepModel:
                         fix="say in `instruction` what is wanted, make `output` simpler, or choose another model",
                         evidence={"answer": answer.text[:1000], "problems": [*str(mismatch).splitlines()]},
                     ) from None
-            messages.append(Message("assistant", answer.text or NOTHING))
+            messages += items_of_answer(answer.text, (), answer.thoughts)
         raise AssertionError("the last turn returns or raises")
 
 

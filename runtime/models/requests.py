@@ -17,9 +17,9 @@ import tenacity
 from nodes.errors import AuthorError, RunOpsError
 from nodes.values import Json
 from runtime.log import entries, threads
-from runtime.log.writer import Fold, LogWriter, Texts, items_of
+from runtime.log.writer import Fold, LogWriter, Texts
 from runtime.messages import estimates
-from runtime.messages.messages import Answer, Request, ToolCall, Usage
+from runtime.messages.messages import Answer, Item, Request, Thought, ToolCall, Usage
 from runtime.models import budgets, run_models, selection
 from runtime.models.client import parsing, polling
 from runtime.models.client.errors import Failed
@@ -102,7 +102,8 @@ class Exchanges:
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
-        request = dataclasses.replace(request, brief=self._requester.brief())
+        items = readable(request.items, self._models.reader(request.model))
+        request = dataclasses.replace(request, items=items, brief=self._requester.brief())
         self._refuse_secrets(request)
         ledger = self._writer.history.ledger
         key = request.key
@@ -191,9 +192,16 @@ class Exchanges:
         self._previous, known = None, 0
         if self._models.chains:
             said = self._writer.history.thread(self._thread).said
-            self._previous, known = continued(said, request, self._writer, self._lost)
+            reader = self._models.reader(request.model)
+            self._previous, known = continued(said, request, self._writer, self._lost, reader)
         self._come = []
-        options = model_client.ClientOptions(store=self._models.store, previous=self._previous, known=known)
+        options = model_client.ClientOptions(
+            store=self._models.store,
+            previous=self._previous,
+            known=known,
+            # Where the server continues from the stored response, it has the reasoning itself.
+            sealed=not self._models.chains or bool(request.state),
+        )
         if not self._models.background:
             return await self._heard(client, request, seconds, options)
         response = await client.submit(request, seconds, options)
@@ -258,9 +266,12 @@ class Exchanges:
     async def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
         answer = with_unique_ids(came, self._taken(request), self._writer.masker)
+        reader = self._models.reader(request.model)
+        thoughts = [dataclasses.replace(each, reader=reader) for each in answer.thoughts]
+        answer = dataclasses.replace(answer, thoughts=self._writer.without_secrets(thoughts))
         renamed = answer.calls != came.calls or (answer.calls and not request.tools)
-        if renamed or (request.state and self._models.chains):
-            # The stored response has the original calls and the temporary state, later requests do not: it cannot be continued.
+        if renamed or request.state or not self._models.chains:
+            # The stored response has the original calls and the temporary state, later requests do not; or none is stored.
             answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             await tasks.in_thread(self._models.recorder.take, number, self._path, request, answer)
@@ -296,7 +307,7 @@ class Exchanges:
             dollars=self._models.dollars(answer.usage, self._asked, answer.model) if source == "model" else None,
             seconds=seconds,
         )
-        writer.said(entry, answer.text, self._path, answer.calls)
+        writer.said(entry, answer.text, self._path, answer.calls, answer.thoughts)
         await writer.barrier()
         self._begun, self._come = None, []
         crash_point(CrashPoint.EXCHANGE_SYNCED)
@@ -341,12 +352,21 @@ class Exchanges:
 def recorded(entry: entries.Assistant, texts: Texts) -> Answer:
     """Return the answer that a log entry records."""
     usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
-    return Answer(texts.text_of(entry), usage, entry.model, entry.response or "", calls=texts.calls_of(entry))
+    calls, thoughts = texts.calls_of(entry), texts.thoughts_of(entry)
+    return Answer(texts.text_of(entry), usage, entry.model, entry.response or "", calls=calls, thoughts=thoughts)
+
+
+def readable(items: Sequence[Item], reader: str) -> tuple[Item, ...]:
+    """Leave out the thoughts of other models and servers."""
+    return tuple(each for each in items if not isinstance(each, Thought) or each.reader == reader)
 
 
 def texts_of(request: Request) -> list[str]:
     texts = [request.instructions, request.brief, request.state]
     for item in request.items:
+        if isinstance(item, Thought):
+            # No secret can be read in it: `LogWriter.without_secrets`.
+            continue
         texts += (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.text,)
     return texts
 
@@ -378,7 +398,7 @@ def wait(state: tenacity.RetryCallState) -> float:
 
 
 def continued(
-    said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None
+    said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None, reader: str = ""
 ) -> tuple[str | None, int]:
     """Return the id of the stored response to continue, and the number of items that it contains; None and 0 to send the whole request.
 
@@ -387,7 +407,7 @@ def continued(
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
     if last is None or last.response in (None, lost) or request.state:
         return None, 0
-    its = items_of(last, texts.text_of(last), texts.calls_of(last))
+    its = readable(texts.items_of(last), reader)
     for begins in range(len(request.items) - len(its), 0, -1):
         if request.items[begins : begins + len(its)] == its:
             before = dataclasses.replace(request, items=request.items[:begins])

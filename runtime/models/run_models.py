@@ -74,6 +74,10 @@ class RunModels:
         """True if a thread continues from the response that the server has stored."""
         return self.store and self._server is not None and self._server.profile.chaining
 
+    def reader(self, model: str) -> str:
+        """Return the name of a model at its server, as a reader of encrypted reasoning; empty if a cassette answers."""
+        return f"{model} at {self._server.base_url}" if self._server is not None else ""
+
     def model(self, role: selection.Role, named: str | None, number: int) -> str:
         """Return the model for exchange ``number`` of the run. Raises SetupError ``model-unset``."""
         if self.player is not None and named is None and not selection.is_set(role, self._settings):

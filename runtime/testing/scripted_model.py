@@ -170,8 +170,10 @@ def call(name: str, arguments: Json, *, call_id: str | None = None) -> Answer:
     return Answer(({"type": "function_call", **given, "name": name, "arguments": written},))
 
 
-def thought(summary: str) -> Answer:
-    return Answer(({"type": "reasoning", "summary": [{"type": "summary_text", "text": summary}]},))
+def thought(summary: str, *, sealed: str | None = None) -> Answer:
+    """Reason. ``sealed`` is the encrypted content, given only to a request that asks for it; by default the server makes one."""
+    given = {"encrypted_content": sealed} if sealed is not None else {}
+    return Answer(({"type": "reasoning", "summary": [{"type": "summary_text", "text": summary}], **given},))
 
 
 def refusal(said: str = "I'm sorry, but I can't help with that.") -> Answer:

@@ -209,6 +209,10 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
                 ),
                 log_entries.ToolCallEntry(id="d", name="read", blob=blob),
             ],
+            thoughts=[
+                log_entries.ThoughtEntry(id="rs_1", before=1, tokens=3, reader="m at http://127.0.0.1:9", sealed="x"),
+                log_entries.ThoughtEntry(id="rs_2", before=2, tokens=2, reader="m at http://127.0.0.1:9", blob=blob),
+            ],
         ),
         log_entries.Call(
             call="c22",

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodes.values import Json
-from runtime.messages.messages import Item, Message, Request, ToolCall, ToolOutput
+from runtime.messages.messages import Message, Request, Thought, ToolCall, ToolOutput
 from runtime.secrets import masking
 
 ISO_TIME = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?"
@@ -86,7 +86,8 @@ def normal(request: Request, secrets: Mapping[str, str], origins: Sequence[str] 
     asked: dict[str, Json] = {
         "model": request.model,
         "instructions": placeholders.text(request.instructions),
-        "messages": [_item(each, placeholders, calls) for each in request.items],
+        # A replay has no server to read thoughts, and their encryption differs from run to run.
+        "messages": [_item(each, placeholders, calls) for each in request.items if not isinstance(each, Thought)],
         "schema": placeholders.json(request.schema),
         "max_output": request.max_output,
         "strict": request.strict,
@@ -96,7 +97,7 @@ def normal(request: Request, secrets: Mapping[str, str], origins: Sequence[str] 
     return Normal(asked, {placeholder: text for text, placeholder in placeholders.known.items()}, calls)
 
 
-def _item(item: Item, placeholders: _Placeholders, calls: dict[str, str]) -> dict[str, Json]:
+def _item(item: Message | ToolCall | ToolOutput, placeholders: _Placeholders, calls: dict[str, str]) -> dict[str, Json]:
     match item:
         case Message():
             return {"role": item.role, "text": placeholders.text(item.text)}

@@ -22,7 +22,7 @@ from openai.types import responses
 
 from nodes.errors import ModelError, RunOpsError, SetupError
 from nodes.values import Json
-from runtime.messages.messages import Answer, Item, Message, Request, Tool, ToolCall, ToolOutput
+from runtime.messages.messages import Answer, Item, Message, Request, Thought, Tool, ToolCall, ToolOutput
 from runtime.models.client import parsing, profiles
 from runtime.models.client.errors import Failed, retry_after
 from runtime.secrets.masking import SHORTEST, Masker
@@ -32,6 +32,7 @@ Progress = Callable[[str], None]  # called with each piece of the answer's text,
 STALL_SECONDS = 60.0  # maximum pause within a streamed answer
 END_SECONDS = 1.0  # time for a stream to close after its last event
 CANCEL_SECONDS = 5.0  # time for cancelling a background response
+SEALED = "reasoning.encrypted_content"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class ClientOptions:
     store: bool = False  # true to let the server keep the response. Always sent: servers have different defaults
     previous: str | None = None
     known: int = 0  # number of the request's items that the stored response contains; only the others are sent
+    sealed: bool = False  # true to ask for the model's reasoning in encrypted form, so that a later request can hold it
 
 
 def trusted() -> ssl.SSLContext:
@@ -63,6 +65,7 @@ class Client:
         self._profile = profile
         http = openai.DefaultAsyncHttpxClient(verify=trusted())
         self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http)
+        self._unsealed: set[str] = set()  # models that refuse to give their reasoning
 
     async def ask(
         self, request: Request, seconds: float, options: ClientOptions | None = None, progress: Progress | None = None
@@ -74,13 +77,13 @@ class Client:
         async with self._failing(seconds, heard):
             if self._profile.streaming:
                 return await self._streamed(body, heard, progress)
-            return parsing.answer(_response(await self._client.responses.create(**body)))
+            return parsing.answer(_response(await self._create(body)))
 
     async def submit(self, request: Request, seconds: float, options: ClientOptions | None = None) -> str:
         """Start a request in the background, and return the id for fetching its answer. Raises Failed."""
         body = self._body(request, dataclasses.replace(options or ClientOptions(), store=True))
         async with self._failing(seconds, _Heard()):
-            response = _response(await self._client.responses.create(**body, background=True))
+            response = _response(await self._create({**body, "background": True}))
             return parsing.name(response) or _nonsense(response)
 
     async def fetch(self, response: str, seconds: float) -> Answer | None:
@@ -131,13 +134,26 @@ class Client:
         if instructions or request.brief:
             body["instructions"] = "\n\n".join(each for each in (instructions, request.brief) if each)
         body["input"] = [_item(each) for each in items]
+        if options.sealed and self._profile.sealed and request.model not in self._unsealed:
+            body["include"] = [SEALED]
         if request.state:
             body["input"].append({"role": "developer", "content": request.state})
         return body
 
+    async def _create(self, body: dict[str, Any]) -> Any:
+        """Send the request. A model that does not reason refuses to be asked for its reasoning: it is not asked again."""
+        try:
+            return await self._client.responses.create(**body)
+        except openai.BadRequestError as error:
+            if "include" not in body or not (error.param or "").startswith("include"):
+                raise
+            self._unsealed.add(body["model"])
+            del body["include"]
+            return await self._client.responses.create(**body)
+
     async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:
         """Stream the answer. Raises Failed if the stream ends before the response does, which the client itself does not report."""
-        async with await self._client.responses.create(**body, stream=True) as stream:
+        async with await self._create({**body, "stream": True}) as stream:
             events = aiter(stream)
             last = await _last(events, heard, progress)
             with contextlib.suppress(TimeoutError, openai.OpenAIError):
@@ -285,6 +301,9 @@ def _item(item: Item) -> dict[str, Json]:
             return {"type": "function_call", "call_id": item.id, "name": item.name, "arguments": item.arguments}
         case ToolOutput():
             return {"type": "function_call_output", "call_id": item.id, "output": item.text}
+        case Thought():
+            # The summary is for people: the encrypted content has the whole thought.
+            return {"type": "reasoning", "id": item.id, "summary": [], "encrypted_content": item.sealed}
 
 
 def _tool(tool: Tool, strict: bool) -> dict[str, Json]:

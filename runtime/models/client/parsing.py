@@ -5,13 +5,14 @@ The failure has the response's usage, if that can be read.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import Any
 
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime.messages.messages import Answer, ToolCall, Usage
+from runtime.messages.messages import Answer, Thought, ToolCall, Usage
 from runtime.models.client.errors import Failed
 
 ODD = (AttributeError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
@@ -26,6 +27,8 @@ MOST_TOKENS = 2**53  # larger counts are invalid: programs that read JSON number
 LONGEST_NAME = 64  # maximum characters of a tool's name, and of the id of a call, in the API
 
 NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+CUT = "max_output_tokens"  # reason of an answer that is not complete because it may not be longer
 
 NAMELESS = "unnamed"  # name of a call without one. No tool has this name, so the model gets `tool-unknown`
 
@@ -114,8 +117,8 @@ def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
         raise Failed(error, partial=text or heard, usage=used)
     if response.status == "incomplete":
         reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
-        fix = "ask for less at once, or give the node a larger `max_output`"
-        fix = fix if reason == "max_output_tokens" else "change what is asked"
+        # Who asks replaces the fix of a cut answer: only it knows what sets the limit.
+        fix = "ask for less at once" if reason == CUT else "change what is asked"
         evidence: dict[str, Json] = {"reason": reason, "text": text or heard}
         error = ModelError("model-cut-short", f"the answer is not complete: {reason}", fix=fix, evidence=evidence)
         raise Failed(error, partial=text or heard, usage=used)
@@ -127,7 +130,29 @@ def _answer(response: Any, used: Usage | None, heard: str) -> Answer:
     thoughts = [each.text for item in output if item.type == "reasoning" for each in item.summary or ()]
     reasoning = tuple(each for each in thoughts if isinstance(each, str))
     calls = tuple(_call(item) for item in output if item.type == "function_call")
-    return Answer(text, used, str(response.model), name(response), reasoning, calls)
+    thoughts = _thoughts(output, used)
+    return Answer(text, used, str(response.model), name(response), reasoning, calls, thoughts)
+
+
+def _thoughts(output: list[Any], used: Usage | None) -> tuple[Thought, ...]:
+    """Return the encrypted reasoning, each with its place among the calls. What nothing follows is left out: no server takes it back."""
+    found: list[Thought] = []
+    waiting: list[tuple[str, str]] = []
+    calls = 0
+    for item in output:
+        calls += item.type == "function_call"
+        if item.type == "reasoning":
+            name, sealed = getattr(item, "id", None), getattr(item, "encrypted_content", None)
+            if isinstance(name, str) and isinstance(sealed, str) and name and sealed:
+                waiting.append((name, sealed))
+        elif item.type in ("message", "function_call"):
+            found += [Thought(*each, 0, calls if item.type == "function_call" else 0) for each in waiting]
+            waiting = []
+    # The server counts the reasoning of all together. Without its count, no token is shorter than a byte of the encrypted base64.
+    known = -(-used.reasoning // len(found)) if used is not None and found else None
+    return tuple(
+        dataclasses.replace(each, tokens=known if known is not None else len(each.sealed) * 3 // 4) for each in found
+    )
 
 
 def _call(item: Any) -> ToolCall:

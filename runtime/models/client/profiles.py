@@ -19,18 +19,22 @@ class Profile:
     background: bool  # true if it works on a request in the background, and the answer can be fetched later
     streaming: bool  # true if it streams answers, with the events of the Responses API
     schemas: Schemas
+    sealed: bool = False  # true if it gives reasoning in encrypted form, to be sent back with later requests
+    max_output: int = 4_000  # tokens, reasoning included, that an answer of a session may have if no setting says so
     hosts: tuple[str, ...] = ()  # host names, or their endings with a leading dot, that identify it
     ports: tuple[int, ...] = ()
 
+
+REASONING = 16_000  # the same for a provider whose models mostly reason: with 4,000 many answers would be cut before their first word
 
 AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
 PROFILES = {
     each.name: each
     for each in (
-        Profile("openai", True, True, True, "strict", hosts=("api.openai.com",)),
-        Profile("azure", True, True, True, "strict", hosts=AZURE),
-        Profile("openrouter", False, False, True, "strict", hosts=("openrouter.ai",)),
+        Profile("openai", True, True, True, "strict", True, REASONING, hosts=("api.openai.com",)),
+        Profile("azure", True, True, True, "strict", True, REASONING, hosts=AZURE),
+        Profile("openrouter", False, False, True, "strict", True, REASONING, hosts=("openrouter.ai",)),
         Profile("vllm", False, False, True, "strict", ports=(8000,)),
         Profile("ollama", False, False, True, "plain", ports=(11434,)),
         Profile("compatible", False, False, False, "none"),

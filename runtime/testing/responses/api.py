@@ -53,6 +53,7 @@ class Api:
         self._lock = threading.RLock()
         self._stored = dict[str, Made]()
         self._forgotten = set[str]()
+        self._sealed = dict[str, list[rules.Sealed]]()  # by the id of the call that they lead to
         self._faults = dict[str, list[Failure]]()
         self._asked = 0
         self._made = 0
@@ -64,6 +65,7 @@ class Api:
             rules.check_format(read, self.profile)
             thread = self._before(read.get("previous_response_id")) + rules.items_of(read.get("input"))
             rules.check_thread(thread, self._stored_items())
+            rules.check_sealed(thread, read["model"], self._sealed)
             self._asked += 1
             asked = AskedFor(self._asked, read, tuple(thread))
             return self._make(asked, self._answer(asked))
@@ -83,10 +85,12 @@ class Api:
         self._made += 1
         keeps = self.profile.keeps and asked.body.get("store") is not False
         begun = shapes.beginning(self._made, asked.body, keeps=keeps)
-        sealed = "reasoning.encrypted_content" in (asked.body.get("include") or ())
+        sealed = rules.SEALED in (asked.body.get("include") or ())
         read = shapes.asked_text(asked.body, asked.items)
         ended = shapes.ended(begun, said, read, self.tokens, sealed=sealed)
         self._check_limit(asked, ended)
+        if sealed:
+            self._note_sealed(ended)
         made = Made(answer, asked, begun, ended, self.clock())
         if keeps and isinstance(answer, Answer):
             if begun["background"]:
@@ -94,6 +98,16 @@ class Api:
                 self._faults[begun["id"]] = list(answer.poll_faults)
             self._stored[begun["id"]] = made
         return made
+
+    def _note_sealed(self, ended: dict[str, Any]) -> None:
+        led = list[rules.Sealed]()
+        for item in ended["output"]:
+            if item["type"] == "reasoning":
+                led.append(rules.Sealed(item["id"], item["encrypted_content"], ended["model"]))
+            else:
+                if item["type"] == "function_call":
+                    self._sealed[item["call_id"]] = led
+                led = []
 
     def _check_limit(self, asked: AskedFor, ended: dict[str, Any]) -> None:
         limit: int | None = asked.body.get("max_output_tokens")

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from nodes.values import Json
@@ -30,6 +30,7 @@ class Profile:
     unknown: Literal["refuse", "ignore"] = "refuse"  # reaction to an unknown field: 400, or it is ignored
     schemas: Literal["strict", "any", "none"] = "strict"
     """``strict``: a strict schema must follow the API's rules; ``any``: every schema is accepted; ``none``: a schema for JSON is a 400."""
+    unsealed: frozenset[str] = frozenset()  # models without reasoning: they refuse to be asked for it
     unknown_model: Literal[400, 404] = 404
     """Status for an unknown model. Servers differ; the code is ``model_not_found`` everywhere."""
 
@@ -45,6 +46,8 @@ IGNORING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "ig
 
 REFUSING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "refuse", "none")
 """A server that refuses state and schemas."""
+
+SEALED = "reasoning.encrypted_content"
 
 LEAST_OUTPUT = 16  # tokens: the lowest `max_output_tokens`
 
@@ -112,6 +115,8 @@ def check_fields(body: Json, profile: Profile) -> Item:
             "integer_below_min_value",
             "max_output_tokens",
         )
+    if SEALED in (read.get("include") or ()) and read["model"] in profile.unsealed:
+        raise ApiError("Encrypted content is not supported with this model.", param="include", violation=False)
     if read.get("background") and read.get("store") is False:
         raise ApiError("Background mode requires 'store' to be true.", "invalid_value", "background")
     return read
@@ -212,6 +217,42 @@ def check_thread(items: Sequence[Item], kept: Collection[str]) -> None:
                 f"Item '{item['id']}' of type 'reasoning' was provided without its required following item.",
                 param="input",
             )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sealed:
+    """A reasoning item that the server gave with its encrypted content, before a call."""
+
+    id: str
+    content: str
+    model: str
+
+
+def check_sealed(items: Sequence[Item], model: str, given: Mapping[str, Sequence[Sealed]]) -> None:
+    """Raise ApiError unless each call stands after the reasoning that it was given with (``given``, by call), and that is unchanged.
+
+    Another model can read none of it.
+    """
+    known = {each.id: each for thoughts in given.values() for each in thoughts}
+    before = dict[str, Json]()
+    for item in items:
+        if item["type"] == "reasoning":
+            before[item["id"]] = item.get("encrypted_content")
+            its = known.get(item["id"])
+            if (
+                its is not None
+                and item.get("encrypted_content")
+                and (its.content, its.model) != (item["encrypted_content"], model)
+            ):
+                said = f"The encrypted content for item {item['id']} could not be verified."
+                raise ApiError(said, "invalid_encrypted_content")
+        elif item["type"] == "function_call":
+            missing = [
+                each.id for each in given.get(item["call_id"], ()) if each.model == model and each.id not in before
+            ]
+            if missing:
+                said = f"Item '{item['call_id']}' of type 'function_call' was provided without its required 'reasoning' item: '{missing[0]}'."
+                raise ApiError(said, param="input")
 
 
 def _check_calls(items: Sequence[Item]) -> None:

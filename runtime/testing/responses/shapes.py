@@ -84,7 +84,8 @@ def _item(part: Item, number: str, status: str, sealed: bool) -> Item:
     kind = part["type"]
     item = {"type": kind, "id": f"{_PREFIXES[kind]}_{number}", **part}
     if kind == "reasoning":
-        return item | ({"encrypted_content": f"sealed_{number}"} if sealed else {})
+        content = item.pop("encrypted_content", f"sealed_{number}")
+        return item | ({"encrypted_content": content} if sealed else {})
     if kind == "function_call":
         item.setdefault("call_id", f"call_{number}")
     return item | {"status": "completed" if status == "completed" else "incomplete"}
