@@ -291,6 +291,8 @@ class Assistant(Said):
     """True if it held a secret: the text is not exactly what the model wrote."""
     model: str
     response: str | None = None
+    stored: Literal[True] | None = None
+    """True if the server keeps the response, and a later request can continue from it."""
     usage: Usage | None = None
     dollars: str | None = None
     """Cost as a decimal number; null if the price is unknown or nothing was paid."""

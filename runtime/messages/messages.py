@@ -97,7 +97,7 @@ class Answer:
     text: str
     usage: Usage | None  # None if the server reported none
     model: str  # the server's name for it
-    id: str = ""  # the response's id; empty if there is none, or it cannot be continued
+    id: str = ""  # the response's id; empty if there is none
     reasoning: tuple[str, ...] = ()  # summaries of the model's reasoning, if it sends them
     calls: tuple[ToolCall, ...] = ()
     thoughts: tuple[Thought, ...] = ()

@@ -270,12 +270,11 @@ class Exchanges:
         thoughts = [dataclasses.replace(each, reader=reader) for each in answer.thoughts]
         answer = dataclasses.replace(answer, thoughts=self._writer.without_secrets(thoughts))
         renamed = answer.calls != came.calls or (answer.calls and not request.tools)
-        if renamed or request.state or not self._models.chains:
-            # The stored response has the original calls and the temporary state, later requests do not; or none is stored.
-            answer = dataclasses.replace(answer, id="")
+        # A stored response has the original calls and the temporary state, later requests do not: then it cannot be continued.
+        stored = self._models.chains and not renamed and not request.state
         if self._models.recorder is not None:
             await tasks.in_thread(self._models.recorder.take, number, self._path, request, answer)
-        await self._write(answer, key, "model", seconds=self._seconds())
+        await self._write(answer, key, "model", seconds=self._seconds(), stored=stored)
         return answer
 
     def _taken(self, request: Request) -> list[Collection[str]]:
@@ -291,6 +290,7 @@ class Exchanges:
         *,
         seconds: float | None = None,
         usage: entries.Usage | None = None,
+        stored: bool = False,
     ) -> None:
         writer = self._writer
         for thought in answer.reasoning:
@@ -303,6 +303,7 @@ class Exchanges:
             source=source,
             model=answer.model,
             response=answer.id or None,
+            stored=True if stored and answer.id else None,
             usage=usage,
             dollars=self._models.dollars(answer.usage, self._asked, answer.model) if source == "model" else None,
             seconds=seconds,
@@ -405,7 +406,7 @@ def continued(
     It is the last answer in ``said``, unless it is ``lost``, if its request was the same as this one up to that answer.
     """
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
-    if last is None or last.response in (None, lost) or request.state:
+    if last is None or not last.stored or last.response == lost or request.state:
         return None, 0
     its = readable(texts.items_of(last), reader)
     for begins in range(len(request.items) - len(its), 0, -1):

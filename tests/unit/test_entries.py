@@ -198,6 +198,7 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
             text="",
             model="m-1",
             response="resp_1",
+            stored=True,
             usage=usage,
             dollars="0.25",
             seconds=1.5,
