@@ -214,6 +214,7 @@ def test_the_tools_of_agent_files_are_those_of_a_session(tmp_path: Path) -> None
         now(build.close())
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("flags", "variable", "call_says", "file_says", "expected"),
     [

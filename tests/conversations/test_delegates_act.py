@@ -1,0 +1,210 @@
+"""Delegates that act: in their own tab, under the session's permission for side effects, at most once (row 002-10)."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from director.conversation import delegate, reply
+from director.draft.goal import Policy
+from director.scouting import pages
+from nodes.values import Json
+from runtime.context import window
+from runtime.language.agent_files import Agent
+from runtime.log import entries
+from runtime.messages.messages import Answer, Request
+from runtime.testing import scripted_model
+from runtime.testing.scripted_model import AskedFor, call, text
+from tests import build_contexts, builds_rig, site, talks
+from tests.builds_rig import Builds
+from tests.chats import words_of
+
+PAGE = """<!doctype html><title>Bills</title><h1>Bills</h1><p>Open: 12.50</p>
+<button onclick="said.textContent='Paid'; fetch('/paid', {method: 'POST'})">Pay</button><p id=said></p>"""
+
+PAYER = "description: Pays bills.\nacts: true\ncontext: clean\nprompt: Pay the bill.\n"
+TASK: dict[str, Json] = {"agent": "payer", "goal": "Pay.", "deliverable": "What it says.", "end": "It is paid."}
+LOOKER = Agent(description="Looks.", tools=["session", "pages"])
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[site.Site]:
+    """Serves a page with a bill to pay."""
+    with site.serve() as served:
+        served.page("/bills", PAGE)
+        served.answer("/paid", lambda _request: site.Answer("ok"))
+        yield served
+
+
+def paid(served: site.Site) -> int:
+    """How often the bill was paid."""
+    return sum(each.path == "/paid" for each in served.requests)
+
+
+def ref_of(shown: str) -> str:
+    """The ref of the button."""
+    found = re.search(r'button "Pay" \[ref=(\w+)', shown)
+    assert found is not None, shown
+    return found[1]
+
+
+LOADS: dict[str, Json] = {"tab": None, "url": "/bills", "reason": "Begin."}
+
+
+def clicks(shown: str) -> dict[str, Json]:
+    """The arguments of a click on the button."""
+    return {"tab": None, "action": "click", "ref": ref_of(shown), "value": None, "reason": "Pay."}
+
+
+def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.Site, tmp_path: Path) -> None:
+    """Killed after the action of its delegate, the build resumes: the parent hears how many actions may have happened, and nothing is paid twice."""
+    gate = threading.Event()
+
+    def answer(asked: AskedFor) -> scripted_model.Answer:
+        if "You are a delegate" not in asked.instructions:
+            return call("delegate", TASK) if not asked.outputs else text("It was paid.")
+        outputs = list(asked.outputs.values())
+        if not outputs:
+            return call("debug_navigate", LOADS)
+        return call("debug_action", clicks(outputs[0])) if len(outputs) == 1 else text("Paid.").held(gate)
+
+    builds, before = builds_rig.of(tmp_path), paid(served)
+    try:
+        project = builds.answers(answer)
+        (project.folder / "agents").mkdir()
+        project.write("agents/payer.yaml", PAYER)
+        goal = ("Pay the bill", "--url", f"{served.origin}/bills", "--effects", "allow")
+        with project.start("build", *goal) as process:
+            assert builds.server is not None
+            builds.server.wait(4)
+            process.kill()
+            process.wait()
+        assert paid(served) == before + 1
+        assert "Pay the bill." in builds.bodies()[1]["instructions"]
+        assert "own tab" in builds.bodies()[1]["instructions"]
+        gate.set()
+        done, _ending = builds.resumes([text("It was paid."), text("So it is.")])
+        assert done.returncode == 1, "the build stops: its model finishes nothing"
+        (output,) = [each for each in words_of(builds.bodies()[0]) if each.startswith("output: ")]
+        assert (
+            "the delegate payer was interrupted before it had an answer (the delegate payer took 3 requests" in output
+        )
+        assert "it did 1 action on the site, or may have: look there first" in output
+        assert paid(served) == before + 1
+        (ran,) = builds.project.show(_session(builds))["delegates"]
+        assert (ran["agent"], ran["acts"], ran["status"]) == ("payer", True, "interrupted")
+        assert {"debug_navigate", "debug_action", "inspect_tab", "find", "read_state"} <= set(ran["tools"])
+    finally:
+        gate.set()
+        builds.close()
+
+
+def _session(builds: Builds) -> str:
+    logs = (builds.folder / ".runops" / "conversations").glob("*.jsonl")
+    return next(each.stem for each in logs if '"session":{' in each.read_text().split("\n")[0])
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize(("policy", "said"), [("allow", "Paid"), ("hold", "held"), ("ask", "delegate-unasked")])
+async def test_002_10_an_agent_acts_under_the_sessions_permission(
+    policy: Policy, said: str, served: site.Site, tmp_path: Path
+) -> None:
+    """An action is done, held, or refused without a person, as for the session; its call is logged in the delegate's thread, its tab closed."""
+    build = build_contexts.opened(tmp_path, f"{served.origin}/bills", policy=policy)
+
+    def answer(request: Request) -> Answer:
+        outputs = talks.outputs(request)
+        if not any("Pay." in each for each in talks.messages(request)):
+            return talks.said(outputs[-1]) if outputs else talks.asks(("delegate", TASK))
+        if not outputs:
+            return talks.asks(("debug_navigate", LOADS))
+        return talks.asks(("debug_action", clicks(outputs[0]))) if len(outputs) == 1 else talks.said(outputs[-1])
+
+    payer = Agent(description="Pays.", acts=True, context="clean")
+    before = paid(served)
+    try:
+        heard = await _talk(build, answer, payer=payer).say("Go.")
+        assert said in heard
+        assert paid(served) == before + (policy == "allow")
+        calls = [each.call for each in build.writer.history.actions.values()]
+        threads = {each.action: each.thread for each in calls}
+        (sent,) = [each for each in calls if each.action == "delegate"]
+        assert threads["debug_action"] == entries.delegate_thread(sent.call)
+        assert [each.name for each in build.observer.tabs()] == ["main"]
+    finally:
+        await build.close()
+
+
+async def test_002_10_an_agent_that_looks_sees_the_sessions_pages_and_acts_on_none(
+    served: site.Site, tmp_path: Path
+) -> None:
+    """With `pages` and without `acts` it looks at the tabs of the session, and is offered nothing that acts."""
+    build = build_contexts.opened(tmp_path, f"{served.origin}/bills", policy="allow")
+    offered: list[str] = []
+
+    def answer(request: Request) -> Answer:
+        outputs = talks.outputs(request)
+        if not any("Look." in each for each in talks.messages(request)):
+            sends = ("delegate", {**TASK, "agent": "looker", "goal": "Look.", "context": "clean"})
+            return (
+                talks.asks(("debug_navigate", LOADS)),
+                talks.asks(sends),
+                talks.said(outputs[-1] if outputs else ""),
+            )[len(outputs)]
+        offered.extend(each.name for each in request.tools)
+        looks = ("find", {"tab": None, "role": None, "name": None, "row": None, "text": "Open"})
+        return talks.said(outputs[0]) if outputs else talks.asks(looks)
+
+    try:
+        assert "Open: 12.50" in str(await _talk(build, answer, looker=LOOKER).say("Go."))
+        assert {"inspect_tab", "find"} <= set(offered)
+        assert not {"debug_navigate", "debug_action", "create_nodes"} & set(offered)
+    finally:
+        await build.close()
+
+
+async def test_002_10_an_agent_with_nodes_edits_the_draft(tmp_path: Path) -> None:
+    """Two delegates of one answer write nodes and try them one after the other: both are in the draft, with their values."""
+    build = build_contexts.opened(tmp_path, policy="hold")
+    made = "- {id: %s, type: transform, expr: '{{ %s }}'}"
+
+    def answer(request: Request) -> Answer:
+        outputs, words = talks.outputs(request), " ".join(talks.messages(request))
+        number = next((each for each in ("1", "2") if f"Write {each}." in words), None)
+        if number is None:
+            sends = [("delegate", {**TASK, "agent": "writer", "goal": f"Write {each}."}) for each in ("1", "2")]
+            return talks.asks(*sends) if not outputs else talks.said(" ".join(outputs))
+        writes = {"yaml": made % (f"n{number}", number), "after": None, "dry_run": None, "reason": "asked"}
+        tries = dict.fromkeys(_fields(request, "execute_nodes")) | {"reason": "asked", "nodes": f"n{number}"}
+        steps = (talks.asks(("create_nodes", writes)), talks.asks(("execute_nodes", tries)), talks.said("It is there."))
+        return steps[len(outputs)]
+
+    writer = Agent(description="Writes.", acts=True, context="clean", tools=["nodes"])
+    try:
+        heard = await _talk(build, answer, writer=writer).say("Go.")
+        assert str(heard).count("It is there.") == 2, heard
+        assert build.state.draft is not None
+        assert sorted(build.state.draft.loaded.places) == ["n1", "n2"]
+        assert build.bench.values() == {"n1": 1, "n2": 2}
+    finally:
+        await build.close()
+
+
+def _fields(request: Request, name: str) -> list[str]:
+    return list(next(each for each in request.tools if each.name == name).parameters["properties"])
+
+
+def _talk(build: build_contexts.BuildContext, answer: talks.Model, **agents: Agent) -> reply.Talk:
+    """A talk whose model is this function, with these agents."""
+    from director.builds import open as open_build
+
+    chosen, models = talks.CHOSEN, talks.Supply(answer, [])
+    delegates = delegate.Delegates(agents=agents, pages=pages.Pages(build))
+    tools = open_build.toolsets(build)
+    return reply.Talk(
+        build.state, talks.About(), models, chosen, build.listener, window.Limits, tools, delegates=delegates
+    )
