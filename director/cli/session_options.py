@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -121,11 +121,16 @@ class Models:
     def masked(self) -> dict[str, str]:
         return {selection.KEY: self.server.key} if len(self.server.key) >= selection.MASKED_KEY else {}
 
-    def check(self, budget: budgets.Budget | None) -> None:
-        """Raise UsageError ``price-unknown`` if the budget limits money and the model's price is unknown."""
-        if budget is not None and budget.money is not None:
-            model = selection.model_for("director", self.settings)
-            prices.require([model], self.settings.prices, self.server.profile.name)
+    def check(self, budget: budgets.Budget | None, agents: Iterable[agent_files.Agent] = ()) -> None:
+        """Raise UsageError ``price-unknown`` if a budget limits money, and the price of a model that spends it is unknown."""
+        own = selection.model_for("director", self.settings)
+        limited = budget is not None and budget.money is not None
+        theirs = [
+            each.model or own
+            for each in agents
+            if limited or (each.budget is not None and each.budget.money is not None)
+        ]
+        prices.require([own, *theirs] if limited else theirs, self.settings.prices, self.server.profile.name)
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
         return prices.dollars(usage, model, self.settings.prices, self.server.profile.name)
@@ -185,8 +190,7 @@ async def open_session(
 
     Raises UsageError ``price-unknown``, and FileInvalid for the project's agents, before anything is written.
     """
-    agent_files.of_project()
-    models.check(here.settings.budget)
+    models.check(here.settings.budget, agent_files.of_project().values())
     budget = str(here.settings.budget) if here.settings.budget is not None else None
     masker = masking.Masker({**secrets, **models.masked()})
     if isinstance(source, entries.SessionHeader):

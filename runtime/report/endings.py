@@ -10,7 +10,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.events import RunEnded
 from runtime.log import entries
-from runtime.report.models import AskedReport
+from runtime.report.models import AskedReport, DelegateReport
 from runtime.report.parts import Costs, ErrorReport, FileReport, FlagReport, Model, Printed, absent
 from runtime.runs import results
 
@@ -119,6 +119,8 @@ class ChatEnding(Printed):
     costs: Costs | None
     runs: dict[str, Costs]
     """The costs of the runs that it started, by run."""
+    delegates: list[DelegateReport]
+    """How each delegate ran, in the order in which they were sent."""
     window: dict[str, Json] | None
     """The context of the last request, as in `show SESSION --window --json`."""
     warnings: list[str]

@@ -191,6 +191,15 @@ def test_002_9_agents_are_listed_and_shown(chats: Chats) -> None:
     assert not fits.is_valid({"description": "x", "tools": ["click"]})
 
 
+def test_002_9_a_budget_of_money_needs_the_price_of_each_agents_model(chats: Chats) -> None:
+    """Where an agent's money is limited and the price of its model is unknown, no session begins."""
+    project = chats.answers()
+    agent(project, "checker", CHECKER.replace("calls=2", "money=1usd"))
+    done = project.here("chat", "-m", "Hello")
+    assert (done.returncode, "error[price-unknown]" in done.stderr, "`small-model`" in done.stderr) == (2, True, True)
+    assert not list(project.folder.rglob("*.jsonl"))
+
+
 def test_the_tools_of_agent_files_are_those_of_a_session(tmp_path: Path) -> None:
     """Each tool of a session can be named by an agent, in its toolset, as reading or acting; but not those that end, ask or send."""
     from director.builds import open as open_build
@@ -242,7 +251,7 @@ def test_002_11_how_each_delegate_ran_is_shown(
         "checker",
         f"description: Looks.\ntools: [read_state]\ndelegates: 0\n{f'context: {file_says}' if file_says else ''}\n",
     )
-    done = project.here("chat", "--mode", "agent", *flags, "-m", "How?")
+    done = project.here("chat", "--mode", "agent", *flags, "-m", "How?", "--json")
     assert done.returncode == 0, done.stderr
     cost = project.here("chat", "--resume", "last", "-m", "/cost")
     (line,) = [each for each in cost.stdout.splitlines() if each.startswith("1_delegate")]
@@ -251,6 +260,7 @@ def test_002_11_how_each_delegate_ran_is_shown(
     shown = project.here("show", _session(project)).stdout
     assert f"checker  {expected}  test-model  looks with read_state" in shown
     (found,) = project.show(_session(project))["delegates"]
+    assert json.loads(done.stdout)["delegates"] == [found]
     context, _, why = expected.rstrip(")").partition(" (")
     assert (found["context"], found["why"], found["model"]) == (context, why, "test-model")
     assert (found["agent"], found["tools"], found["acts"], found["status"]) == ("checker", ["read_state"], False, "ok")

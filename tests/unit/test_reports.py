@@ -120,6 +120,7 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
             ],
             costs=None,
             runs={},
+            delegates=[],
             window=None,
             warnings=[],
         ).as_json()

@@ -119,6 +119,7 @@ def _ending(conversation: foreground.Conversation, code: int) -> endings.ChatEnd
         words=conversation.words,
         costs=Costs.maybe(conversation.session.ledger.totals()),
         runs=of_session.costs_of_runs(conversation.session),
+        delegates=of_session.delegates_of(conversation.session),
         window=report.as_json() if report is not None else None,
         warnings=conversation.screen.warnings,
     )
