@@ -32,6 +32,9 @@ def build(
     runs: Annotated[int | None, own.runs("How often it must pass; by default 2.")] = None,
     budget: flags.BudgetFlag = None,
     model: Annotated[str | None, own.model("that builds")] = None,
+    strategy: own.StrategyFlag = None,
+    store: own.StoreFlag = None,
+    max_output: own.MaxOutputFlag = None,
     yes: Annotated[bool, own.yes("a question ends the command with exit code 4.")] = False,
     resume: Annotated[str | None, own.resume("build")] = None,
     answer: Annotated[
@@ -67,6 +70,9 @@ def build(
         take_over=take_over,
         yes=yes,
         model=model,
+        strategy=strategy,
+        store=store,
+        max_output=max_output,
     )
-    here = host.load(budget=budget, model_director=model)
+    here = host.load(budget=budget, model_director=model, model_store=store, session_max_output=max_output)
     foreground.carry_out(order, here, as_json=as_json, quiet=quiet)

@@ -14,13 +14,6 @@ AboutArgument = Annotated[
     str | None,
     flags.argument("RUN|WORKFLOW", "What it is about: a run (its id, a part of it, or `last`) or a workflow file."),
 ]
-StrategyFlag = Annotated[
-    Literal["injected", "clean", "hybrid"] | None,
-    flags.option(
-        "--strategy",
-        "What each request contains of the state: all of it; nothing, there are tools for it; or the plan and a line of status.",
-    ),
-]
 OverflowFlag = Annotated[
     Literal["prune", "summarize"] | None,
     flags.option("--overflow", "What becomes of the oldest that does not fit: left out, or summed up."),
@@ -44,7 +37,7 @@ def chat(
         Literal["chat", "agent", "run"] | None,
         flags.option("--mode", "Talk; let the model work; or as a step of the run."),
     ] = None,
-    strategy: StrategyFlag = None,
+    strategy: own.StrategyFlag = None,
     strict: Annotated[bool, flags.option("--strict", "A hard limit of 1,500 tokens: `--hard-limit 1500`.")] = False,
     hard_limit: Annotated[
         int | None, flags.option("--hard-limit TOKENS", "Of a whole request, never more; 0: none.", min=0)
@@ -92,6 +85,8 @@ def chat(
     ] = None,
     delegate_clean: DelegateFlag = None,
     model: Annotated[str | None, own.model("to talk with")] = None,
+    store: own.StoreFlag = None,
+    max_output: own.MaxOutputFlag = None,
     budget: flags.BudgetFlag = None,
     take_over: Annotated[bool, flags.take_over("session")] = False,
     as_json: flags.JsonFlag = False,
@@ -116,7 +111,13 @@ def chat(
                 "usage", "`--strict` is a limit of its own beside `--hard-limit`", fix="leave one of them out"
             )
         changed["hard_limit"] = window.STRICT
-    its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
+    its = {
+        "model_director": model,
+        "model_store": store,
+        "session_max_output": max_output,
+        "delegate_clean_context": delegate_clean,
+        "chat_knowledge": knowledge,
+    }
     here = host.load(budget=budget, **its)
     kept = settings.given(here.settings, its)
     options = foreground.ChatOptions(about, message, resume, fork, mode, changed, kept, take_over)

@@ -23,6 +23,23 @@ def yes(what: str) -> Any:
     return option("--yes, -y", f"Do not ask: {what}")
 
 
+StrategyFlag = Annotated[
+    Literal["injected", "clean", "hybrid"] | None,
+    option(
+        "--strategy",
+        "What each request contains of the state: all of it; nothing, there are tools for it; or the plan and a line of status.",
+    ),
+]
+StoreFlag = Annotated[
+    bool | None,
+    option(
+        "--store/--no-store",
+        "Let the provider store requests, so that only what is new is sent, or not (the setting `model_store`).",
+    ),
+]
+MaxOutputFlag = Annotated[
+    int | None, option("--max-output TOKENS", "Of one answer, reasoning included, at the most.", min=16)
+]
 EffectsFlag = Annotated[
     Literal["ask", "allow", "hold"] | None,
     option(

@@ -107,7 +107,7 @@ class Delegation(subagents.SubagentCall):
         agent = self._agent(call)
         own = {name: value for name, value in agent.budget or () if value is not None}
         budget = self.budget.model_copy(update=own)
-        return subagents.Terms(budget, self.turns, agent.model, agent.max_output or subagents.MAX_OUTPUT)
+        return subagents.Terms(budget, self.turns, agent.model, agent.max_output)
 
     @override
     def began(self, call: entries.Call, subagent: subagents.Subagent) -> None:

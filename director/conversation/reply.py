@@ -36,7 +36,7 @@ from runtime.settings.settings import Settings
 class ReplyOptions:
     turns: int = 40  # requests
     an_answer: float = 1200.0  # limit of one answer with its retries, in seconds
-    max_output: int = 4_000  # limit of one answer, in tokens, reasoning included
+    max_output: int = 0  # least limit of one answer that no setting names, in tokens, reasoning included
     left_open: bool = False
     """True if an interruption leaves open calls to the resumed session, as after a crash."""
 
@@ -82,12 +82,13 @@ class Talk:
         self._tools = session_tools.Toolbox(state, subject, listener, every)
         self._exchanges: requests.Exchanges | None = None
         self._turns: turn.Turns | None = None
+        most = models.max_output("session", self._options.max_output) if models is not None else 0
         self._frame = context_request.Frame(
             writer,
             entries.SESSION_THREAD,
             self._around,
             limits,
-            max_output=self._options.max_output,
+            max_output=most,
             models=models,
             asks=subagents.asks(models, writer, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
@@ -97,7 +98,13 @@ class Talk:
         if models is None:
             return
         requester = requests.RequestScope(
-            "", entries.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text
+            "",
+            entries.SESSION_THREAD,
+            "director",
+            self._left,
+            listener.waiting,
+            longer=f"allow more: `--max-output {2 * most}` (the setting `session_max_output`)",
+            hear=listener.text,
         )
         self._exchanges = requests.Exchanges(models, writer, requester, None, None)
         turn_options = turn.TurnOptions("", entries.SESSION_THREAD, NODE)

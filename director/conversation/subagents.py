@@ -36,8 +36,6 @@ from runtime.messages.messages import Item, Request, Tool
 from runtime.models import budgets, requests, run_models
 from runtime.models.turns import call_checks, turn
 
-MAX_OUTPUT = 4_000  # limit of one answer, in tokens
-
 ENDS = barrier.ENDS - {"budget", "paused"}
 """Categories of errors that end the parent, too, and so are not returned to it."""
 
@@ -56,7 +54,7 @@ class Terms:
     budget: Budget
     turns: int  # limit of its requests
     model: str | None = None  # its model, if it is another one than the session's
-    max_output: int = MAX_OUTPUT
+    max_output: int | None = None  # tokens of one answer; None for the setting
 
 
 class Tabs(Protocol):
@@ -271,6 +269,7 @@ class Subagent:
         self._thread = entries.delegate_thread(call.call)
         terms = of.terms(call)
         self._most = terms.turns
+        most = terms.max_output or models.max_output("delegate")
         ends = time.monotonic() + float(terms.budget.time or math.inf)
         requester = requests.RequestScope(
             call.path,
@@ -278,6 +277,7 @@ class Subagent:
             "director",
             lambda: ends - time.monotonic(),
             lambda what: of.listener.waiting(f"{call.path}: {what}"),
+            longer=f"allow a delegate more: `max_output` of its agent, or RUNOPS_DELEGATE_MAX_OUTPUT={2 * most}",
         )
         self._exchanges = requests.Exchanges(models, writer, requester, terms.model, terms.budget, sender.budgets)
         self.config = of.config(call, self)
@@ -286,7 +286,7 @@ class Subagent:
             self._thread,
             self.config.around,
             self._room,
-            max_output=terms.max_output,
+            max_output=most,
             models=models,
             asks=asks(models, writer, requester.left, requester.tell, terms.budget, sender.budgets),
         )

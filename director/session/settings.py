@@ -15,8 +15,16 @@ from runtime.log.writer import Texts
 from runtime.settings import settings as all_settings
 from runtime.settings.settings import Settings
 
-FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
+FLAGS = {
+    "model_director": "--model",
+    "model_store": "--store",
+    "session_max_output": "--max-output",
+    "chat_knowledge": "--knowledge",
+    "delegate_clean_context": "--delegate-clean",
+}
 """The flag of each setting, by the setting's name."""
+
+NOT = {"model_store": "--no-store", "delegate_clean_context": "--delegate-inherit"}  # the flags that turn one off
 
 OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}  # those that override the goal of a build
 
@@ -31,7 +39,7 @@ def keep(own: SessionState, said: Mapping[str, Json]) -> None:
         if own.value("setting", name) != value:
             flag = f"{({**FLAGS, **OF_BUILDS})[name]} {value}"
             if isinstance(value, bool):
-                flag = FLAGS[name] if value else "--delegate-inherit"
+                flag = FLAGS[name] if value else NOT[name]
             own.keep(entries.Version(of="setting", name=name, number=0, reason=flag, by="person"), value)
 
 

@@ -53,6 +53,7 @@ class RequestScope:
     left: Callable[[], float]
     tell: Callable[[str], None]  # reports the reason of a wait
     brief: Callable[[], str] = lambda: ""  # returns the brief about the run's state; called for each request
+    longer: str = ""  # how a longer answer is allowed: what a person changes for it
     hear: Callable[[str], None] = lambda _piece: None
     """Called with each piece of an answer's text as it arrives, secrets masked; once if it arrives whole. A resent request starts over."""
 
@@ -161,6 +162,7 @@ class Exchanges:
                     answer = await self._send(client, request, raw, key, attempt.retry_state.attempt_number)
                     return await self._take(answer, key, number, request)
         except Failed as failed:
+            self._advise(failed)
             self._note_failure(failed, None)
             raise failed.error from None
         raise AssertionError("a request is answered or fails")
@@ -250,6 +252,7 @@ class Exchanges:
         except Failed as failed:
             # A response that ended with a permanent error ends the request too, with or without a crash.
             ends = failed.pending or (failed.over and not failed.again and not failed.stopped)
+            self._advise(failed)
             self._note_failure(failed, None if ends else 0.0)
             if ends:
                 raise failed.error from None
@@ -331,6 +334,11 @@ class Exchanges:
         assert isinstance(failed, Failed)
         self._note_failure(failed, state.upcoming_sleep)
         self._requester.tell(f"{state.upcoming_sleep:.1f} s before the model is asked again: {failed.error.message}")
+
+    def _advise(self, failed: Failed) -> None:
+        """Say in the fix of an answer that was cut what allows a longer one."""
+        if failed.error.evidence.get("reason") == parsing.CUT and self._requester.longer:
+            failed.error = failed.error.replaced(fix=f"{failed.error.fix}, or {self._requester.longer}")
 
     def _note_failure(self, failed: Failed, again: float | None) -> None:
         crash_point(CrashPoint.ANSWER_CAME)

@@ -9,13 +9,14 @@ import importlib
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from nodes.budgets import Budget
 from runtime.log.ledger import Ledger, plain
 from runtime.messages import estimates
 from runtime.messages.messages import Request, Usage
 from runtime.models import budgets, selection
+from runtime.models.client import profiles
 from runtime.settings import prices
 from runtime.settings.settings import Settings
 
@@ -77,6 +78,12 @@ class RunModels:
     def reader(self, model: str) -> str:
         """Return the name of a model at its server, as a reader of encrypted reasoning; empty if a cassette answers."""
         return f"{model} at {self._server.base_url}" if self._server is not None else ""
+
+    def max_output(self, who: Literal["session", "delegate"], least: int = 0) -> int:
+        """Return the tokens that an answer may have: as the settings say, else as the provider needs, but at ``least``."""
+        said: int | None = getattr(self._settings, f"{who}_max_output")
+        profile = self._server.profile if self._server is not None else profiles.PROFILES["compatible"]
+        return said or max(least, profile.max_output)
 
     def model(self, role: selection.Role, named: str | None, number: int) -> str:
         """Return the model for exchange ``number`` of the run. Raises SetupError ``model-unset``."""

@@ -70,6 +70,8 @@ class AssistantLine(TextLine):
     """A secret was masked: the text differs from the model's."""
     model: str
     response: str | None = absent()
+    stored: Literal[True] | None = absent()
+    """A later request can continue from the response."""
     usage: entries.Usage | None = absent()
     dollars: str | None = absent()
     seconds: float | None = absent()
@@ -231,5 +233,6 @@ OfSession = Text | SummaryLine | EventLine | VersionLine | CallLine | ResultLine
 
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:
-    left_out = {"v", "seq", "blob", "text", "tokens", "chars", "value", "args", *without}
+    # Thoughts are encrypted: nobody but their model can read them.
+    left_out = {"v", "seq", "blob", "text", "tokens", "chars", "value", "args", "thoughts", *without}
     return entry.model_dump(mode="json", exclude=left_out, exclude_none=True)

@@ -92,6 +92,7 @@ class LeafServices(StepServices):
             role=self._step.node.asks or "cognition",
             left=lambda: self._step.left,
             tell=lambda what: self._run.emit(events.StepWaiting(self._step.path, what)),
+            longer="give the node a larger `max_output`",
             brief=lambda: briefs.of_step(self._run, self._models, self._step.node, self._step.frame, self._step.path),
         )
 

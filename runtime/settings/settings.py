@@ -106,6 +106,10 @@ class Settings(BaseModel):
     """Mode of a session: it changes the instructions of the model, and the tools that it may use."""
     chat_knowledge: Annotated[Path, AfterValidator(_absolute)] | None = None
     """Folder of Markdown files; sections that fit a question are sent with it (docs/conversation.md)."""
+    session_max_output: int | None = Field(default=None, ge=16)
+    """Tokens that one answer of a session may have, reasoning included; by default as its provider needs (docs/conversation.md#settings)."""
+    delegate_max_output: int | None = Field(default=None, ge=16)
+    """The same for an answer of a delegate."""
     delegate_clean_context: bool = False
     """Start a delegate with only its task, if the call does not say otherwise; else it inherits the conversation."""
 

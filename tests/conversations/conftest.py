@@ -7,6 +7,7 @@ import pytest
 
 from tests import builds_rig, reports
 from tests.builds_rig import Builds
+from tests.chats import Chats
 
 
 @pytest.fixture(autouse=True)
@@ -19,5 +20,13 @@ def reports_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
 def builds(tmp_path: Path) -> Iterator[Builds]:
     """A project with chats and builds whose model answers come from a test."""
     made = builds_rig.of(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Chat sessions in a project."""
+    made = Chats(tmp_path)
     yield made
     made.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,14 +21,6 @@ nodes:
   - {id: kind, type: cognition, instruction: Sort it., input: tea, output: [a, b]}
 output: "{{ kind }}"
 """
-
-
-@pytest.fixture
-def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Chat sessions in a project."""
-    made = Chats(tmp_path)
-    yield made
-    made.close()
 
 
 def sealed(body: dict[str, Any]) -> list[str]:
@@ -207,3 +197,13 @@ def test_a_client_without_the_reasoning_is_refused(chats: Chats) -> None:
             api.create({**asked, "input": [{"role": "user", "content": "Go."}, sent, CALLED, output]}).answer,
             scripted_model.Answer,
         )
+
+
+def test_show_leaves_encrypted_reasoning_out(chats: Chats) -> None:
+    """000-24: `show` lists an answer without what only its model can read."""
+    project = chats.answers(thought("First.") + LOOK, text("It adds up."))
+    session = session_of(project.here("chat", "prices.yaml", "-m", "What does it do?"))
+    shown = project.show(session)
+    assert [each["text"] for each in shown["said"] if each["kind"] == "reasoning"] == ["First."]
+    assert "sealed" not in json.dumps(shown)
+    assert project.here("show", session).returncode == 0

@@ -225,7 +225,9 @@ def alike(text: str) -> str:
 def canonical(asked: scripted_model.AskedFor) -> dict[str, Any]:
     """The request in a comparable form: all that the model reads, and whether it chains to an answer that the server keeps."""
     body: dict[str, Any] = {name: value for name, value in asked.body.items() if name != "previous_response_id"}
-    items = [{name: value for name, value in each.items() if name != "id"} for each in asked.items]
+    # The server numbers its reasoning, and checks that it comes back as it was given.
+    own = {"id", "encrypted_content"}
+    items = [{name: value for name, value in each.items() if name not in own} for each in asked.items]
     compared = {**body, "input": items, "follows": asked.body.get("previous_response_id") is not None}
     compared = json.loads(alike(json.dumps(compared, ensure_ascii=False)))
     compared["input"] = [each for each in map(_but_unfinished, compared["input"]) if each is not None]
@@ -250,11 +252,28 @@ def without(request: Mapping[str, Any], asides: Collection[Aside]) -> dict[str, 
     if "run" in asides:
         left_out |= {each["call_id"] for each in items if str(each.get("call_id")).startswith("run_")} | {ABOUT_THE_RUN}
     follows = request["follows"] if not asides else None
-    return {**request, "follows": follows, "input": [each for each in items if each.get("call_id") not in left_out]}
+    kept = [each for each in items if each.get("call_id") not in left_out]
+    if asides:
+        kept = [each for each in kept if each.get("type") != "reasoning"]
+    return {**request, "follows": follows, "input": kept}
 
 
 _OWN = frozenset(
-    {"thread", "line", "at", "seconds", "usage", "dollars", "key", "response", "call", "attempt", "again", "upto"}
+    {
+        "thread",
+        "line",
+        "at",
+        "seconds",
+        "usage",
+        "dollars",
+        "key",
+        "response",
+        "stored",
+        "call",
+        "attempt",
+        "again",
+        "upto",
+    }
 )
 """Fields that differ in each entry."""
 

@@ -20,6 +20,7 @@ from director.session.state import SessionState
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.cli import values as given_values
+from runtime.context import window
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.expressions import filters
 from runtime.log import entries
@@ -49,6 +50,9 @@ class BuildOrder:
     take_over: bool = False
     yes: bool = False
     model: str | None = None
+    strategy: window.Strategy | None = None
+    store: bool | None = None
+    max_output: int | None = None
 
     def check(self) -> None:
         """Raise UsageError ``usage`` for contradictions."""
@@ -159,7 +163,8 @@ def settings_for(given: Settings) -> Settings:
 
 
 def given(order: BuildOrder, settings: Settings) -> dict[str, Json]:
-    return session_settings.given(settings, {"model_director": order.model})
+    flags = {"model_director": order.model, "model_store": order.store, "session_max_output": order.max_output}
+    return session_settings.given(settings, flags)
 
 
 async def open_build(
@@ -186,6 +191,8 @@ async def open_build(
 
     async def keep(own: SessionState) -> None:
         session_settings.keep(own, said)
+        if order.strategy is not None:
+            session_options.set_limit(own, here.settings, "strategy", order.strategy, f"--strategy {order.strategy}")
         if order.answer is not None:
             await person.answer(own.writer, order.answer)
 
