@@ -134,7 +134,8 @@ class Bench(build_context.Bench):
             planner = plans.Planner(self.results.freshness(places, prepared.inputs), self.results, items)
             return planner.plan(ids, request.begin, self.own.live(prepared))
 
-        done = report.Report(places, selection.ids, notes=self.results.pinned(places, selection.ids))
+        names = self._build.writer.masker.names
+        done = report.Report(places, selection.ids, notes=self.results.pinned(places, selection.ids), names=names)
         rows = [[each] for each in selection.ids] if request.mode == "isolated" else [list(selection.ids)]
         # Reject impossible requests before a person is asked for anything.
         start, _part = plan(rows[0])

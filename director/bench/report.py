@@ -21,6 +21,7 @@ from runtime.log import attempts as log_attempts
 from runtime.log import history
 from runtime.observation import page_text
 from runtime.observation.observation import Observation
+from runtime.secrets import hidden_names
 
 LONGEST = 5_000  # limit of the whole, in characters
 
@@ -53,6 +54,7 @@ class Report:
     trips: list[Trip] = dataclasses.field(default_factory=list[Trip])
     notes: list[str] = dataclasses.field(default_factory=list[str])
     known: Observation | None = None  # the same page as last shown to the model; None if it never was
+    names: hidden_names.HiddenNames = hidden_names.DEFAULT
     around: Collection[str] = ()  # the site frames shown to the model, which need not be repeated
 
     @property
@@ -69,7 +71,7 @@ def text_of(report: Report) -> str:
     ending = next((seen for seen in reversed(report.seen) if not seen.inner), None)
     for trip in report.trips:
         for seen in trip.seen:
-            lines += _node(trip, seen, last=seen is ending)
+            lines += _node(trip, seen, report.names, last=seen is ending)
     lines += _end(report)
     lines += (_LOOK.sub(_inspect, each) for each in page_after(report))
     return _fitted(lines)
@@ -121,7 +123,7 @@ def _number(report: Report) -> int:
     return found
 
 
-def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
+def _node(trip: Trip, seen: Seen, names: hidden_names.HiddenNames, *, last: bool) -> Iterator[str]:
     """Yield one node: our own text, then the page's, fenced."""
     place = seen.place
     stopped = seen is trip.stopped
@@ -132,7 +134,7 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
     yield f"{line}  {seen.seconds:.1f} s" if seen.seconds >= 1 else line
     if seen.redone and not stopped:
         return
-    theirs = [*_value(seen), *(_error(trip, seen) if stopped else ()), *_page_of(seen, last=stopped or last)]
+    theirs = [*_value(seen, names), *(_error(trip, seen) if stopped else ()), *_page_of(seen, last=stopped or last)]
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
     if stopped and seen.error is not None and trip.withheld is None and (fix := run_items.fix_of(seen.error)[0]):
@@ -171,8 +173,8 @@ def _status(trip: Trip, seen: Seen) -> str:
     return f"ok{''.join(held)}"
 
 
-def _value(seen: Seen) -> Iterator[str]:
-    name, value = seen.place.id, seen.value
+def _value(seen: Seen, names: hidden_names.HiddenNames) -> Iterator[str]:
+    name, value = seen.place.id, names.json(seen.value, seen.place.id)
     if seen.ran and seen.hidden:
         yield f"{name} = [holds a secret: not shown]"
     elif seen.ran and not (value is None or value == seen.url_after or transparent(seen.place.node)):

@@ -17,6 +17,7 @@ from director.tools.build_context import BuildContext
 from runtime.context import window
 from runtime.display.text import cut, one_line
 from runtime.observation import page_text
+from runtime.secrets import hidden_names
 
 TITLE = 120  # limit of the goal in the title, in characters
 NAMED = 5  # limit of the stale nodes that are named
@@ -129,19 +130,19 @@ class BuildSubject(DraftSubject):
     def instructions(self) -> Sequence[window.Part]:
         how = f"{prompt.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
         fix = [window.Part("fix", prompt.prompt("repair"))] if self._goal.repairs is not None else []
-        return window.Part("build", how), *fix, window.Part("goal", goal_text(self._goal))
+        return window.Part("build", how), *fix, window.Part("goal", goal_text(self._goal, self._state.masker.names))
 
 
 def _some(ids: Sequence[str]) -> str:
     return f"{', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
 
 
-def goal_text(goal: Goal) -> str:
+def goal_text(goal: Goal, names: hidden_names.HiddenNames = hidden_names.DEFAULT) -> str:
     lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
     lines += [f"Site: {goal.url}{named}"] if goal.url is not None else []
-    lines += [f"Input {name}: {value}" for name, value in goal.inputs.items()]
+    lines += [f"Input {name}: {names.json(value, name)}" for name, value in goal.inputs.items()]
     lines += [f"Secrets (their values are hidden): {', '.join(goal.secrets)}"] if goal.secrets else []
     times = "once" if goal.runs == 1 else f"{goal.runs} times"
     lines += [f"Proof: the whole draft passes {times}", f"Side effects: {POLICIES[goal.policy]}"]

@@ -129,7 +129,7 @@ class Conversation:
             self._talk, self._subject = None, None
             known = session_options.secrets_of(self.session, self.here)
             key = self.models.masked() if self.models is not None else {}
-            self.writer.masker = masking.Masker({**known, **key})
+            self.writer.masker = masking.Masker({**known, **key}, self.writer.masker.names)
 
     async def move(self, writer: SessionWriter) -> None:
         await self.close()

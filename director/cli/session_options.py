@@ -25,7 +25,7 @@ from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
 from runtime.messages.messages import Usage
 from runtime.models import run_models, selection
-from runtime.secrets import masking, sources
+from runtime.secrets import hidden_names, masking, sources
 from runtime.settings import prices
 from runtime.settings.settings import Settings
 from runtime.workspace import host, run_index
@@ -192,7 +192,7 @@ async def open_session(
     """
     models.check(here.settings.budget, agent_files.of_project().values())
     budget = str(here.settings.budget) if here.settings.budget is not None else None
-    masker = masking.Masker({**secrets, **models.masked()})
+    masker = masking.Masker({**secrets, **models.masked()}, hidden_names.of(here.settings.hidden_names))
     if isinstance(source, entries.SessionHeader):
         header = source.model_copy(update={"versions": version.versions(), "budget": budget})
         writer = await session_open.begin(here.store, header, masker)

@@ -12,7 +12,7 @@ from director.session import open as open_session
 from director.session import person, settings
 from runtime.context import report as context_report
 from runtime.log import entries, session
-from runtime.secrets import masking
+from runtime.secrets import hidden_names, masking
 from runtime.workspace import host, session_index
 
 
@@ -28,7 +28,9 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
         header = entries.SessionHeader(purpose="chat", run=conversation, versions={})
         opened = entries.Scope(thread=entries.SESSION_THREAD, path="", event="opened", node="session", session=header)
         past = session.Session([opened])
-    writer = open_session.look(here.reader, reading, past, masking.Masker(session_options.secrets_of(past, here)))
+    names = hidden_names.of(here.settings.hidden_names)
+    masker = masking.Masker(session_options.secrets_of(past, here), names)
+    writer = open_session.look(here.reader, reading, past, masker)
     here = here.having(settings.of_session(past, writer, here.settings))
     if past.header is not None and past.header.build is not None:
         here = here.having(options.settings_for(here.settings))

@@ -31,6 +31,7 @@ from nodes.values import Json
 from runtime.display.text import one_line
 from runtime.log import entries, threads
 from runtime.observation import page_text
+from runtime.secrets import masking
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
 _TASK = toolbox.fields(
@@ -78,7 +79,7 @@ class Toolbox(ModelTools):
 
     def _variables(self, arguments: dict[str, Json]) -> str:
         key: str | None = arguments.get("key")
-        values = {**self._subject.variables(), **self._state.variables.all()}
+        values = session_variables.told(self._state, self._subject.variables())
         if key is None:
             return page_text.fenced("\n".join(session_variables.render(values))) if values else "(none has a value)"
         if key in values:
@@ -93,7 +94,7 @@ class Toolbox(ModelTools):
         if arguments["key"] not in self._state.variables.names():
             # Models ask for values of nodes with this tool, too.
             return self._variables(arguments)
-        return page_text.fenced(state_paths.as_text(self._state.variables.get(str(arguments["key"]))))
+        return page_text.fenced(state_paths.as_text(session_variables.told(self._state)[str(arguments["key"])]))
 
     def _read_state(self, arguments: dict[str, Json]) -> str:
         path = str(arguments["path"])
@@ -102,7 +103,13 @@ class Toolbox(ModelTools):
             text = self._subject.state(path)
         if text is None:
             raise state_paths.unknown(path)
-        return state_paths.part(text, arguments.get("start"), arguments.get("end"))
+        return state_paths.part(self._told(path, text), arguments.get("start"), arguments.get("end"))
+
+    def _told(self, path: str, text: str) -> str:
+        """Return what is kept at a path without values that are hidden by their names, before it is cut into parts."""
+        names = self._state.masker.names
+        last = next((each for each in reversed(path.split("/")) if not each.isdecimal()), "")
+        return masking.MASK if names.named(last) else names.text(text)
 
     def _write_plan(self, arguments: dict[str, Json]) -> str:
         plan = plans.of(arguments["plan"])
@@ -134,7 +141,7 @@ class Toolbox(ModelTools):
                 fix='write it as JSON: a text in quotes (`"tea"`), a number, a list, a map',
             ) from None
         self._state.variables.set(name, value, reason=str(arguments["reason"]))
-        shown = "\n".join(session_variables.render({name: self._state.value("variable", name)}))
+        shown = "\n".join(session_variables.render({name: session_variables.told(self._state)[name]}))
         return self._stored("variable", shown, name)
 
     def _cleared(self, arguments: dict[str, Json]) -> str:

@@ -77,7 +77,7 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
         return
     yield Part("plan", plans.as_text(state.plan))
     yield Part("outline", subject.outline() or "(there is no workflow yet)")
-    values = "\n".join(variables.render({**subject.variables(), **state.variables.all()}))
+    values = "\n".join(variables.render(variables.told(state, subject.variables())))
     # A variable may contain page text.
     yield Part("variables", page_text.fenced(values) if values else "(none has a value)")
     yield Part("browser state", subject.browser_state())

@@ -85,6 +85,12 @@ class Variables:
             raise unknown(name, [*names, *others])
 
 
+def told(state: SessionState, of_subject: Mapping[str, object] | None = None) -> dict[str, Json]:
+    """Return the values of the subject and of the session as a model sees them: hidden where their names say so."""
+    values = {**(of_subject or {}), **state.variables.all()}
+    return {name: state.masker.names.json(value, name) for name, value in values.items()}
+
+
 def render(values: Mapping[str, object]) -> Iterator[str]:
     """Yield each value as a line ``NAME = …``: whole up to 100 characters, else shortened; a list as its first item and length."""
     for name, value in values.items():

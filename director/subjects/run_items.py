@@ -22,6 +22,7 @@ from runtime.log.writer import chars_of
 from runtime.messages import estimates
 from runtime.messages.messages import Item, ToolCall, ToolOutput
 from runtime.observation import page_text
+from runtime.secrets import hidden_names
 
 ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
 """Limits in characters: of a call's arguments, of a value, and of an error's evidence."""
@@ -52,9 +53,9 @@ class _Step:
     @functools.cached_property
     def _whole(self) -> tuple[ToolCall, ToolOutput]:
         call = self.attempt.call
-        arguments = json.dumps(self._arguments(), ensure_ascii=False)
+        arguments = hidden_names.DEFAULT.text(json.dumps(self._arguments(), ensure_ascii=False))
         asked = ToolCall(f"run_{call.call}", _NO_NAME.sub("_", call.node)[:64], arguments)
-        return (asked, ToolOutput(asked.id, self._output(pointers=False)))
+        return (asked, ToolOutput(asked.id, hidden_names.DEFAULT.text(self._output(pointers=False))))
 
     @functools.cached_property
     def _pointed(self) -> tuple[ToolCall, ToolOutput]:
@@ -97,6 +98,8 @@ class _Step:
             return _failed(head, result.error, pointers=pointers)
         if result.blob is None and result.value is None:
             return head
+        if hidden_names.DEFAULT.named(self.attempt.call.path.rpartition("/")[2]):
+            return f"{head}\n{hidden_names.MASK}"
         where = line_path(result.seq)
         if pointers:
             return f"{head} (value left out, kept at {where})"

@@ -109,7 +109,8 @@ class ModelTools(turn.Tools):
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         self._listener.called(place.path, asked.name, asked.arguments)
         outcome = await self._outcome(self.toolsets[asked.name], arguments, place)
-        text = self._bounded(outcome.text, place) if asked.name != state_paths.NAME else outcome.text
+        shown = self._state.masker.names.text(outcome.text)
+        text = self._bounded(shown, place) if asked.name != state_paths.NAME else shown
         self._listener.done(place.path, self._state.masker.text(text), failed=outcome.error is not None)
         return dataclasses.replace(outcome, text=text)
 
@@ -154,6 +155,7 @@ class ModelTools(turn.Tools):
             return call_checks.render_error(result.error)
         value = self._state.writer.value_of(result)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = self._state.masker.names.text(text)
         call = self._state.history.actions[result.call].call
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != state_paths.NAME else text
 

@@ -9,7 +9,7 @@ from nodes import agent as nodes_agent
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.agents import page_tools, tool_schemas
-from runtime.context import request, window
+from runtime.context import hidden_values, request, window
 from runtime.engine.run_state import LeafView, RunState
 from runtime.log import attempts
 from runtime.models import requests, run_models
@@ -53,7 +53,7 @@ class PageAgent:
         turns = turn.Turns(thread, frame, at_work, run.writer, options)
         most = task.max_turns
         if not turns.begun:
-            turns.say(task.goal)
+            turns.say(hidden_values.Hidden(run, self.step.node, self.step.frame).text(task.goal))
         if self.step.closing:
             turns.say(REACHED)
             most = max(most, turns.count + CLOSING_TURNS)

@@ -20,6 +20,7 @@ from nodes.errors import RunOpsError
 from nodes.schema.output import WHOLE, Output
 from nodes.template import Template
 from nodes.values import Json
+from runtime.context import hidden_values
 from runtime.display.text import count
 from runtime.engine import scopes
 from runtime.language.expressions import references
@@ -216,14 +217,15 @@ class _Brief:
         if chain[0] == "secrets":
             return "is a secret"
         try:
-            value = _replayed(self._frame, chain)
+            value = hidden_values.replayed(self._frame, chain)
         except KeyError:
             return "has no value"
         except RunOpsError:
             return "held a secret, and is not known any more"
         # The inputs of a used file may contain text of a page.
         if chain[0] == "inputs" and not self._frame.program.path:
-            return f"= {shown(self._run.writer.masker.json(value))}"
+            masker = self._run.writer.masker
+            return f"= {shown(masker.names.json(masker.json(value), references.written(chain)))}"
         return f"is {kind_and_size(value)}"
 
     def _before(self) -> list[str]:
@@ -284,9 +286,11 @@ class _Brief:
     def _answer(self, path: str, name: str, value: Json) -> str:
         if self._may_be_of_a_page(path, name):
             return f"chosen among values of the run, {kind_and_size(value)}"
+        masker = self._run.writer.masker
+        value = masker.names.json(value, name)
         if not isinstance(value, str):
             return _written(value)
-        said = self._run.writer.masker.text(value)
+        said = masker.text(value)
         # Further lines are indented, so that none of them looks like a heading.
         return "\n  ".join(_cut(said, AN_ANSWER).splitlines())
 
@@ -400,18 +404,6 @@ def _ended(attempt: attempts.Attempt) -> str:
 def _code(error: Mapping[str, Json]) -> str:
     code = error.get("code")
     return code if isinstance(code, str) and CODE.fullmatch(code) else "unknown"
-
-
-def _replayed(frame: scopes.Scope, chain: Chain) -> Json:
-    """Return the value at a chain of names. Raises KeyError, and AuthorError ``value-masked``."""
-    value: Json = frame[str(chain[0])]
-    for key in chain[1:]:
-        known = range(-len(value), len(value)) if isinstance(value, list) else value
-        if not isinstance(value, list | dict) or key not in known:
-            raise KeyError(key)
-        items: Json = value
-        value = items[key]
-    return value
 
 
 def _texts(value: Json) -> Iterator[str]:

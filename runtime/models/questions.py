@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError
@@ -21,8 +22,16 @@ REPAIRS = 2  # number of corrections that a model may try
 class StepModel:
     """The model of one attempt of a step. Implements ``nodes.ports.Model``."""
 
-    def __init__(self, models: run_models.RunModels, writer: LogWriter[Fold], requester: requests.RequestScope) -> None:
+    def __init__(
+        self,
+        models: run_models.RunModels,
+        writer: LogWriter[Fold],
+        requester: requests.RequestScope,
+        hide: Callable[[str], str] = str,
+    ) -> None:
+        """``hide`` returns a text without the values that the model must not see."""
         self._models, self._writer, self._requester = models, writer, requester
+        self._hide = hide
 
     async def answer(
         self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget
@@ -31,7 +40,7 @@ class StepModel:
         thread = requests.Exchanges(self._models, self._writer, self._requester, model, budget)
         wanted = thread.model()
         messages: list[Item] = []
-        said = question
+        instructions, said = self._hide(instructions), self._hide(question)
         for turn in range(REPAIRS + 1):
             messages.append(Message("user", said))
             thread.say(said)

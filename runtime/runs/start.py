@@ -21,7 +21,7 @@ from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter, value_of
 from runtime.recovery import copies, resume, workflow_source
 from runtime.runs import model_plan, run
-from runtime.secrets import masking
+from runtime.secrets import hidden_names, masking
 from runtime.services import functions
 from runtime.settings import settings
 from runtime.system import tasks
@@ -105,7 +105,7 @@ async def begin(
     part = options.part
     conversation = await (given.store.create(log_store.new_id()) if key is None else _of_key(given.store, key))
     async with log_store.release_on_error(conversation):
-        masker = masking.Masker({**known, **models.masked})
+        masker = masking.Masker({**known, **models.masked}, hidden_names.of(given.settings.hidden_names))
         writer = LogWriter(conversation, history.History(), masker, given.reader)
         trial = part.header if part is not None else None
         run.write_header(
@@ -203,7 +203,7 @@ async def resume_run(
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
     models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(store.private, run_id))
-    masker = masking.Masker({**text.secrets, **models.masked})
+    masker = masking.Masker({**text.secrets, **models.masked}, hidden_names.of(given.settings.hidden_names))
     try:
         writer = await run_index.claim(
             given.store,
@@ -264,7 +264,7 @@ async def resume_copy(
     text = workflow_source.WorkflowSource(run_id, past.header, given, loaded, take=True)
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
-    masker = masking.Masker({**text.secrets, **models.masked})
+    masker = masking.Masker({**text.secrets, **models.masked}, hidden_names.of(given.settings.hidden_names))
     writer = await copies.make(given.store, reading, masker, about, options.parent)
     opened = await _reopened(text, writer, given, listener, models, options)
     return await opened.drive(_copied(opened.engine, ended))

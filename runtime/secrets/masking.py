@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nodes.values import Json
-from runtime.secrets import spellings
+from runtime.secrets import hidden_names, spellings
 from runtime.system import regular_files
 
-MASK = "[hidden]"
+MASK = hidden_names.MASK
 SHORTEST = 6  # minimum length of a secret: a shorter one would be found, and masked, in innocent text
 
 
@@ -65,8 +65,9 @@ def _base64_forms(secret: bytes) -> Iterator[str]:
 class Masker:
     """Replaces every secret with MASK, in every spelling."""
 
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        """``secrets`` maps names to values; an empty value masks nothing."""
+    def __init__(self, secrets: Mapping[str, str], names: hidden_names.HiddenNames = hidden_names.DEFAULT) -> None:
+        """``secrets`` maps names to values; an empty value masks nothing. ``names`` hides further values from models, and masks nothing."""
+        self.names = names
         self._secrets = {name: value for name, value in secrets.items() if value}
         self._values = sorted({*self._secrets.values()})
         longest = max(map(len, self._values), default=0)
@@ -102,7 +103,7 @@ class Masker:
     @functools.cached_property
     def but_words(self) -> Masker:
         """Masker for text of an author or of ours, where a secret that equals an ordinary word is just that word."""
-        return Masker({name: value for name, value in self._secrets.items() if not is_word(value)})
+        return Masker({name: value for name, value in self._secrets.items() if not is_word(value)}, self.names)
 
     def words_in(self, text: str) -> list[str]:
         """Return the names of the secrets that equal an ordinary word, and are in ``text`` as a whole word."""

@@ -69,10 +69,12 @@ class LeafServices(StepServices):
     @property
     @override
     def model(self) -> Model:
-        from runtime.models import questions as models_questions  # most runs ask none
+        from runtime.context import hidden_values  # most runs ask none
+        from runtime.models import questions as models_questions
 
         models, requester = self._asking()
-        return models_questions.StepModel(models, self._run.writer, requester)
+        hidden = hidden_values.Hidden(self._run, self._step.node, self._step.frame)
+        return models_questions.StepModel(models, self._run.writer, requester, hidden.text)
 
     @property
     @override

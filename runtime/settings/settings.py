@@ -16,7 +16,7 @@ from typing_extensions import override
 from nodes import budgets
 from nodes.budgets import BadBudget, Budget
 from nodes.errors import UsageError, near
-from runtime.secrets import sources
+from runtime.secrets import hidden_names, sources
 from runtime.settings import addresses
 from runtime.settings import prices as model_prices
 from runtime.system import regular_files
@@ -153,6 +153,8 @@ class Settings(BaseModel):
 
     python_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
     """Python modules whose functions a workflow may call (``python: module:function``); by default none. In a variable, separated by commas."""
+    hidden_names: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = hidden_names.NAMES
+    """Names of values that no model sees, whatever the values are (docs/secrets.md). In a variable, separated by commas."""
 
 
 class _OfCommand(BaseSettings, Settings):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 from runtime.testing import scripted_model
 from tests.builds_rig import Builds, use
+from tests.chats import text_of, words_of
 
 NODES = """\
 - {id: parts, type: transform, expr: "{{ ['9.30', '8.00'] }}"}
@@ -73,3 +75,70 @@ def test_row_001_14_a_call_behind_a_failed_one_says_which_one_failed(builds: Bui
     assert "not done: an earlier call of the same answer failed: `clear_variable` (variable-unknown)" in behind
     assert 'tea = "9.30"' in read
     assert "unit" not in read
+
+
+SIGN_IN = """\
+version: 1
+name: Sign in
+inputs:
+  password: {type: string, default: open-sesame-1}
+nodes:
+  - {id: creds, type: transform, expr: "{{ {'email': 'ada@shop.test', 'password': inputs.password, 'pins': [{'token': 4711}]} }}"}
+  - {id: api_key, type: transform, expr: "{{ 'sk-' ~ inputs.password }}"}
+  - {id: length, type: transform, expr: "{{ creds.password | length }}"}
+  - id: ask
+    type: cognition
+    instruction: "Sign in with {{ inputs.password }}."
+    input: "{{ creds }}"
+    output: string
+"""
+
+
+def test_row_001_11_values_are_hidden_by_their_names_in_a_run(builds: Builds) -> None:
+    """A model node sees neither an input nor a part of a value whose name says so, in its request or its brief; the run uses the real ones."""
+    project = builds.answers(scripted_model.text('{"value": "done"}'))
+    project.write("sign_in.yaml", SIGN_IN)
+    done = project.here("run", "sign_in.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    (asked,) = map(text_of, builds.bodies())
+    assert "Sign in with [hidden]." in asked
+    assert "ada@shop.test" in asked
+    assert "open-sesame" not in asked
+    assert "4711" not in asked
+    assert '{{ inputs.password }} = "[hidden]"' in json.loads(asked)[0] + str(asked).replace('\\"', '"')
+    assert json.loads(project.here("show", "last", "--json").stdout)["state"] == "passed"
+
+
+def test_row_001_11_values_are_hidden_by_their_names_in_a_chat(builds: Builds) -> None:
+    """Variables, node values, the injected state, outputs and `@state` of a chat about such a run have `[hidden]`; with another setting they do not."""
+    set_creds = use("set_variable", name="login", value='{"user": "ada", "passwd": "hunter2hunter2"}', reason="asked")
+    set_key = use("set_variable", name="token", value='"tok-12345"', reason="asked")
+    reads = (
+        variables()
+        + variables("creds")
+        + variables("api_key")
+        + use("get_workflow_variable", key="login")
+        + use("get_workflow_variable", key="token")
+    )
+    project = builds.answers(
+        scripted_model.text('{"value": "done"}'), set_creds + set_key, reads, scripted_model.text("Yes.")
+    )
+    project.write("sign_in.yaml", SIGN_IN)
+    project.here("run", "sign_in.yaml", "--quiet")
+    done = project.here("chat", "last", "--strategy", "injected", "-m", "Keep it.")
+    assert done.returncode == 0, done.stderr
+    body = builds.bodies()[-1]
+    told = "\n".join(each for each in words_of(body) if not each.startswith("call"))
+    for secret in ("open-sesame", "4711", "hunter2", "tok-12345"):
+        assert secret not in told, secret
+    for shown in (
+        'inputs.password = "[hidden]"',
+        'api_key = "[hidden]"',
+        'token = "[hidden]"',
+        '"passwd": "[hidden]"',
+        "length = 13",
+    ):
+        assert shown in told, shown
+    project = builds.answers(variables(), scripted_model.text("Yes."), RUNOPS_HIDDEN_NAMES="pin")
+    project.here("chat", "last", "-m", "Show it.")
+    assert any('inputs.password = "open-sesame-1"' in each for each in words_of(builds.bodies()[-1]))

@@ -33,7 +33,7 @@ from runtime.engine import evidence
 from runtime.language import reader
 from runtime.log import entries
 from runtime.report import endings
-from runtime.secrets import masking, sources
+from runtime.secrets import hidden_names, masking, sources
 from runtime.workspace import host, run_index
 
 VERDICTS = {
@@ -167,7 +167,7 @@ class _Repair:
         policy: Policy = "hold" if found.refused else self.policy
         goal = goals.of(found, self.past, self._loaded, here.reader, policy=policy, runs=self._goal.runs)
         known = sources.read(here.secrets, goal.secrets, goal.place.parent)
-        masker = masking.Masker({**known, **models.masked()})
+        masker = masking.Masker({**known, **models.masked()}, hidden_names.of(here.settings.hidden_names))
         text = repair_builds.text_of(goal.place)
         if masker.but_words.holds(text):
             raise UsageError(
