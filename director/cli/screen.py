@@ -104,6 +104,10 @@ class Screen(Listener):
             self.say(f"ok  {cut(asked, WIDE)}", DIM)
 
     @override
+    def spent(self, path: str, text: str) -> None:
+        self.say(f"--  {_depth(path)}{one_line(text)}", DIM)
+
+    @override
     def failed(self, error: RunOpsError) -> None:
         self.broken()
 

@@ -222,6 +222,7 @@ class SubagentCall(Toolset):
         status = "ok" if outcome.error is None else "error"
         seconds = round(time.monotonic() - begun, 4)
         self.writer.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
+        self.listener.spent(call.path, self._cost(call))
         return outcome
 
     def outcome_of_open_call(self, call: entries.Call) -> turn.Outcome | None:

@@ -24,6 +24,9 @@ class Listener:
 
     def done(self, path: str, text: str, *, failed: bool) -> None: ...
 
+    def spent(self, path: str, text: str) -> None:
+        """A subagent has ended; ``text`` says what it took."""
+
     def failed(self, error: RunOpsError) -> None: ...
 
     def ran(self, event: events.Event) -> None:

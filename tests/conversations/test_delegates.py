@@ -87,6 +87,7 @@ def test_002_9_an_agent_has_its_own_prompt_tools_model_and_limits(chats: Chats) 
     (output,) = [each for each in words_of(third) if each.startswith("output: ")]
     assert output.startswith("output: Done: Check 12.50.\n(the delegate checker took 1 request, ")
     assert output.endswith(" tokens, $1.00)")
+    assert f"--  {output.rpartition('(')[2].removesuffix(')')}\n" in done.stderr, "the person hears it, too"
 
 
 PRICED = json.dumps({"test-model": {"input": 0.5, "output": 2.0}, "small-model": {"input": 0.0, "output": 200_000.0}})
