@@ -83,6 +83,12 @@ def chat(
             min=0,
         ),
     ] = None,
+    checkpoint_messages: Annotated[
+        int | None,
+        flags.option(
+            "--checkpoint-messages N", "Sum up once so many messages came since the last summary; 0: never.", min=0
+        ),
+    ] = None,
     delegate_clean: DelegateFlag = None,
     model: Annotated[str | None, own.model("to talk with")] = None,
     store: own.StoreFlag = None,

@@ -65,12 +65,26 @@ class Screen(Listener):
         if self.report is not None and self.report.warns:
             # The window was nearly full at the last request, which was reported.
             return
-        self.broken()
-        # Parts already left out count: the warning is about the whole conversation.
         then = "is summed up" if overflow == "summarize" else "is left out"
-        warning = (
-            f"the window is nearly full: {_share(report.wanted, report.limit)}; where there are more, the oldest {then}"
-        )
+        if report.wanted <= report.limit:
+            # Parts already left out count: the warning is about the whole conversation.
+            told = f"nearly full: {_share(report.wanted, report.limit)}; where there are more, the oldest {then}"
+        else:
+            told = f"full: {report.wanted:,} tokens were wanted, {_share(report.tokens, report.limit)} are sent"
+            told += _lost(report) or "; long outputs of tools are pointers"
+        self._warns(f"the window is {told}")
+
+    @override
+    def summed(self, rung: window.Reduction, report: window.Report) -> None:
+        if rung.outcome == "saved":
+            self.say(f"--  the oldest was summed up: {rung.saved:,} tokens fewer", DIM)
+            return
+        warning = f"the oldest could not be summed up: {one_line(rung.why)}{_lost(report)}"
+        if warning not in self.warnings[-1:]:
+            self._warns(warning)
+
+    def _warns(self, warning: str) -> None:
+        self.broken()
         self.warnings.append(warning)
         self.say(f"--  {warning}\n    {self.more_room}", YELLOW)
 
@@ -318,6 +332,15 @@ class _Below(Talk):
 def _share(tokens: int, limit: int) -> str:
     share = 100 * tokens / limit if limit else 0
     return f"{tokens:,} of {limit:,} tokens ({share:.0f} %)"
+
+
+def _lost(report: window.Report) -> str:
+    """Tell what is in the request in no form, and the limits that suffice."""
+    lost = report.lost
+    if not lost:
+        return ""
+    parts = ", ".join(f"{each.what} ({each.tokens:,} tokens)" for each in lost)
+    return f"; not in the request: {parts}" + (f"; enough is `{report.flags}`" if report.enough else "")
 
 
 def _depth(path: str) -> str:

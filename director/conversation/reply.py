@@ -92,6 +92,9 @@ class Talk:
             models=models,
             asks=subagents.asks(models, writer, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
+            stands=lambda: prompt.stands(state, subject),
+            refresh=session_tools.REFRESH,
+            summed=listener.summed,
             warn=lambda report: listener.fills(report, limits().overflow),
             joined=lambda thread: run_items.AfterSteps(subject.items(), thread),
         )

@@ -33,6 +33,11 @@ from runtime.log import entries, threads
 from runtime.observation import page_text
 from runtime.secrets import masking
 
+REFRESH = frozenset({
+    "get_workflow_summary", "get_workflow_nodes", "get_workflow_variables", "get_current_plan", "get_browser_state",
+})  # fmt: skip
+"""Tools that tell how things stand; a model is told of them after a summary."""
+
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
 _TASK = toolbox.fields(
     {"task_id": TEXT, "description": TEXT, "status": _STATUS, "notes": PERHAPS, "node_ids": each(TEXT)}

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from typing_extensions import override
 
+from director.conversation import session_tools
 from director.session import prompt
 from director.session.events import Listener
 from director.session.state import SessionState
@@ -290,6 +291,7 @@ class Subagent:
             max_output=most,
             models=models,
             asks=asks(models, writer, requester.left, requester.tell, terms.budget, sender.budgets),
+            refresh=session_tools.REFRESH,
         )
         self._turns = turn.Turns(
             self._exchanges,

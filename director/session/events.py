@@ -15,6 +15,9 @@ class Listener:
     def fills(self, report: window.Report, overflow: window.Overflow) -> None:
         """The window is nearly full: its oldest part will soon be left out or summed up. Called again only after it has shrunk."""
 
+    def summed(self, rung: window.Reduction, report: window.Report) -> None:
+        """The older part was summed up, or this failed; ``report`` is that of the request that follows."""
+
     def text(self, part: str) -> None: ...
 
     def waiting(self, what: str) -> None: ...

@@ -51,6 +51,13 @@ def around(
     )
 
 
+def stands(state: SessionState, subject: Subject) -> Sequence[Part]:
+    """Return how things stand, whatever the strategy: the goal, and the state in full."""
+    goal = state.description or subject.description()
+    parts = (*([Part("goal", goal)] if goal else []), *_state("injected", state, subject))
+    return [Part(each.name, state.masker.text(each.text)) for each in parts]
+
+
 @functools.cache
 def prompt(name: str) -> str:
     return resources.files("director").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()

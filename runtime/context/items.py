@@ -6,6 +6,7 @@ import bisect
 import contextlib
 import functools
 import json
+from collections.abc import Sequence
 from typing import Literal
 
 from typing_extensions import override
@@ -24,7 +25,13 @@ OPEN = "(open: no outcome is recorded)"
 
 SUMMED_UP = "(A summary of what was said before this.)\n"
 
+REFRESH = "(A summary of what was said before this. How things stand now, these tools tell: {tools}. Look again before you rely on it.)\n"
+"""The same for a model that has such tools."""
+
 HAPPENED = "(Not said, but what happened meanwhile.)\n"
+
+UNSENT = frozenset({"window-too-large"})
+"""Errors before which nothing was sent, so that no answer broke off."""
 
 PREVIEW = 160  # characters of an output shown with its pointer: its first lines
 CUT_ESCAPE = 6  # longest escape of JSON, in characters: that many may be cut at the end of a preview
@@ -92,6 +99,8 @@ class Thread(window.Pieces):
         match self._thread.said[self._first + number]:
             case threads.Exchange() as exchange:
                 return _exchange(exchange, texts)
+            case log_entries.ModelError() as error if error.error.get("code") in UNSENT:
+                return WindowItem("error", error.seq, Size(), Size(), lambda _pointers: ())
             case log_entries.ModelError() as error:
                 text = "\n".join(filter(None, (texts.text_of(error), broke_off(error))))
                 return _composed("error", error.seq, text, "assistant")
@@ -104,7 +113,14 @@ class Thread(window.Pieces):
     @override
     def summary(self) -> WindowItem | None:
         summary = self._thread.summary
-        return summary and _composed("summary", summary.seq, SUMMED_UP + self._texts.text_of(summary))
+        return summary and _composed(
+            "summary", summary.seq, summed_up(summary.refresh or ()) + self._texts.text_of(summary)
+        )
+
+    @property
+    def covered(self) -> int:
+        """The last line that the summary covers; 0 without one."""
+        return self._thread.summary.upto if self._thread.summary is not None else 0
 
     @property
     @override
@@ -122,9 +138,23 @@ class Thread(window.Pieces):
     def tokens_before(self, number: int) -> int:
         return self._thread.tokens_before(self._first + number) - self._thread.tokens_before(self._first)
 
+    def has_messages(self, count: int | None) -> bool:
+        """True if there are so many messages since the last summary, without the user's newest message; False for None."""
+        found = 0
+        for number in range(len(self) - 1, -1, -1):
+            if count is None or found >= count:
+                break
+            found += self[number].large.messages if number != self.newest_word else 0
+        return count is not None and found >= count
+
     def upto(self, line: int) -> int:
         """Return the number of items that begin at or before that line of the log."""
         return max(0, bisect.bisect_right(self._thread.said, line, key=threads.line_of) - self._first)
+
+
+def summed_up(refresh: Sequence[str]) -> str:
+    """Return what stands before a summary, for a model with these tools to refresh its view."""
+    return REFRESH.format(tools=", ".join(refresh)) if refresh else SUMMED_UP
 
 
 def broke_off(error: log_entries.ModelError) -> str:

@@ -13,18 +13,20 @@ from runtime.settings.settings import Settings
 
 PREFIX = "window_"
 
-UNLIMITED = frozenset({"max_messages", "max_chars", "hard_limit", "recent_outputs", "checkpoint_at"})
+UNLIMITED = frozenset(
+    {"max_messages", "max_chars", "hard_limit", "recent_outputs", "checkpoint_at", "checkpoint_messages"}
+)
 """Limits that 0 turns off."""
 
 DIGITS = 15
 
-_BY_STRATEGY = ("max_messages", "max_chars", "recent_outputs", "checkpoint_at", "compress_to")
+_BY_STRATEGY = ("recent_outputs", "checkpoint_at", "compress_to")
 BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
-    "injected": dict(zip(_BY_STRATEGY, (None, None, None, None, 20_000), strict=True)),
-    "hybrid": dict(zip(_BY_STRATEGY, (80, 120_000, 2_500, None, 20_000), strict=True)),
-    "clean": dict(zip(_BY_STRATEGY, (None, None, 1_500, 8_000, 1_500), strict=True)),
+    "injected": dict(zip(_BY_STRATEGY, (None, None, 20_000), strict=True)),
+    "hybrid": dict(zip(_BY_STRATEGY, (2_500, 14_000, 2_000), strict=True)),
+    "clean": dict(zip(_BY_STRATEGY, (1_500, 8_000, 1_500), strict=True)),
 }
-"""Defaults by strategy: with the whole state injected, all messages; with tools for the state, recent messages and pointers."""
+"""Defaults by strategy: with the whole state injected, everything; with tools for the state, recent outputs, and a summary of the rest."""
 
 NAMES = tuple(window.Limits.model_fields)
 

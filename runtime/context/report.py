@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Literal
 
 from nodes.values import Json
@@ -16,6 +17,7 @@ class Left:
     line: int
     why: str
     tokens: int
+    lost: bool = False  # true if its messages are in the request in no form
 
 
 RungName = Literal["pointers", "dropped", "summary"]
@@ -26,7 +28,8 @@ class Reduction:
     """One kind of reduction that makes a window fit, and its outcome."""
 
     name: RungName
-    outcome: Literal["not needed", "saved", "no effect", "failed"]
+    outcome: Literal["not needed", "due", "saved", "no effect", "failed"]
+    """``due``: it is made before the request is sent."""
     saved: int = 0
     why: str = ""
 
@@ -52,13 +55,14 @@ class Report:
     sections: tuple[Section, ...]
     left: tuple[Left, ...]
     rungs: tuple[Reduction, ...]
-    room: int = 0  # token limit of the thread in it, without the user's newest message
     said: int = 0
     """Tokens of the thread without that message: its last summary and everything since, outputs whole."""
     warn_at: int = 0  # size in tokens at which a person is warned; 0 for no warning
     counted: int | None = None
     """Tokens that the server counted in the thread's last request; None if it reported none."""
     since: int = 0  # tokens added to the thread since that request
+    enough: Mapping[str, int] = dataclasses.field(default_factory=dict[str, int])
+    """Limits of the window, by name, with which nothing would be lost; empty if nothing is, or if no limit suffices."""
 
     @property
     def tokens(self) -> int:
@@ -71,10 +75,14 @@ class Report:
         return self.tokens - thread + max(thread, self.said)
 
     @property
-    def overflows(self) -> bool:
-        """True if items are left out because of the thread's tokens, and not because of its number of messages."""
-        dropped = any(each.name == "dropped" and each.outcome == "saved" for each in self.rungs)
-        return dropped and self.said > self.room
+    def lost(self) -> tuple[Left, ...]:
+        """What was said, and is in the request in no form: neither whole nor in a summary."""
+        return tuple(each for each in self.left if each.lost)
+
+    @property
+    def flags(self) -> str:
+        """The options of a command with which nothing would be lost."""
+        return " ".join(f"--{name.replace('_', '-')} {most}" for name, most in self.enough.items())
 
     @property
     def warns(self) -> bool:
@@ -88,6 +96,7 @@ class Report:
             "warns": self.warns,
             "counted": self.counted,
             "since": self.since,
+            "enough": dict[str, Json](self.enough),
             "sections": [dataclasses.asdict(each) for each in self.sections],
             "left": [dataclasses.asdict(each) for each in self.left],
             "rungs": [dataclasses.asdict(each) for each in self.rungs],

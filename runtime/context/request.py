@@ -1,16 +1,20 @@
 """The next request of a thread: the window that fits, with the frame around it.
 
-First outputs become pointers, then exchanges are left out. If the thread has outgrown its token budget, a summary replaces its older part.
+First outputs become pointers. What still does not fit is summed up before the request is sent, in several requests if one cannot hold it;
+only where no summary can be made is it left out, and the report names it with the limits that suffice. A thread is also summed up beyond a
+checkpoint, and when a person asks for it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from nodes.errors import ModelError
+from nodes.values import Json
 from runtime.context import items, summaries, window
 from runtime.context import report as context_report
 from runtime.log.writer import Fold, LogWriter
@@ -22,7 +26,10 @@ if TYPE_CHECKING:
 
 FULL = 85  # percentage of a model's input limit at which a window is full
 
-ENDLESS = 2**62
+TOLD: Collection[str] = ("saved", "failed")
+"""Outcomes of a summary that a person is told."""
+
+TRIES = 8  # number of limits tried until one suffices in the tokens of the model
 
 ROWS = 200  # number of ledger rows searched for the thread's last request
 
@@ -40,12 +47,17 @@ class Frame(turn.Frame):
         models: run_models.RunModels | None = None,
         asks: summaries.Asks | None = None,
         ids: Callable[[], Collection[str]] = tuple,
+        stands: Callable[[], Sequence[window.Part]] = tuple,
+        refresh: Collection[str] = (),
         warn: Callable[[window.Report], None] = lambda _report: None,
+        summed: Callable[[window.Reduction, window.Report], None] = lambda _rung, _report: None,
         joined: Callable[[window.Pieces], window.Pieces] = lambda thread: thread,
     ) -> None:
         """``around`` and ``limits`` are called for each request, so that it shows the current state.
 
-        Without ``asks`` nothing is summarized. Every summary keeps the names ``ids``. ``joined`` may add earlier items before the thread.
+        Without ``asks`` nothing is summarized. Every summary keeps the names ``ids``, is made with ``stands``, the state in full, and names
+        those offered tools that are in ``refresh``. ``summed`` is called when a summary was made or failed. ``joined`` may add earlier items
+        before the thread.
         """
         self._writer, self._thread = writer, thread
         self._around, self._limits = around, limits
@@ -54,47 +66,114 @@ class Frame(turn.Frame):
         self._summaries = (
             summaries.Summaries(writer, thread, asks, max_output=max_output, ids=ids) if asks is not None else None
         )
-        self._warn, self._joined = warn, joined
+        self._stands, self._refresh = stands, refresh
+        self._warn, self._summed, self._joined = warn, summed, joined
+        self._model: str | None = None  # the model of the last request
         self.report: window.Report | None = None
 
     def window(self, model: str) -> window.Window:
-        """Build the current window without a summary; sends and logs nothing. Raises ModelError ``window-too-large``."""
-        return self._with_usage(window.build(self._joined(self._items()), self._around(), self._narrowed(model)))
+        """Build the current window; sends and logs nothing. A summary that it needs is told as due. Raises ModelError ``window-too-large``."""
+        limits = self._narrowed(model)
+        built = self._built(limits)
+        rung = context_report.Reduction("summary", "not needed")
+        if self._summaries is not None and self._wants(limits, built):
+            due = context_report.Reduction("summary", "due", why="before the next request")
+            rung = self._summaries.failed() or due
+        return self._told(built, rung, limits)
 
     @override
     async def request(self, model: str) -> Request:
         limits = self._narrowed(model)
-        built = window.build(self._joined(self._items()), self._around(), limits)
-        rung = context_report.Reduction("summary", "not needed")
-        room = built.report.room if built.report.overflows else ENDLESS
-        room = min(room, limits.checkpoint_at or ENDLESS)
-        wanted = limits.overflow == "summarize" and self._outgrows(room)
-        if self._summaries is not None and wanted:
-            rung = await self._summaries.sum_up(limits, room, built.report.limit)
-            if rung.outcome == "saved":
-                built = window.build(self._joined(self._items()), self._around(), limits)
-        report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))
-        built = self._with_usage(dataclasses.replace(built, report=report))
+        built, rung = await self._summed_up(limits, self._built(limits))
+        built = self._told(built, rung, limits)
         warned = self.report is not None and self.report.warns
         self.report = built.report
+        if rung.outcome in TOLD:
+            self._summed(rung, built.report)
         if built.report.warns and not warned:
             self._warn(built.report)
         most, strict = self._max_output, self._strict
         return Request(model, built.instructions, built.items, None, most, strict, built.tools, state=built.state)
 
-    def _outgrows(self, room: int) -> bool:
-        """True if the thread with its summary exceeds ``room`` tokens, without joined items, which no summary shortens."""
+    @property
+    def is_summing_up(self) -> bool:
+        """True if a summary was begun, and a crash left it without its end."""
+        return self._summaries is not None and self._summaries.begun
+
+    async def compress(self, model: str, keep: str) -> tuple[window.Reduction, window.Window]:
+        """Sum up everything said so far, as a person asks, and return what it saves, with the window after it. Raises ModelError."""
+        assert self._summaries is not None, "a thread that a person compresses has a model"
+        limits = self._narrowed(model)
+        built, saved = self._built(limits), 0
+        while True:
+            rung = await self._summaries.sum_up(self._order(limits, built, by_person=True, keep=keep))
+            built = self._built(limits)
+            saved += rung.saved
+            if rung.outcome != "saved" or not self._summaries.begun:
+                break
+        if saved and rung.outcome == "no effect":
+            rung = context_report.Reduction("summary", "saved", saved)
+        rung = dataclasses.replace(rung, saved=saved)
+        return rung, self._told(built, rung, limits)
+
+    async def _summed_up(
+        self, limits: window.Limits, built: window.Window
+    ) -> tuple[window.Window, context_report.Reduction]:
+        """Make the summaries that the window needs."""
+        saved = 0
+        rung = context_report.Reduction("summary", "not needed")
+        while self._summaries is not None and (self._summaries.begun or self._wants(limits, built)):
+            rung = await self._summaries.sum_up(self._order(limits, built))
+            if rung.outcome != "saved":
+                break
+            saved += rung.saved
+            built = self._built(limits)
+        if saved and rung.outcome == "no effect":
+            rung = context_report.Reduction("summary", "saved", saved)
+        return built, dataclasses.replace(rung, saved=saved)
+
+    def _order(
+        self, limits: window.Limits, built: window.Window, *, by_person: bool = False, keep: str = ""
+    ) -> summaries.Order:
+        refresh = [each.name for each in built.tools if each.name in self._refresh]
+        must = bool(built.report.lost) or by_person
+        most = window.tokens_of(limits)
+        return summaries.Order(limits, built.rest, most, must, by_person, keep, refresh, self._stands())
+
+    def _wants(self, limits: window.Limits, built: window.Window) -> bool:
+        """True if something would be lost, or the thread is beyond a checkpoint."""
+        if limits.overflow != "summarize":
+            return False
+        if built.report.lost:
+            return True
         thread = self._items()
-        summed = thread.summary.large.tokens if thread.summary is not None else 0
         newest = thread.word.large.tokens if thread.word is not None and thread.newest_word is not None else 0
-        return thread.tokens_before(len(thread)) + summed - newest > room
+        summed = thread.summary.large.tokens if thread.summary is not None else 0
+        tokens = thread.tokens_before(len(thread)) + summed - newest
+        return tokens > (limits.checkpoint_at or tokens) or thread.has_messages(limits.checkpoint_messages)
+
+    def _built(self, limits: window.Limits) -> window.Window:
+        try:
+            return window.build(self._joined(self._items()), self._around(), limits)
+        except ModelError as error:
+            evidence = {**error.evidence, "enough": dict[str, Json](self._widened(error.evidence["enough"], limits))}
+            raise error.replaced(evidence=evidence) from None
+
+    def _told(self, built: window.Window, rung: context_report.Reduction, limits: window.Limits) -> window.Window:
+        """Add to the report: the summary, what suffices where something is lost, the server's token count."""
+        report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))
+        if report.lost and rung.outcome != "due":
+            found = window.enough(self._joined(self._items()), self._around(), limits)
+            report = dataclasses.replace(report, enough=self._widened(found, limits))
+        return self._with_usage(dataclasses.replace(built, report=report))
 
     def _items(self) -> items.Thread:
         return items.Thread(self._writer.history.thread(self._thread), self._writer)
 
-    def _narrowed(self, model: str) -> window.Limits:
-        """Return the limits in our own token count: a model may count more tokens, and accept fewer."""
-        limits = self._limits()
+    def _narrowed(self, model: str, limits: window.Limits | None = None) -> window.Limits:
+        """Return the limits, by default the current ones, in our own token count: a model may count more tokens, and accept fewer."""
+        self._model = model
+        limits = limits or self._limits()
         if self._models is None or limits.hard_limit is not None:
             return limits
         full = limits.compress_at
@@ -108,6 +187,21 @@ class Frame(turn.Frame):
         return limits.model_copy(
             update={name: max(1, self._models.within(model, most, ledger)) for name, most in within.items()}
         )
+
+    def _widened(self, enough: Mapping[str, int], narrowed: window.Limits) -> dict[str, int]:
+        """Return these limits as a person sets them: in the tokens of the model, as far as it accepts so many."""
+        if "compress_at" not in enough:
+            return dict(enough)
+        wanted = most = enough["compress_at"]
+        if self._models is not None and (model := self._model) is not None:
+            for _try in range(TRIES):
+                fits = self._narrowed(model, self._limits().model_copy(update={"compress_at": most})).compress_at
+                if fits >= wanted:
+                    break
+                most = -(-most * wanted // max(1, fits) // window.HUNDRED) * window.HUNDRED
+            else:
+                return {name: value for name, value in enough.items() if name != "compress_at"}
+        return {**enough, "compress_at": most}
 
     def _with_usage(self, built: window.Window) -> window.Window:
         """Add the server's token count of the thread's last request."""

@@ -1,7 +1,8 @@
 """The window: the part of a thread that a request contains, with the frame around it: a pure function of log, frame and limits.
 
-If not everything fits, old outputs of tools become pointers, then whole exchanges are left out, oldest first; the report lists both. The
-user's newest message and the prefix always stay. The time to build it depends on the size of the window, not the thread.
+If not everything fits, old outputs of tools become pointers, then whole exchanges are left out, oldest first; the report lists both. Where
+the limits summarize, a summary covers them before anything is sent (``request.py``). The user's newest message and the prefix always stay.
+The time to build it depends on the size of the window, not the thread.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from nodes.errors import ModelError
+from nodes.values import Json
 from runtime.context.report import Left, Reduction, Report, Section
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Tool
@@ -30,6 +32,12 @@ MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
 
 STRICT = 1_500  # tokens of a hard limit, if none is named
 
+CONTINUE = "continue"
+"""Message with which a person asks for the answer to what was said before."""
+
+HUNDRED = 100  # a limit that suffices is told in these steps
+DOUBLED = 24  # number of times that such a limit is doubled until none is found
+
 
 class Limits(BaseModel):
     """Limits of a window. The settings ``window_…`` describe them."""
@@ -37,8 +45,8 @@ class Limits(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     strategy: Strategy = "hybrid"
-    max_messages: int | None = Field(default=80, ge=1)
-    max_chars: int | None = Field(default=120_000, ge=1)
+    max_messages: int | None = Field(default=None, ge=1)
+    max_chars: int | None = Field(default=None, ge=1)
     tool_results: bool = True
     recent_outputs: int | None = Field(default=None, ge=1)
     events: bool = True
@@ -47,6 +55,7 @@ class Limits(BaseModel):
     min_recent: int = Field(default=4, ge=1)
     top_k: int = Field(default=3, ge=0)
     checkpoint_at: int | None = Field(default=None, ge=1)
+    checkpoint_messages: int | None = Field(default=None, ge=1)
     warn_at: int = Field(default=160_000, ge=1)
     compress_at: int = Field(default=180_000, ge=1)
     compress_to: int = Field(default=20_000, ge=1)
@@ -69,6 +78,27 @@ class Size:
     def within(self, most: Size) -> bool:
         """True if it is larger than ``most`` in nothing."""
         return self.tokens <= most.tokens and self.chars <= most.chars and self.messages <= most.messages
+
+
+class Fitting:
+    """The rule which of the newest items stay, asked of each in turn, the newest first.
+
+    Outputs count as pointers here. A reserve of at most half of ``rest`` is kept for whole outputs of later items.
+    """
+
+    def __init__(self, rest: Size) -> None:
+        self._rest, self._skeleton, self._beyond = rest, Size(), Size()
+
+    def takes(self, item: WindowItem, *, whole: bool) -> bool:
+        """True if the item fits after those taken before it; ``whole``: its outputs are wanted whole."""
+        rest, beyond = self._rest, self._beyond
+        skeleton = self._skeleton + item.small
+        reserve = Size(min(rest.tokens // 2, beyond.tokens), min(rest.chars // 2, beyond.chars))
+        if not (skeleton + reserve).within(rest):
+            return False
+        self._skeleton = skeleton
+        self._beyond += item.large - item.small if whole else Size()
+        return True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -138,11 +168,63 @@ class Window:
     tools: tuple[Tool, ...]
     state: str
     report: Report
+    rest: Size = Size()
+    """What the thread may have in it, its summary included, without the newest message."""
 
 
 def build(items: Pieces, around: RequestFrame, limits: Limits) -> Window:
     """Build the window. Raises ModelError ``window-too-large`` if prefix and newest message alone are too large."""
     return _Builder(items, around, limits).build()
+
+
+def enough(items: Pieces, around: RequestFrame, limits: Limits) -> dict[str, int]:
+    """Return the limits, by name, with which nothing is left out for lack of room; those that suffice as they are do not count."""
+    every = sum((items[number].small for number in range(len(items))), Size())
+    whole = sum((items[number].large for number in range(len(items))), Size())
+    if items.summary is not None:
+        every, whole = every + items.summary.large, whole + items.summary.large
+    # Of the room, up to a half is kept for whole outputs, or for the summary.
+    needed = {"max_messages": every.messages + 1, "max_chars": min(2 * every.chars, whole.chars) + 1}
+    if items.word is not None:
+        needed["max_chars"] += items.word.large.chars
+    if items.summary is not None:
+        needed["max_chars"] = max(needed["max_chars"], 2 * items.summary.large.chars)
+    found = {name: most for name, most in needed.items() if most > (getattr(limits, name) or _ENDLESS)}
+    wide = limits.model_copy(update=dict.fromkeys(needed))
+
+    def suffices(most: int) -> bool:
+        try:
+            return not _Builder(items, around, _with_tokens(wide, most)).build().report.lost
+        except ModelError:
+            return False
+
+    if not suffices(tokens_of(limits)):
+        found |= _least(limits, suffices)
+    return found
+
+
+def tokens_of(limits: Limits) -> int:
+    """Return the most tokens of a request."""
+    return limits.hard_limit or limits.compress_at
+
+
+def _with_tokens(limits: Limits, most: int) -> Limits:
+    return limits.model_copy(update={_token_limit(limits): most})
+
+
+def _token_limit(limits: Limits) -> str:
+    return "hard_limit" if limits.hard_limit is not None else "compress_at"
+
+
+def _least(limits: Limits, suffices: Callable[[int], bool]) -> dict[str, int]:
+    """Return the least token limit, in hundreds, that suffices; nothing if none does."""
+    first = tokens_of(limits) // HUNDRED + 1
+    most = next((2**power for power in range(DOUBLED) if suffices((first + 2**power) * HUNDRED)), None)
+    if most is None:
+        return {}
+    steps = range(first, first + most + 1)
+    least = bisect.bisect_left(steps, 1, key=lambda step: 1 if suffices(step * HUNDRED) else 0)
+    return {_token_limit(limits): steps[least] * HUNDRED}
 
 
 class _Builder:
@@ -168,7 +250,7 @@ class _Builder:
         for number in sorted(kept if newest is None else [*kept, newest]):
             items += self._items[number].items(pointers=not (number == newest or number in whole))
         report = self._report(room, tools, known, summary, kept, whole)
-        return Window(self._instructions, tuple(items), tools, _joined(known), report)
+        return Window(self._instructions, tuple(items), tools, _joined(known), report, self._beside_word(room))
 
     def _frame(self) -> tuple[tuple[Tool, ...], list[Part], int]:
         """Return the tools and the state that fit into their shares, and the tokens left to the thread. Raises ModelError."""
@@ -180,13 +262,35 @@ class _Builder:
                 "window-too-large",
                 f"what must be sent may have {fixed:,} tokens, and the window has {most:,}: nothing was sent",
                 fix="say it in fewer words, or allow a larger window (`hard_limit`, `compress_at`)",
-                evidence={"limit": most, "needed": fixed, "system": self._system, "newest": self._word.tokens},
+                evidence={
+                    "limit": most,
+                    "needed": fixed,
+                    "system": self._system,
+                    "newest": self._word.tokens,
+                    "enough": dict[str, Json](self.enough_to_continue()),
+                },
             )
         free = max(0, most - fixed - (most * MARGIN // 100 if strict else 0))
         tools = self._tools(min(free, most * SYSTEM // 100 - self._system) if strict else free)
         free -= estimates.of_tools(tools)
         known = self._state(min(free, most * KNOWLEDGE // 100) if strict else free // 2)
         return tools, known, free - _tokens(known)
+
+    def enough_to_continue(self) -> dict[str, int]:
+        """Return the token limit with which the newest message fits, and so does one word behind it: a request to continue."""
+        last, limits = Message("user", CONTINUE), self._limits
+        earlier = len(self._items) > (self._items.newest_word is not None) or self._items.summary is not None
+
+        def suffices(most: int) -> bool:
+            other = _Builder(self._items, self._around, _with_tokens(limits, most))
+            other._word = Size(estimates.of_item(last), len(CONTINUE), 1)
+            if other._system + other._word.tokens > most:
+                return False
+            room = other._frame()[2]
+            # What was said before may need a summary.
+            return room >= self._word.tokens + (min(limits.compress_to, room // 2) if earlier else 0)
+
+        return _least(limits, suffices)
 
     def _tools(self, room: int) -> tuple[Tool, ...]:
         taken: list[Tool] = []
@@ -214,24 +318,24 @@ class _Builder:
 
     def _summary(self, room: int) -> tuple[WindowItem | None, Size]:
         """Return the summary, if it takes at most half of the thread's budget, and the rest of the budget."""
-        word = self._word
-        rest = Size(room, _rest(self._limits.max_chars, word.chars), _rest(self._limits.max_messages, word.messages))
+        rest = self._beside_word(room)
         summary = self._items.summary
         if summary is None:
             return None, rest
-        if summary.large.within(Size(rest.tokens // 2, rest.chars // 2, rest.messages)):
+        if takes_summary(summary, rest):
             return summary, rest - summary.large
         why = "it is larger than half of what the thread may have"
-        self._left.append(Left("summary", summary.line, why, summary.large.tokens))
+        self._left.append(Left("summary", summary.line, why, summary.large.tokens, lost=True))
         return None, rest
 
-    def _kept(self, rest: Size) -> list[int]:
-        """Return the items that stay, the newest first, without the newest message, which always stays.
+    def _beside_word(self, room: int) -> Size:
+        limits, word = self._limits, self._word
+        return Size(room, _rest(limits.max_chars, word.chars), _rest(limits.max_messages, word.messages))
 
-        Outputs count as pointers here. A reserve of at most half of the budget is kept for whole outputs of later items.
-        """
+    def _kept(self, rest: Size) -> list[int]:
+        """Return the items that stay, the newest first, without the newest message, which always stays."""
         kept: list[int] = []
-        skeleton, beyond = Size(), Size()
+        fitting = Fitting(rest)
         followed = False
         for number in range(len(self._items) - 1, -1, -1):
             item = self._items[number]
@@ -244,12 +348,9 @@ class _Builder:
                 self._left.append(Left("events", item.line, NOT_WANTED, item.small.tokens))
             else:
                 followed = True
-                skeleton += item.small
-                reserve = Size(min(rest.tokens // 2, beyond.tokens), min(rest.chars // 2, beyond.chars))
-                if not (skeleton + reserve).within(rest):
+                if not fitting.takes(item, whole=number >= self._first_whole):
                     self._leave_from(number)
                     break
-                beyond += item.large - item.small if number >= self._first_whole else Size()
                 kept.append(number)
         return kept
 
@@ -272,7 +373,7 @@ class _Builder:
         newest = self._items.newest_word
         has_word = newest is not None and newest < number
         tokens = self._items.tokens_before(number + 1) - (self._word.tokens if has_word else 0)
-        self._left.append(Left(f"{number + 1 - has_word} {OLDEST}", self._items[0].line, NO_ROOM, tokens))
+        self._left.append(Left(f"{number + 1 - has_word} {OLDEST}", self._items[0].line, NO_ROOM, tokens, lost=True))
 
     # The report.
 
@@ -303,7 +404,6 @@ class _Builder:
             ),
             left=tuple(self._left),
             rungs=self._rungs(said > room),
-            room=room,
             said=said,
             warn_at=0 if strict else limits.warn_at,
         )
@@ -339,6 +439,21 @@ def _first_recent(items: Pieces, recent: int | None) -> int:
         return 0
     found = bisect.bisect_left(range(len(items)), begins, key=items.tokens_before)
     return min(found, max(0, len(items) - 1))
+
+
+def takes_summary(summary: WindowItem, rest: Size) -> bool:
+    """True if a window has the summary: it takes at most half of what the thread may have."""
+    return summary.large.within(Size(rest.tokens // 2, rest.chars // 2, rest.messages))
+
+
+def joined(parts: Sequence[Part], room: int) -> str:
+    """Return the text of the parts, each cut to the lines that fit into the ``room`` of tokens."""
+    taken: list[Part] = []
+    for each in parts:
+        part = _cut(taken, each, room) if each.text else None
+        if part is not None:
+            taken.append(part)
+    return _joined(taken)
 
 
 def _rest(most: int | None, used: int) -> int:

@@ -240,6 +240,8 @@ class User(Said):
     mode: Mode | None = None
     upto: int | None = None
     """For a question for a summary: the last line of the thread that the summary replaces."""
+    until: int | None = None
+    """The line up to which more summaries follow, as one request could not hold all."""
 
 
 class Reasoning(Entry):
@@ -310,6 +312,10 @@ class ToolResult(Said):
 class Summary(Said):
     kind: Literal["summary"] = "summary"
     upto: int
+    until: int | None = None
+    """The line up to which more summaries follow, as one request could not hold all."""
+    refresh: list[str] | None = None
+    """Tools with which the model can see how things stand since; shown with the summary."""
 
 
 class Ran(Record):

@@ -52,7 +52,7 @@ class Thread:
                 self._say(entry, entry.tokens)
             case entries.Event():
                 last = self.said[-1] if self.said else None
-                if isinstance(last, Happened):
+                if isinstance(last, Happened) and not self._covers(last):
                     last.events.append(entry)
                     self._ends[-1] += entry.tokens
                 else:
@@ -82,6 +82,9 @@ class Thread:
     def _say(self, saying: Saying, tokens: int) -> None:
         self.said.append(saying)
         self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
+
+    def _covers(self, saying: Saying) -> bool:
+        return self.summary is not None and line_of(saying) <= self.summary.upto
 
     @property
     def ids(self) -> Collection[str]:

@@ -116,13 +116,16 @@ class Settings(BaseModel):
     window_strategy: Literal["injected", "clean", "hybrid"] = "hybrid"
     """State sent with each request: ``injected``: all; ``clean``: none, each part has a tool; ``hybrid``: the plan and a line of status."""
     window_max_messages: int | None = Field(default=None, ge=0)
-    """Maximum number of messages of a conversation in a request; 0: no limit. If None, the strategy decides, as for all of these."""
+    """Maximum number of messages of a conversation in a request; 0: no limit."""
     window_max_chars: int | None = Field(default=None, ge=0)
     """Maximum number of characters of a conversation in a request; 0: no limit."""
     window_tool_results: bool = True
     """Put outputs of tools in a request; if false, only pointers to them."""
     window_recent_outputs: int | None = Field(default=None, ge=0)
-    """Tokens of the newest part of a conversation that has tool outputs in full; earlier ones become pointers. 0: all are in full."""
+    """Tokens of the newest part of a conversation that has tool outputs in full; earlier ones become pointers. 0: all are in full.
+
+    If None, the strategy decides, as for all of these.
+    """
     window_events: bool = True
     """Show the model, in a line each, a person's actions besides talking."""
     window_hard_limit: int = Field(default=0, ge=0)
@@ -135,6 +138,8 @@ class Settings(BaseModel):
     """Number of sections of the knowledge that are sent with a question."""
     window_checkpoint_at: int | None = Field(default=None, ge=0)
     """Number of tokens since the last summary at which the next one is made, even if there is room; 0: never."""
+    window_checkpoint_messages: int = Field(default=0, ge=0)
+    """Number of messages since the last summary at which the next one is made; 0: never."""
     window_warn_at: int = Field(default=160_000, ge=1)
     """Number of tokens of a request that triggers a warning."""
     window_compress_at: int = Field(default=180_000, ge=1)

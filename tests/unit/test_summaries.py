@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -18,25 +19,26 @@ from runtime.messages.messages import Answer, Message, Request, ToolCall, ToolOu
 from runtime.models import requests
 from runtime.models.client.errors import Failed
 from tests import talks
-from tests.windows import AROUND, MODEL, Asked, Talk
+from tests.windows import AROUND, MODEL, Asked, Talk, tool
 
 PAGE = "a row of the table, number 1007\n" * 40
 """Some 400 tokens."""
 
-NARROW = {"compress_at": 3_000, "compress_to": 600, "max_messages": None, "max_chars": None}
+NARROW = {"compress_at": 3_000, "compress_to": 600}
 
 
 class Summing:
     """A thread, its request frame, and the model that writes the summaries."""
 
     def __init__(self, talk: Talk, *said: str | Exception, **limits: object) -> None:
-        """The model gives these answers in order; after the last one it must not be asked."""
+        """The model gives these answers in order, then the last one again; without any it must not be asked."""
         self.talk = talk
         self.said: list[str | Exception] = []
         self.will_say(*said)
         self.limits = window.Limits.model_validate({**NARROW, **limits})
         self.requests: list[Request] = []
         self.warned: list[window.Report] = []
+        self.told: list[str] = []
         self.models = talks.Supply(self._answer, self.requests)
         self.budget: str | None = None
         self.frame = self.framed()
@@ -45,21 +47,29 @@ class Summing:
         """Sets the model's next answers."""
         self.said = list(said)
 
-    def framed(self) -> context_request.Frame:
+    def framed(self, around: window.RequestFrame = AROUND, **more: Any) -> context_request.Frame:
         """A new frame, as each process makes one."""
         return context_request.Frame(
             self.talk.writer,
             self.talk.thread,
-            lambda: AROUND,
+            lambda: around,
             lambda: self.limits,
             max_output=500,
             models=self.models,
             asks=self._asks,
             warn=self.warned.append,
+            summed=lambda rung, _report: self.told.append(str(rung)),
+            **more,
         )
 
+    @property
+    def report(self) -> window.Report:
+        """The report of the last request."""
+        assert self.frame.report is not None
+        return self.frame.report
+
     def _answer(self, request: Request) -> Answer | Exception:
-        said = self.said.pop(0)
+        said = self.said.pop(0) if len(self.said) > 1 else self.said[0]
         return said if isinstance(said, Exception) else Answer(said, Usage(900, 0, 50, 0), "summing-model")
 
     def _asks(self, thread: str) -> requests.Exchanges:
@@ -87,7 +97,7 @@ class Summing:
         self.frame = self.framed()
 
 
-def long_talk(words: int = 12) -> Talk:
+def long_talk(words: int = 8) -> Talk:
     """Questions that each have a long answer, and one that has none yet."""
     talk = Talk()
     for number in range(words):
@@ -109,7 +119,7 @@ async def test_messages_that_are_not_recent_are_summed_up() -> None:
     assert shown[0] == f"{window_items.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
     assert shown[-1] == "And now?"
     assert len(shown) == 5
-    assert state.rung.startswith("saved 4,")
+    assert state.rung.startswith("saved 2,")
     [summary] = [
         each
         for each in state.talk.store.reader.read(state.talk.writer.conversation.id).entries
@@ -140,7 +150,7 @@ async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
     await state.request()
     assert await state.request() == await state.request()
     assert state.rung == "not needed"
-    for number in range(8):
+    for number in range(5):
         state.talk.answers(f"More {number}. {PAGE}")
         state.talk.says("Go on.")
     assert (await state.request())[0].startswith("(A summary of what was said before this.)\nSecond.")
@@ -191,13 +201,111 @@ async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
 
 
 async def test_a_window_that_has_enough_room_is_left_alone() -> None:
-    """No summary is made where only the number of messages exceeds its limit, or where overflow is `prune`."""
-    state = Summing(long_talk(), compress_at=100_000, max_messages=4)
-    assert len(await state.request()) == 4
+    """No summary is made where everything fits, or where overflow is `prune`."""
+    state = Summing(long_talk(), compress_at=100_000)
+    assert len(await state.request()) == 17
     assert state.rung == "not needed"
     state = Summing(long_talk(), overflow="prune")
     await state.request()
     assert state.rung == "not needed"
+    assert state.report.lost
+
+
+@pytest.mark.parametrize("limit", [{"max_messages": 7}, {"max_chars": 4_000}])
+async def test_what_other_limits_leave_out_is_summed_up_too(limit: dict[str, int]) -> None:
+    """A limit of messages or characters loses nothing either, unless overflow is `prune`."""
+    state = Summing(long_talk(), "They asked ten questions.", compress_at=100_000, **limit)
+    shown = await state.request()
+    assert shown[0].startswith(f"{window_items.SUMMED_UP}They asked ten questions.")
+    assert shown[-1] == "And now?"
+    assert 3 <= len(shown) <= 7
+    assert state.report.lost == ()
+    state = Summing(long_talk(), compress_at=100_000, overflow="prune", **limit)
+    assert (await state.request())[-1] == "And now?"
+    assert state.report.lost
+
+
+async def test_the_newest_messages_are_summed_up_before_they_are_lost() -> None:
+    """Bug 5: where the newest messages do not fit, they are summed up before the request, whatever `min_recent` says."""
+    talk = Talk()
+    talk.says(f"Keep in mind: the depot is in Graz. {PAGE * 3}")
+    talk.answers("I will.")
+    talk.says(f"Now look at this. {PAGE * 3}")
+    state = Summing(talk, "The depot is in Graz.", compress_at=2_600, min_recent=4)
+    shown = await state.request()
+    assert shown[0].startswith(f"{window_items.SUMMED_UP}The depot is in Graz.")
+    assert shown[1].startswith("I will.")
+    assert shown[2].startswith("Now look at this.")
+    assert state.report.lost == ()
+    assert state.rung.startswith("saved")
+
+
+async def test_what_one_request_cannot_hold_takes_several() -> None:
+    """Each request for a summary has the summary before it, and together they have every message; in a new process they go on where they were."""
+    talk = long_talk(30)
+    state = Summing(talk, "They asked.", broken(), "They asked more.")
+    await state.request()
+    assert state.rung.startswith("failed: model-refused")
+    assert state.report.lost
+    talk.says("Well?")
+    state.died()
+    shown = await state.request()
+    assert state.report.lost == ()
+    assert shown[0].startswith(f"{window_items.SUMMED_UP}They asked more.")
+    assert len(state.requests) > 4
+    asked = [[each.text for each in request.items if isinstance(each, Message)] for request in state.requests]
+    assert all(each[0].startswith(window_items.SUMMED_UP) for each in asked[1:])
+    every = {text for each in (*asked, shown) for text in each}
+    assert {f"Question {number}" for number in range(30)} <= every
+    assert {f"Answer {number}. {PAGE}" for number in range(30)} <= every
+
+
+async def test_a_summary_is_given_how_things_stand() -> None:
+    """Row 001-28: the request for a summary has goal, plan, outline, variables and browser state, marked as data, in a quarter of it at most."""
+    talk = long_talk()
+    state = Summing(talk, "They asked ten questions.")
+    parts = (window.Part("plan", "Goal: tea"), window.Part("outline", PAGE * 9))
+    state.frame = state.framed(stands=lambda: parts)
+    await state.request()
+    asked = state.requests[0]
+    assert asked.state.startswith(
+        "How things stand now: data, no instructions.\n\n## plan\nGoal: tea\n\n## outline\na row"
+    )
+    assert asked.state.endswith("… (cut)")
+    assert estimates.of_text(asked.state) <= state.limits.compress_at // 4
+    assert "How things stand now" not in str(asked.items)
+
+
+async def test_the_model_is_told_which_tools_refresh_its_view() -> None:
+    """Row 000-16: a summary names those of the offered tools that tell how things stand; the names are the same in later requests."""
+    talk = long_talk()
+    state = Summing(talk, "They asked ten questions.")
+    offered = tuple(tool(name) for name in ("read_plan", "read_page", "click"))
+    around = window.RequestFrame(AROUND.prefix, offered)
+    state.frame = state.framed(around=around, refresh=("read_page", "read_plan", "absent"))
+    shown = await state.request()
+    assert shown[0].startswith(
+        "(A summary of what was said before this. How things stand now, these tools tell: read_plan, read_page."
+    )
+    state.died()
+    assert (await state.request())[0] == shown[0]
+
+
+@pytest.mark.parametrize("count", [5, 9])
+async def test_a_checkpoint_is_made_every_so_many_messages(count: int) -> None:
+    """Row 000-16: with `checkpoint_messages` a summary is made once so many messages came since the last one; the newest message does not count."""
+    talk = Talk()
+    state = Summing(talk, "They asked.", checkpoint_messages=count, min_recent=1)
+    made: list[int] = []
+    for number in range(12):
+        talk.says(f"Question {number}. {PAGE[:200]}")
+        await state.request()
+        if state.rung.startswith("saved"):
+            made.append(number)
+        assert sum(talk.items[each].large.messages for each in range(len(talk.items))) <= count
+        talk.answers(f"Answer {number}. {PAGE[:200]}")
+    assert 2 <= len(made) <= 24 // (count - 2)
+    assert made[0] == (count + 1) // 2
 
 
 async def test_a_checkpoint_is_made_though_there_is_room() -> None:
@@ -206,14 +314,14 @@ async def test_a_checkpoint_is_made_though_there_is_room() -> None:
     shown = await state.request()
     assert shown[0].startswith(f"{window_items.SUMMED_UP}They asked ten questions.")
     assert shown[-1] == "And now?"
-    assert state.rung.startswith("saved 4,")
+    assert state.rung.startswith("saved 2,")
     assert await state.request() == shown
     assert state.rung == "not needed"
     assert len(state.requests) == 1
     wide = Summing(long_talk(), compress_at=100_000, checkpoint_at=30_000)
-    assert (len(await wide.request()), wide.rung) == (25, "not needed")
+    assert (len(await wide.request()), wide.rung) == (17, "not needed")
     pruned = Summing(long_talk(), compress_at=100_000, checkpoint_at=3_000, overflow="prune")
-    assert (len(await pruned.request()), pruned.rung) == (25, "not needed")
+    assert (len(await pruned.request()), pruned.rung) == (17, "not needed")
 
 
 async def test_pointers_come_before_a_summary() -> None:
@@ -276,7 +384,7 @@ def test_names_are_found_in_messages_and_arguments() -> None:
 @pytest.mark.parametrize("said", ["One sentence. " * 400, "word " * 2_000, "x" * 9_000])
 def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
     """A long summary is cut, at the end of a sentence where possible. It keeps the names and stays within its token limit."""
-    kept = summaries.checked(said.strip(), ["order_1007"], 200)
+    kept = summaries.checked(said.strip(), ["order_1007"], window.Size(200, 9_000, 1), window_items.SUMMED_UP)
     assert 120 < window_items.size_of(window_items.SUMMED_UP + kept).tokens <= 200
     body, _, names = kept.partition("\n\nWord for word: ")
     assert names == "order_1007"
@@ -307,6 +415,7 @@ async def test_a_failing_model_does_not_end_the_talk() -> None:
 async def test_three_failures_are_enough(failure: Failed | str) -> None:
     """After three failures or empty answers in a row no model is asked, in a later process either, until a later message has an answer."""
     state = Summing(long_talk(), failure, failure, failure)
+    why = "model-refused: the model will not" if failure else "the model said nothing"
     for _try in range(3):
         state.talk.says("Well?")
         await state.request()
@@ -314,20 +423,20 @@ async def test_three_failures_are_enough(failure: Failed | str) -> None:
     assert len({each.key for each in state.requests}) == 3
     state.died()
     await state.request()
-    assert state.rung == "failed: the last 3 have failed: it is tried again once a later word has its answer"
+    assert state.rung == f"failed: {why}; the last 3 have failed: it is tried again after the next answer"
     state.talk.answers("Here it is.")
     await state.request()
-    assert state.rung.startswith("failed: the last 3")
+    assert "; the last 3 have failed" in state.rung
     state.talk.says("One more thing.")
     await state.request()
-    assert state.rung.startswith("failed: the last 3")
+    assert "; the last 3 have failed" in state.rung
     state.talk.answers("Here.")
     state.talk.says("And now?")
     state.will_say(failure)
     await state.request()
     state.died()
     await state.request()
-    assert state.rung.startswith("failed: the last 3")
+    assert "; the last 3 have failed" in state.rung
     for _word in range(2):
         state.talk.answers("Here.")
         state.talk.says("And now?")
@@ -342,7 +451,7 @@ async def test_a_resume_after_a_failed_summary_asks_the_next_request() -> None:
     shown = await state.request()
     state.died()
     assert await state.request() == shown
-    assert state.rung == "failed: it has just failed: it is tried again with the next request"
+    assert state.rung == "failed: model-refused: the model will not; it is tried again with the next request"
     assert len(state.requests) == 1
     state.talk.answers("Here it is.")
     assert (await state.request())[0].startswith(f"{window_items.SUMMED_UP}They asked")
@@ -441,16 +550,39 @@ async def test_long_work_after_one_message_is_summed_up_too() -> None:
     assert shown[-1].startswith("Paid 19.")
 
 
-async def test_too_few_messages_are_not_summed_up() -> None:
-    """When the newest messages alone exceed the limit they are dropped, and no model is asked."""
+async def test_what_no_summary_can_save_is_named_with_a_limit_that_suffices() -> None:
+    """Where the window is too small for a summary, what is lost is told, and with the limit that is named nothing would be."""
     talk = Talk()
     talk.says("Look.")
     talk.answers(PAGE)
     talk.answers(PAGE)
     talk.says("And now?")
-    state = Summing(talk, compress_at=350)
-    assert await state.request() == ["And now?"]
-    assert state.rung == "no effect: what is not recent is too little to be summed up"
+    state = Summing(talk, "Somebody looks.", compress_at=350)
+    assert (await state.request())[-1] == "And now?"
+    assert state.rung == "failed: the window is too small to show a model what is to be summed up"
+    assert state.told == [state.rung]
+    [lost] = state.report.lost
+    assert lost.what == "2 of the oldest"
+    [(name, most)] = state.report.enough.items()
+    assert name == "compress_at"
+    assert state.report.flags == f"--compress-at {most}"
+    assert talk.window(compress_at=most).report.lost == ()
+    assert talk.window(compress_at=most - window.HUNDRED).report.lost
+
+
+async def test_a_message_that_was_never_sent_is_in_the_request_that_continues() -> None:
+    """Bug 3: the error names a limit with which the message and `continue` fit; nothing says that an answer broke off."""
+    talk = Talk()
+    talk.says(f"Where is the depot? {PAGE}")
+    state = Summing(talk, hard_limit=300)
+    with pytest.raises(ModelError, match="nothing was sent") as refused:
+        await state.request()
+    most = refused.value.evidence["enough"]["hard_limit"]
+    talk.fails("window-too-large")
+    talk.says("continue")
+    state.limits = state.limits.model_copy(update={"hard_limit": most})
+    shown = await state.request()
+    assert [each[:7] for each in shown] == ["Where i", "continu"]
 
 
 async def test_a_window_fits_the_models_input(monkeypatch: pytest.MonkeyPatch) -> None:

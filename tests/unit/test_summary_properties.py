@@ -74,6 +74,12 @@ class Summing:
             return None
 
     @property
+    def report(self) -> window.Report:
+        """The report of the last request."""
+        assert self._frame.report is not None
+        return self._frame.report
+
+    @property
     def rung(self) -> window.Reduction:
         """The outcome of the last attempt to sum up."""
         assert self._frame.report is not None
@@ -89,7 +95,7 @@ class Summing:
     def room(self) -> int:
         """The tokens that the thread may have before it is summed up; 0 where nothing can be sent."""
         try:
-            room = window.build(self.talk.items, self.around, self.limits).report.room
+            room = window.build(self.talk.items, self.around, self.limits).rest.tokens
         except ModelError:
             return 0
         return min(room, self.limits.checkpoint_at or room)
@@ -149,7 +155,8 @@ def test_a_summary_keeps_to_its_limit_and_spares_recent_messages(
             if before is not None:
                 assert now.upto >= before.upto
                 assert now.upto > before.upto or not fits
-            assert _messages(talk.items) >= min(messages, recent)
+            # Under a hard limit even the newest may not fit.
+            assert hard is not None or _messages(talk.items) >= min(messages, recent)
         for _more in range(number * 2):
             talk.answers(f"answer {number}, which is somewhat long. " * 8)
             talk.says(f"word {number}")
@@ -185,6 +192,45 @@ def test_nothing_is_lost_that_no_summary_has_seen(talk: Talk, rounds: int, check
             assert all(_shown(each) in seen for each in summary.items(pointers=False))
         talk.answers(f"answer {number}")
         talk.says(f"word {number} " * 80)
+
+
+@draws.often
+@given(draws.cases(), MODEL_SAYS, st.integers(100, 3_000) | st.none(), st.integers(2, 20) | st.none())
+def test_every_message_is_sent_or_summed_up_or_named_as_lost(
+    case: draws.Case, says: list[str | Exception], checkpoint: int | None, messages: int | None
+) -> None:
+    """A message is in the request, or a model summed it up, or the report names it as lost. Where summaries are made, none is lost.
+
+    With the limits that the report names none would be lost either.
+    """
+    talk, around, limits = case
+    limits = limits.model_copy(
+        update={"checkpoint_at": checkpoint, "checkpoint_messages": messages, "compress_to": 1_000}
+    )
+    summing = Summing(talk, around, limits, says)
+    before, summary = talk.items, talk.items.summary
+    said = [before[number] for number in range(len(before))]
+    request = summing.request()
+    assume(request is not None)
+    assert request is not None
+    report = summing.report
+    seen = [_shown(each) for each in (*request.items, *(one for asked in summing.asked for one in asked.items))]
+    while said and said[-1].what == "error":
+        said.pop()
+    if summary is not None:
+        said.append(summary)
+    missing = [
+        item
+        for item in said
+        if (item.what != "events" or limits.events)
+        and not all(_shown(each) in seen for each in item.items(pointers=False))
+    ]
+    assert bool(missing) <= bool(report.lost)
+    if report.lost:
+        assert limits.overflow == "prune" or summing.rung.outcome == "failed"
+        assert report.enough
+        enough = limits.model_copy(update=dict(report.enough))
+        assert not window.build(talk.items, around, enough).report.lost
 
 
 @draws.often
