@@ -168,7 +168,7 @@ class Window:
     tools: tuple[Tool, ...]
     state: str
     report: Report
-    rest: Size = Size()
+    rest: Size = dataclasses.field(default=Size(), compare=False)
     """What the thread may have in it, its summary included, without the newest message."""
 
 

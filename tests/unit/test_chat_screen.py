@@ -136,6 +136,35 @@ def test_a_warning_counts_omitted_messages_too() -> None:
     assert screen.err.getvalue() == ""
 
 
+def test_a_full_window_says_what_was_wanted_and_what_is_sent() -> None:
+    """Bug 10: no warning tells of more than 100 %; what is lost is named with a limit that suffices."""
+    screen = Both(quiet=True)
+    lost = (window.Left("3 of the oldest", 2, "there is no room", 900, lost=True),)
+    full = dataclasses.replace(FULL, said=2_000, left=lost, enough={"compress_at": 3_100})
+    screen.fills(full, "prune")
+    [warning] = screen.warnings
+    told, _, lost_is = warning.partition("; ")
+    assert told == "the window is full: 2,750 tokens were wanted, 750 of 1,500 tokens (50 %) are sent"
+    assert lost_is == "not in the request: 3 of the oldest (900 tokens); enough is `--compress-at 3100`"
+
+
+def test_a_failed_summary_is_told_once() -> None:
+    """A summary that failed is a warning with its reason and with what is lost; one that was made is a line."""
+    screen = Both()
+    lost = (window.Left("3 of the oldest", 2, "there is no room", 900, lost=True),)
+    for _request in range(2):
+        screen.summed(
+            window.Reduction("summary", "failed", why="model-refused: no"), dataclasses.replace(FULL, left=lost)
+        )
+    [warning] = screen.warnings
+    assert (
+        warning
+        == "the oldest could not be summed up: model-refused: no; not in the request: 3 of the oldest (900 tokens)"
+    )
+    screen.summed(window.Reduction("summary", "saved", 1_200), REPORT)
+    assert screen.err.getvalue().splitlines()[-1] == "--  the oldest was summed up: 1,200 tokens fewer"
+
+
 def test_a_window_report_has_shares_and_omissions() -> None:
     """Items left out for the same reason share a line with their number and size."""
     lines = "\n".join(report_text.lines(REPORT))

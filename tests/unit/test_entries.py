@@ -370,8 +370,19 @@ def golden_session() -> list[log_entries.AnyEntry]:
             run="01JD0000000000000000000004",
             spent=log_entries.Ran(calls=1, tokens=1_200, dollars="0.01", seconds=2.5, totals={"requests": 1}),
         ),
-        log_entries.User(thread=log_entries.summary_thread(thread, 1), upto=6, text="Sum it up.", tokens=8, chars=10),
-        log_entries.Summary(thread=thread, upto=6, text="The order is to be paid.", blob=blob, tokens=10, chars=24),
+        log_entries.User(
+            thread=log_entries.summary_thread(thread, 1), upto=6, until=8, text="Sum it up.", tokens=8, chars=10
+        ),
+        log_entries.Summary(
+            thread=thread,
+            upto=6,
+            until=8,
+            refresh=["get_current_plan"],
+            text="The order is to be paid.",
+            blob=blob,
+            tokens=10,
+            chars=24,
+        ),
     ]
     return [
         entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)

@@ -27,9 +27,15 @@ def writer(folder: Path) -> LogWriter[session.Session]:
 
 
 def test_by_default_the_limits_are_those_of_the_strategy(tmp_path: Path) -> None:
-    """Injected keeps the whole conversation, strategies with tools keep recent messages. A switch of strategy changes all limits that were not set explicitly."""
+    """Injected keeps the whole conversation, strategies with tools sum it up sooner; none leaves messages out. A switch of strategy changes all limits that were not set explicitly."""
     hybrid = limits.of_settings(settings.Settings())
-    assert (hybrid.strategy, hybrid.max_messages, hybrid.recent_outputs) == ("hybrid", 80, 2_500)
+    assert (hybrid.strategy, hybrid.recent_outputs) == ("hybrid", 2_500)
+    assert (hybrid.checkpoint_at, hybrid.compress_to, hybrid.max_messages, hybrid.max_chars) == (
+        14_000,
+        2_000,
+        None,
+        None,
+    )
     one, chosen = writer(tmp_path), settings.Settings(window_compress_to=700, window_strategy="injected")
     found = limits.of_session(one.history, one, chosen)
     assert (found.max_messages, found.max_chars, found.recent_outputs, found.checkpoint_at) == (None,) * 4

@@ -109,7 +109,7 @@ async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monk
     script = [scripted_model.text(f"Answer {number}.") for number in range(4)]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["one", "two"])
-        life.limits = CLEAN.model_copy(update={"max_messages": 3})
+        life.limits = CLEAN.model_copy(update={"max_messages": 3, "overflow": "prune"})
         await life.hear(["three"])
         assert sent(server) == [(1, False), (1, True), (3, False)]
         assert [each["content"] for each in seen(server)] == ["two", "Answer 1.", "three"]

@@ -32,6 +32,7 @@ FOLDER = "workflows"  # folder of new workflows, if it exists
 SLUG = 60  # limit of a file name made from a goal, in characters
 REQUEST_SECONDS = 300.0  # default time limit of one request of a build, in seconds: its answers are long
 RECENT_OUTPUTS = 5_000  # default size of a build's newest part, in which tool outputs are whole, in tokens
+CHECKPOINT_AT = 60_000  # default number of tokens since the last summary of a build at which the next one is made
 GOAL = 4_000  # limit of a goal, in characters
 
 
@@ -154,8 +155,10 @@ def _checked(url: str | None) -> str | None:
 
 
 def settings_for(given: Settings) -> Settings:
-    # A build has many small calls: limiting messages would cause summaries that cost more than the calls.
-    defaults = {"window_recent_outputs": RECENT_OUTPUTS, "window_max_messages": 0}
+    defaults = {"window_recent_outputs": RECENT_OUTPUTS}
+    if given.window_strategy == "hybrid":
+        # A build has many small calls: more summaries would cost more than they save.
+        defaults["window_checkpoint_at"] = CHECKPOINT_AT
     update: dict[str, float] = {name: value for name, value in defaults.items() if getattr(given, name) is None}
     if "model_timeout" not in given.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
