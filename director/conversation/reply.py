@@ -90,7 +90,7 @@ class Talk:
             limits,
             max_output=most,
             models=models,
-            asks=subagents.asks(models, writer, self._left, listener.waiting) if models is not None else None,
+            asks=subagents.asks(models, writer, self._left, listener.waiting) if models is not None else _asks_nobody,
             ids=self._names,
             stands=lambda: prompt.stands(state, subject),
             refresh=session_tools.REFRESH,
@@ -166,6 +166,21 @@ class Talk:
         turns = self._ready()
         return await self._until_answered(turns) if turns.waiting else None
 
+    @property
+    def is_compressing(self) -> bool:
+        """True if a summary that the person asked for has no end yet: ``compress`` completes it."""
+        return self._frame.is_compressing
+
+    async def compress(self, keep: str) -> context_request.Compressed:
+        """Sum up what was said until now, ``keep`` above all. Open calls are closed first. Raises like ``say``."""
+        turns = self._ready()
+        turns.break_off()
+        self._until = time.monotonic() + self._options.an_answer
+        assert self._exchanges is not None, "there is a model"
+        done = await self._frame.compress(self._exchanges.model(), self.mode, keep)
+        await self._writer.barrier()
+        return done
+
     async def _until_answered(self, turns: turn.Turns) -> str:
         try:
             while True:
@@ -223,6 +238,10 @@ class Talk:
 
     def _items(self) -> tuple[Item, ...]:
         return self._built().items
+
+
+def _asks_nobody(_thread: str) -> requests.Exchanges:
+    raise AssertionError("a session that is only shown asks no model")
 
 
 class _ReportingFrame(turn.Frame):

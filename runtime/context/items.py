@@ -138,6 +138,11 @@ class Thread(window.Pieces):
     def tokens_before(self, number: int) -> int:
         return self._thread.tokens_before(self._first + number) - self._thread.tokens_before(self._first)
 
+    @property
+    def total(self) -> Size:
+        """The size of all items, outputs whole, without the summary."""
+        return sum((self[number].large for number in range(len(self))), Size())
+
     def has_messages(self, count: int | None) -> bool:
         """True if there are so many messages since the last summary, without the user's newest message; False for None."""
         found = 0

@@ -20,9 +20,18 @@ def lines(report: window.Report) -> list[str]:
         share = f"  share {each.share:.0%}" if each.share is not None else ""
         messages = f"  {count(each.messages, 'message')}" if each.messages else ""
         rows.append((f"  {each.name}", f"{each.tokens:,} tokens{messages}{share}"))
-    rows += [(RUNGS[each.name], f"{each}{f': {each.why}' if each.why else ''}") for each in report.rungs]
+    rows += [(RUNGS[each.name], str(each)) for each in report.rungs]
+    if report.lost:
+        parts = ", ".join(f"{each.what} ({each.tokens:,} tokens)" for each in report.lost)
+        due = any(each.outcome == "due" for each in report.rungs)
+        rows.append(
+            (
+                "to be summed up" if due else "not in the request",
+                parts + (f"; enough is `{report.flags}`" if report.flags else ""),
+            )
+        )
     left: dict[tuple[str, str], list[int]] = {}
-    for each in report.left:
+    for each in (each for each in report.left if not each.lost):
         left.setdefault((each.what, each.why), []).append(each.tokens)
     for (what, why), tokens in left.items():
         times = f" ({len(tokens)})" if len(tokens) > 1 else ""

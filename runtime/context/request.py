@@ -17,6 +17,7 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import items, summaries, window
 from runtime.context import report as context_report
+from runtime.log import entries
 from runtime.log.writer import Fold, LogWriter
 from runtime.messages.messages import Request
 from runtime.models.turns import turn
@@ -32,6 +33,15 @@ TOLD: Collection[str] = ("saved", "failed")
 TRIES = 8  # number of limits tried until one suffices in the tokens of the model
 
 ROWS = 200  # number of ledger rows searched for the thread's last request
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Compressed:
+    """What a person's summary has replaced, the summary, and the window after it."""
+
+    replaced: window.Size
+    summary: window.Size
+    report: window.Report
 
 
 class Frame(turn.Frame):
@@ -77,8 +87,9 @@ class Frame(turn.Frame):
         built = self._built(limits)
         rung = context_report.Reduction("summary", "not needed")
         if self._summaries is not None and self._wants(limits, built):
-            due = context_report.Reduction("summary", "due", why="before the next request")
-            rung = self._summaries.failed() or due
+            why = self._summaries.last_failure
+            why = f"before the next request{f'; the last try failed: {why}' if why else ''}"
+            rung = self._summaries.failed() or context_report.Reduction("summary", "due", why=why)
         return self._told(built, rung, limits)
 
     @override
@@ -90,31 +101,36 @@ class Frame(turn.Frame):
         self.report = built.report
         if rung.outcome in TOLD:
             self._summed(rung, built.report)
-        if built.report.warns and not warned:
+        if built.report.warns and not warned and not (rung.outcome == "failed" and built.report.lost):
             self._warn(built.report)
         most, strict = self._max_output, self._strict
         return Request(model, built.instructions, built.items, None, most, strict, built.tools, state=built.state)
 
     @property
-    def is_summing_up(self) -> bool:
-        """True if a summary was begun, and a crash left it without its end."""
-        return self._summaries is not None and self._summaries.begun
+    def is_compressing(self) -> bool:
+        """True if a summary that a person asked for was begun, and a crash or a budget left it without its end."""
+        return self._summaries is not None and self._summaries.begun_by_person
 
-    async def compress(self, model: str, keep: str) -> tuple[window.Reduction, window.Window]:
-        """Sum up everything said so far, as a person asks, and return what it saves, with the window after it. Raises ModelError."""
+    async def compress(self, model: str, mode: entries.Mode, keep: str) -> Compressed:
+        """Sum up everything said so far, as a person asks. Raises ModelError, also ``window-too-large``, if not all could be."""
         assert self._summaries is not None, "a thread that a person compresses has a model"
         limits = self._narrowed(model)
-        built, saved = self._built(limits), 0
+        built, before = self._built(limits), self._items()
+        whole = before.total
         while True:
-            rung = await self._summaries.sum_up(self._order(limits, built, by_person=True, keep=keep))
+            rung = await self._summaries.sum_up(self._order(limits, built, mode, keep))
             built = self._built(limits)
-            saved += rung.saved
             if rung.outcome != "saved" or not self._summaries.begun:
                 break
-        if saved and rung.outcome == "no effect":
-            rung = context_report.Reduction("summary", "saved", saved)
-        rung = dataclasses.replace(rung, saved=saved)
-        return rung, self._told(built, rung, limits)
+        if rung.outcome == "failed":
+            raise ModelError(
+                "window-too-large",
+                f"not all was summed up: {rung.why}",
+                fix="allow a larger window (`hard_limit`, `compress_at`)",
+            )
+        left = self._items()
+        summary = left.summary.large if left.summary is not None else window.Size()
+        return Compressed(whole - left.total, summary, self._told(built, rung, limits).report)
 
     async def _summed_up(
         self, limits: window.Limits, built: window.Window
@@ -133,12 +149,11 @@ class Frame(turn.Frame):
         return built, dataclasses.replace(rung, saved=saved)
 
     def _order(
-        self, limits: window.Limits, built: window.Window, *, by_person: bool = False, keep: str = ""
+        self, limits: window.Limits, built: window.Window, mode: entries.Mode | None = None, keep: str = ""
     ) -> summaries.Order:
         refresh = [each.name for each in built.tools if each.name in self._refresh]
-        must = bool(built.report.lost) or by_person
-        most = window.tokens_of(limits)
-        return summaries.Order(limits, built.rest, most, must, by_person, keep, refresh, self._stands())
+        most, must = window.tokens_of(limits), bool(built.report.lost)
+        return summaries.Order(limits, built.rest, most, must, mode, keep, refresh, self._stands())
 
     def _wants(self, limits: window.Limits, built: window.Window) -> bool:
         """True if something would be lost, or the thread is beyond a checkpoint."""
@@ -162,7 +177,7 @@ class Frame(turn.Frame):
     def _told(self, built: window.Window, rung: context_report.Reduction, limits: window.Limits) -> window.Window:
         """Add to the report: the summary, what suffices where something is lost, the server's token count."""
         report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))
-        if report.lost and rung.outcome != "due":
+        if report.lost:
             found = window.enough(self._joined(self._items()), self._around(), limits)
             report = dataclasses.replace(report, enough=self._widened(found, limits))
         return self._with_usage(dataclasses.replace(built, report=report))

@@ -82,7 +82,7 @@ class Summing:
         """The messages and outputs of the next request."""
         request = await self.frame.request(MODEL)
         assert estimates.tokens(request) <= (self.limits.hard_limit or self.limits.compress_at)
-        return [each.text for each in request.items if not isinstance(each, ToolCall)]
+        return [each.text for each in request.items if isinstance(each, Message | ToolOutput)]
 
     @property
     def rung(self) -> str:

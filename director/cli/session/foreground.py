@@ -140,6 +140,8 @@ class Chat:
                 self._front.complete(followed_runs.settle(conversation))
                 # A crash may have left a message unanswered.
                 self._answer("", lambda talk: talk.go_on())
+                if conversation.models is not None and conversation.talk.is_compressing:
+                    self._take("/compress")
             if options.message is None:
                 said = conversation.session.thread(entries.SESSION_THREAD).said
                 earlier = [
@@ -240,6 +242,12 @@ class Chat:
         if isinstance(error, BudgetReached):
             return foreground.with_larger_budget(again, error)
         said = self._conversation.session.thread(entries.SESSION_THREAD).said
-        if isinstance(error, ModelError) and said and isinstance(said[-1], entries.ModelError):
+        if not (isinstance(error, ModelError) and said and isinstance(said[-1], entries.ModelError)):
+            return None
+        if error.code != "window-too-large":
             return "continue" if self._person else f"{again} -m continue"
+        # With one of these limits the message is sent, which it was not.
+        for name, most in error.evidence.get("enough", {}).items():
+            changed = f"/window {name} {most}" if self._person else f"{again} --{name.replace('_', '-')} {most}"
+            return f"{changed}, then continue" if self._person else f"{changed} -m continue"
         return None

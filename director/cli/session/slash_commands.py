@@ -21,7 +21,7 @@ from runtime.cli import foreground
 from runtime.cli import values as given_values
 from runtime.context import report_text
 from runtime.display import costs, delegates, plans
-from runtime.display.text import joined
+from runtime.display.text import count, joined
 from runtime.language import prepare, reader
 from runtime.log import entries, ledger
 from runtime.models import budgets
@@ -42,6 +42,7 @@ HELP = {
     "/fork": "continue in a fork; this session stays as it is",
     "/cost": "what was spent",
     "/window [NAME VALUE]": "what the model would be sent now; or change how that is chosen",
+    "/compress [WHAT]": "sum up what was said until now; WHAT is to be kept",
     "/plan": "the plan, as a list of tasks",
     "/vars": "the variables",
     "/help": "this list",
@@ -49,7 +50,7 @@ HELP = {
 }
 SHAPES = {shape.partition(" ")[0].removeprefix("/"): shape for shape in HELP}  # the syntax of each command, by its name
 
-MOST = {"mode": 1, "resume": 1, "save": 1, "window": 2}
+MOST = {"mode": 1, "compress": 1, "resume": 1, "save": 1, "window": 2}
 """Limits of the number of arguments; other commands take none, and ``/run`` checks its own."""
 
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
@@ -75,6 +76,8 @@ def parse(line: str) -> str | tuple[str, Words]:
             else "`/help` lists them; what begins with `//` is said with one slash"
         )
         raise UsageError("unknown-word", f"there is no word `/{name}`", fix=fix)
+    if name == "compress":
+        return name, tuple(filter(None, (rest.strip(),)))
     try:
         return name, tuple(shlex.split(rest))
     except ValueError:
@@ -146,6 +149,7 @@ class SlashCommands:
             "fork": self._fork,
             "cost": self._cost,
             "window": self._window,
+            "compress": self.compress,
             "plan": lambda _: plans.as_todo(conversation.state.value("plan") or {}) or ["(no plan)"],
             "vars": lambda _: list(variables.render(conversation.state.variables.all())) or ["(no variables)"],
             "help": lambda _: listed(),
@@ -188,6 +192,20 @@ class SlashCommands:
         )
         conversation.screen.say(f"--  {name} {getattr(conversation.limits(), name)}")
         return None
+
+    def compress(self, words: Words) -> list[str]:
+        """Sum up what was said; also complete what a crash interrupted."""
+        conversation = self._conversation
+        talk, rows = conversation.talk, len(conversation.session.ledger.rows)
+        keep = words[0] if words else ""
+        done = self._front.run(talk.compress(keep))
+        spent = conversation.session.ledger.rows[rows:]
+        conversation.screen.meter(ledger.totals(spent) if spent else None, None)
+        if not done.replaced.messages:
+            return [f"nothing is summed up: it is too little ({done.report.tokens:,} tokens)"]
+        messages = count(done.replaced.messages, "message")
+        told = f"summed up: {messages}, {done.replaced.tokens:,} tokens, in {done.summary.tokens:,} tokens"
+        return [told, f"window {done.report.tokens:,} of {done.report.limit:,} tokens"]
 
     def _cost(self, _words: Words) -> list[str]:
         spent = self._conversation.session.ledger
