@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import override
 
-from director.scouting import observer, page_tools
+from director.scouting import given, observer, page_tools
 from nodes import registry
 from nodes.base import Leaf
 from nodes.errors import ModelError, SiteError
@@ -34,6 +34,8 @@ from runtime.secrets import masking
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
+    from runtime.browser.elements.facts import Facts
+    from runtime.browser.page import inspection
     from runtime.observation.observation import Observation
 
 FILE = "scouting.yaml"
@@ -134,7 +136,7 @@ class ScoutActions:
             if page.dialog is not None and action != "dialog":
                 raise SiteError("dialog-open", "the page shows a dialog", fix=f"{page_tools.ANSWER} first")
             if action in ON_ELEMENT and ref is None:
-                raise _mismatch(f"`{action}` needs the ref of an element")
+                raise _mismatch(f"`{action}` needs the ref of an element, or a target")
             if action in WITH_VALUE and value is None:
                 raise _mismatch(f"`{action}` needs a value")
             if action == "dialog":
@@ -142,8 +144,16 @@ class ScoutActions:
                 fields = actions.answered(page.dialog, None if value == "accept" else value, accept=accept)
                 return await self._do(call, session, page, fields)
             earlier = self._observer.last_of(page)
-            fields, leads = {"action": action}, ""
-            if ref is not None and action != "back":
+            fields: dict[str, Json] = {"action": action}
+            leads, facts = "", None
+            if given.is_target(ref) and action != "back":
+                wanted = given.target(str(ref), self._masker)
+                found = await page.matches(wanted, 1)
+                if (error := await page.mismatch(found, wanted)) is not None:
+                    return await self._looks.missed(page, error, [self._observer.mask(given.unwaited(error))])
+                fields["target"] = wanted.model_dump(mode="json", exclude_unset=True, by_alias=True)
+                facts = await self._facts(page, found)
+            elif ref is not None and action != "back":
                 try:
                     async with self._observer.pointed_at(page, str(ref)) as (pointed, element):
                         fields["target"] = await actions.target_of(pointed, element, self._masker)
@@ -152,14 +162,22 @@ class ScoutActions:
                     # The report shows the current page, so that the model can find the element there.
                     recorded: dict[str, Json] = self._masker.json(error.as_json())
                     return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
-                if action == "click":
-                    fields["action"] = actions.clicked(facts)
-                    leads = urllib.parse.urljoin(page.url, facts.link) if facts.link else ""
+            if action == "click" and facts is not None:
+                fields["action"] = actions.clicked(facts)
+                leads = urllib.parse.urljoin(page.url, facts.link) if facts.link else ""
             if action in WITH_VALUE:
                 fields[WITH_VALUE[action]] = _options(str(value)) if action == "select" else value
             return await self._do(call, session, page, fields, leads=leads)
 
     # The request.
+
+    async def _facts(self, page: Tab, found: inspection.Matches) -> Facts | None:
+        """Return the facts of the element that a target finds; None if an observation has no ref for it."""
+        ref = found.first[0].ref
+        if ref is None:
+            return None
+        async with page.pointed(ref) as pointed:
+            return pointed.facts
 
     def _page(self, tab: Json) -> Tab:
         name: str | None = tab
@@ -212,9 +230,9 @@ class ScoutActions:
         name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
         if name is None:
             raise ModelError("page-unknown", "the tab is closed", fix="`debug_open_tab` opens one")
-        given = {**fields, **({"tab": name} if fields["action"] == "open_tab" else {})}
+        whole = {**fields, **({"tab": name} if fields["action"] == "open_tab" else {})}
         try:
-            loaded, literal = written(given, self._secrets(given), scout.origins())
+            loaded, literal = written(whole, self._secrets(whole), scout.origins())
         except WorkflowInvalid as invalid:
             raise _mismatch("; ".join(dict.fromkeys(each.message for each in invalid.diagnostics))) from None
         # The validator refuses a tab that no node of the file opens, so it is set after that.

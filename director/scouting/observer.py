@@ -177,12 +177,16 @@ class PageObserver(Observer):
 
     async def _view(self, page: Tab) -> Observation:
         page.calm()
-        for browser in (self._bench, self.scout.session):
-            if browser is not None and page in cast("Tabs", browser.tabs).all():
-                browser.bound(LOOK_SECONDS)
+        self.bound(page, LOOK_SECONDS)
         seen = await page.look(marks=True)
         here, mask = origins.origin(page.url) or "", self.masking()
         return seen.masked(mask, lambda address: mask(page_text.from_here(address, here)))
+
+    def bound(self, page: Tab, seconds: float) -> None:
+        """Limit what the page's browser does next to ``seconds`` from now on."""
+        for browser in (self._bench, self.scout.session):
+            if browser is not None and page in cast("Tabs", browser.tabs).all():
+                browser.bound(seconds)
 
     def _of_bench(self, page: Tab) -> bool:
         return self._bench is not None and page in cast("Tabs", self._bench.tabs).all()

@@ -1,20 +1,23 @@
-"""Tools that show pages to a model: an observation, its relevant parts, a search for elements, a picture."""
+"""Tools that show pages to a model: an observation, its parts, elements, what a target matches, HTML, a picture; and that wait."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
+import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from director.scouting import observer, relevance
+from director.scouting import given, observer, relevance
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
-from runtime.browser.elements import targets
+from runtime.browser.elements import locators, targets
 from runtime.browser.page.tab import Tab
 from runtime.models.turns import turn
 from runtime.observation import page_text
+from runtime.secrets import masking
 from runtime.system import files
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 WHOLE = observer.WHOLE
 
 ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
+
+TRIED = 8  # most elements that a tried target lists
+WAIT_SECONDS, LONGEST_WAIT = 10, 60
+QUIET = "quiet"  # what is waited for: no more requests
 
 BAD = 400  # least HTTP status that is reported: what looks like an empty list may be an error page
 
@@ -97,6 +104,88 @@ class Looking:
         async with self._page(arguments["tab"]) as page:
             view = await self._observer.look_at(page)
             return await self.report(page, "", view.find(role, name, row, text, WHOLE))
+
+    async def try_target(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
+        """Report how many elements a target finds now, and which; near ones if none, and targets that find one alone if several."""
+        wanted = given.target(str(arguments["target"]), self._masker)
+        async with self._page(arguments["tab"]) as page:
+            view = await self._observer.look_at(page)
+            found = await page.matches(wanted, TRIED)
+            error = await page.mismatch(found, wanted)
+            mask = self._observer.masking()
+            if error is not None and not found.count:
+                code = f" ({error.code})" if error.code != "target-not-found" else ""
+                theirs = [mask(given.unwaited(error)), *given.evidence(error, mask)]
+                return await self.report(page, f"it finds nothing now{code}", "\n".join(theirs))
+            lines: list[str] = []
+            for each in found.first:
+                ref = each.ref if each.ref is not None and view.has(each.ref) else None
+                element = view.element(ref) if ref is not None else None
+                named = (
+                    f'{element.role} "{element.name}"' if element is not None else f"<{each.tag}> {each.text}".strip()
+                )
+                states = f"{'visible' if each.visible else 'hidden'}, {'enabled' if each.enabled else 'disabled'}"
+                lines.append(f"{mask(named)}{f' [ref={ref}]' if ref is not None else ''}: {states}")
+            if found.count > len(lines):
+                lines.append(f"… {found.count - len(lines)} more")
+            if error is not None:
+                lines += given.evidence(error, mask)
+            ours = "it finds 1 element" if found.count == 1 else f"it finds {found.count} elements: an action needs 1"
+            return await self.report(page, ours, "\n".join(lines))
+
+    async def wait_for(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
+        """Wait until a rule holds, or until no more requests are made, and report what came."""
+        text, seconds = str(arguments["rule"]).strip(), arguments["seconds"]
+        limit = min(LONGEST_WAIT, max(1, seconds)) if isinstance(seconds, int) else WAIT_SECONDS
+        wanted = given.rule(text, self._masker) if text != QUIET else None
+        async with self._page(arguments["tab"]) as page:
+            earlier = self._observer.last_of(page)
+            self._observer.bound(page, limit)
+            began = time.monotonic()
+            try:
+                await (page.wait_for(wanted) if wanted is not None else page.quiet())
+            except SiteError as error:
+                mask, seen = self._observer.masking(), error.as_json()
+                more, theirs, whole = await self.after(page, earlier)
+                ours = f"it did not come within {limit} s ({error.code})"
+                what = "\n".join([mask(given.unwaited(error)), *given.evidence(error, mask), theirs])
+                outcome = await self.report(page, "\n".join(filter(None, [ours, more])), what, whole=whole)
+                return dataclasses.replace(outcome, error={**seen, "message": mask(error.message), "evidence": {}})
+            came = f"it came after {time.monotonic() - began:.1f} s"
+            more, theirs, whole = await self.after(page, earlier)
+            return await self.report(page, "\n".join(filter(None, [came, more])), theirs, whole=whole)
+
+    async def get_html(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
+        """Return the HTML of an element or of the page, with attributes; long ones are read on with ``read_state``."""
+        ref, depth = arguments["ref"], arguments["depth"]
+        async with self._page(arguments["tab"]) as page:
+            await self._observer.look_at(page)
+            if ref is None:
+                located = page.page.locator(":root")
+            elif given.is_target(ref):
+                wanted = given.target(str(ref), self._masker)
+                found = await page.matches(wanted, 0)
+                if (error := await page.mismatch(found, wanted)) is not None:
+                    mask = self._observer.masking()
+                    return await self.missed(page, error, [mask(given.unwaited(error))])
+                located = locators.locator(page.page, found.target)
+            else:
+                await self._observer.element(page, str(ref))
+                located = await page.by_ref(str(ref))
+            html = await page.html(located, depth if isinstance(depth, int) and depth >= 0 else None)
+            return await self.report(page, "", self._observer.mask(html))
+
+    async def missed(self, page: Tab, error: SiteError, lines: Sequence[str]) -> turn.Outcome:
+        """Return the outcome for a target that does not find one element: the error, with what else there is."""
+        mask, said = self._observer.masking(), error.as_json()
+        outcome = await self.report(
+            page, f"failed: {error.code}; {error.fix}", "\n".join([*lines, *given.evidence(error, mask)])
+        )
+        return dataclasses.replace(outcome, error={**said, "message": mask(error.message), "evidence": {}})
+
+    @property
+    def _masker(self) -> masking.Masker:
+        return masking.Masker(self._build.known())
 
     async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Save a picture in the session's files, secrets painted over."""

@@ -10,7 +10,7 @@ from typing_extensions import override
 from director.scouting import actions, observer, page_tools
 from director.tools import barrier
 from director.tools.build_context import BuildContext
-from director.tools.toolbox import PERHAPS, READ, REASON, TEXT, OfBuild, Toolset, of, tool
+from director.tools.toolbox import NUMBER, PERHAPS, READ, REASON, TEXT, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.log import attempts as log_attempts
@@ -22,6 +22,14 @@ _PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if there is
 _TAB = of(PERHAPS, "Scout tab; null: the one used last.")
 _MINE = of(PERHAPS, "A tab of yours; null: the first.")
 _REF = of(PERHAPS, "Ref of an element.")
+_REF_OR_TARGET = of(PERHAPS, "Ref of an element, or a target in YAML.")
+_TARGET = of(
+    TEXT, "In YAML, as in a file: `{role: button, name: Pay, within: {role: row, has_text: A-7}}`, `{css: .x}` …"
+)
+_RULE = of(
+    TEXT,
+    "In YAML, as in `verify`: visible, hidden, text, url, count …, as `{visible: {role: alert}}`; or `quiet`: no more requests.",
+)
 _ACTIONS: list[Json] = ["click", "fill", "select", "press", "check", "uncheck", "hover", "back", "dialog"]
 _VALUE = "Text or `{{ secrets.NAME }}`; option; key; for a dialog accept, dismiss, or the text of a prompt."
 
@@ -98,6 +106,26 @@ def toolsets(
             "text": of(PERHAPS, "Text in it."),
         },
     )
+    trial = tool(
+        "try_target",
+        "Say what a target finds on a page now; does nothing to it.",
+        {"tab": page, "target": _TARGET, "reason": REASON},
+    )
+    wait = tool(
+        "wait_for",
+        "Wait until a page shows something, and show what changed.",
+        {"tab": page, "rule": _RULE, "seconds": of(NUMBER, "At most; null: 10."), "reason": REASON},
+    )
+    html = tool(
+        "get_html",
+        "Show HTML with attributes, without scripts and styles; `now` is what a field holds.",
+        {
+            "tab": page,
+            "ref": of(PERHAPS, "Ref of an element, or a target in YAML; null: the page."),
+            "depth": of(NUMBER, "Levels below it; null: all."),
+            "reason": REASON,
+        },
+    )
     navigate = tool(
         "debug_navigate",
         "Load an address in the scout's browser, which is no part of the workflow, and show the page.",
@@ -109,7 +137,7 @@ def toolsets(
         {
             "tab": tab,
             "action": {**TEXT, "enum": _ACTIONS},
-            "ref": _REF,
+            "ref": _REF_OR_TARGET,
             "value": of(PERHAPS, _VALUE),
             "reason": REASON,
         },
@@ -117,6 +145,9 @@ def toolsets(
     every: list[Toolset] = [
         LookTool(build, inspect, looks.inspect),
         LookTool(build, find, looks.find),
+        LookTool(build, trial, looks.try_target),
+        LookTool(build, html, looks.get_html),
+        LookTool(build, wait, looks.wait_for),
         ActionTool(build, navigate, does.navigate),
         ActionTool(build, action, does.act),
     ]

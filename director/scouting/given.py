@@ -1,0 +1,80 @@
+"""Targets and rules that a model gives to a tool, written in YAML as in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from nodes.errors import ModelError, SiteError
+from nodes.part import Part
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.agents import secret_checks
+from runtime.language import yaml_text
+from runtime.observation.lines import quoted
+from runtime.secrets.masking import Masker
+
+_Given = TypeVar("_Given", bound=Part)
+
+NAME = "argument"
+EVIDENCE = ("nearest", "candidates", "frames")
+"""Evidence of an error about a target: lines that tell what else there is."""
+
+
+def is_target(ref: Json) -> bool:
+    """Return True if what a model gave for an element is a target in YAML; else it is a ref."""
+    return isinstance(ref, str) and (ref.lstrip().startswith("{") or ":" in ref)
+
+
+def target(text: str, masker: Masker) -> Target:
+    """Raises ModelError ``tool-arguments``, ``secret-refused``."""
+    return _read(Target, text, masker, "a target as in a file, such as `{role: button, name: Pay}`")
+
+
+def rule(text: str, masker: Masker) -> Rule:
+    """Raises ModelError ``tool-arguments``, ``secret-refused``."""
+    found = _read(Rule, text, masker, "a rule as in `verify`, such as `{text: Paid}` or `{visible: {role: alert}}`")
+    if found.kind == "expr":
+        raise _refused("a page is waited for, and `expr` is about values", "give a rule about the page")
+    return found
+
+
+def _read(kind: type[_Given], text: str, masker: Masker, wanted: str) -> _Given:
+    document = yaml_text.read(NAME, text)
+    if document.problems:
+        raise _refused(f"it is no YAML: {document.problems[0].message}", f"give {wanted}")
+    data = document.data
+    if not isinstance(data, dict):
+        raise _refused(f"{quoted(text, 80)} is no map", f"give {wanted}")
+    if "{{" in text:
+        raise _refused("it has `{{ … }}`, which only a run fills", "write the text itself")
+    if (why := secret_checks.refusal(data, masker)) is not None:
+        raise ModelError("secret-refused", why, fix="leave it out")
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        said = (f"{'.'.join(map(str, each['loc']))} {each['msg']}".strip() for each in error.errors())
+        why = "; ".join(dict.fromkeys(each.replace("Value error, ", "") for each in said))
+        raise _refused(why, f"give {wanted}") from None
+
+
+def _refused(message: str, fix: str) -> ModelError:
+    return ModelError("tool-arguments", message, fix=fix)
+
+
+def evidence(error: SiteError, mask: Callable[[str], str]) -> list[str]:
+    """Return lines about what else is on the page, from the evidence of an error about a target: text of the page."""
+    lines: list[str] = []
+    for name in EVIDENCE:
+        found = error.evidence.get(name)
+        if isinstance(found, list) and found:
+            lines += [f"{name}:", *(f"  {mask(str(each))}" for each in found)]
+    return lines
+
+
+def unwaited(error: SiteError) -> str:
+    """Return the message of an error about a target that was tried at once."""
+    return error.message.partition("  (waited")[0]
