@@ -12,7 +12,7 @@ from director.bench.plans import Start
 from director.bench.watcher import Seen
 from director.effects import effects
 from director.proving import report as proving_report
-from director.subjects import run_items
+from director.subjects import run_report
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime import events
@@ -137,7 +137,7 @@ def _node(trip: Trip, seen: Seen, names: hidden_names.HiddenNames, *, last: bool
     theirs = [*_value(seen, names), *(_error(trip, seen) if stopped else ()), *_page_of(seen, last=stopped or last)]
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
-    if stopped and seen.error is not None and trip.withheld is None and (fix := run_items.fix_of(seen.error)[0]):
+    if stopped and seen.error is not None and trip.withheld is None and (fix := run_report.fix_of(seen.error)[0]):
         yield f"fix: {fix}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Literal, TypeVar
@@ -16,8 +17,10 @@ from director.session import runs, subject
 from director.session import settings as session_settings
 from director.session.open import SessionWriter
 from director.session.state import SessionState
+from director.subjects import run_report
+from director.subjects import runs as run_subjects
 from director.tools.toolbox import Toolset
-from nodes.errors import BudgetReached, SetupError
+from nodes.errors import BudgetReached, LogError, SetupError, UsageError
 from runtime.cli import console, foreground, foreground_run
 from runtime.context import limits, window
 from runtime.display import costs
@@ -121,15 +124,39 @@ class Conversation:
     def limits(self) -> window.Limits:
         return limits.of_session(self.session, self.writer, self.here.settings)
 
-    async def happened(self, text: str, run: str | None = None, spent: entries.Ran | None = None) -> None:
-        """Log an action of the person. With ``run`` the session is about that run from now on, and is charged what it ``spent``."""
-        self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run, spent=spent), text, "")
+    async def happened(self, text: str) -> None:
+        """Log an action of the person, or something that happened meanwhile."""
+        self.writer.said(entries.Event(thread=entries.SESSION_THREAD), text, "")
         await self.writer.barrier()
-        if run is not None:
-            self._talk, self._subject = None, None
-            known = session_options.secrets_of(self.session, self.here)
-            key = self.models.masked() if self.models is not None else {}
-            self.writer.masker = masking.Masker({**known, **key}, self.writer.masker.names)
+
+    async def tell_run(self, run: str, what: str, spent: entries.Ran | None = None) -> str:
+        """Tell a run at this place of the conversation, and return the line that says where it stands.
+
+        From now on the session is about it, and is charged what it ``spent``. Raises UsageError ``unknown-run``, LogError.
+        """
+        known = {**session_options.secrets_of(self.session, self.here), **session_options.About(run).secrets(self.here)}
+        key = self.models.masked() if self.models is not None else {}
+        self.writer.masker = masking.Masker({**known, **key}, self.writer.masker.names)
+        view = await tasks.in_thread(run_subjects.view, self.here.reader, run)
+        told = run_report.telling(view, self.session.told.get(run, 0), self.writer.masker.names)
+        taken = self.session.thread(entries.SESSION_THREAD).ids
+        asked = next(name for name in (f"run_{number}" for number in itertools.count(1)) if name not in taken)
+        entry = entries.Event(
+            thread=entries.SESSION_THREAD, run=run, spent=spent, asked=asked, what=what, upto=told.upto
+        )
+        self.writer.said(entry, told.text, f"told/{asked}")
+        await self.writer.barrier()
+        self._talk, self._subject = None, None
+        return run_report.head(view)
+
+    async def catch_up(self) -> None:
+        """Tell the run that the session is about, if the conversation does not have it yet, or it has moved on."""
+        run = self.about.run
+        if run is None:
+            return
+        with contextlib.suppress(UsageError, LogError):
+            if self.session.told.get(run, 0) < (await tasks.in_thread(self.here.reader.read, run)).entries[-1].seq:
+                await self.tell_run(run, f"about run {run}")
 
     async def move(self, writer: SessionWriter) -> None:
         await self.close()

@@ -20,7 +20,6 @@ from director.session import prompt
 from director.session.events import Listener
 from director.session.state import SessionState
 from director.session.subject import Subject
-from director.subjects import run_items
 from director.tools.toolbox import Toolset
 from nodes.errors import ModelError, RunOpsError, SetupError
 from runtime.context import request as context_request
@@ -96,7 +95,6 @@ class Talk:
             refresh=session_tools.REFRESH,
             summed=listener.summed,
             warn=lambda report: listener.fills(report, limits().overflow),
-            joined=lambda thread: run_items.AfterSteps(subject.items(), thread),
         )
         if models is None:
             return

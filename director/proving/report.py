@@ -10,7 +10,7 @@ from pathlib import Path
 
 from director.effects import effects
 from director.proving import proofs
-from director.subjects import run_items
+from director.subjects import run_report
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.engine import attempt, evidence
@@ -109,7 +109,7 @@ def _hints(past: history.History) -> Iterator[str]:
 
 def _failure(error: dict[str, Json]) -> str:
     """Return why a run did not pass; text that may come from a page is fenced."""
-    code, (fix, _theirs) = error.get("code") or error.get("reason"), run_items.fix_of(error)
+    code, (fix, _theirs) = error.get("code") or error.get("reason"), run_report.fix_of(error)
     why = f"why: {code} ({error.get('phase', 'before')} the action)\n{page_text.fenced(chr(10).join(details(error)))}"
     if error.get("reason") == "question":
         fix = "a run of a build cannot ask a person: use an input instead"
@@ -120,7 +120,7 @@ def details(error: dict[str, Json], longest: int = EVIDENCE) -> Iterator[str]:
     """Yield the parts of an error that may be page text: message, fix, and evidence that the message does not contain."""
     message, known = str(error.get("message") or ""), error.get("evidence")
     fields: dict[str, Json] = known if isinstance(known, dict) else {}
-    lines = [message, run_items.fix_of(error)[1]]
+    lines = [message, run_report.fix_of(error)[1]]
     lines += [
         f"{name}: {one_line(_plain(value))}"
         for name, value in fields.items()

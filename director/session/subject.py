@@ -64,7 +64,3 @@ class Subject(Protocol):
     def state(self, _path: str) -> str | None:
         """Return the text at a path ``@state/…``; None if no entry of its log names it."""
         return None
-
-    def items(self) -> Sequence[window.WindowItem]:
-        """Return the steps of the run, one item for each attempt, oldest first; empty if it is no run."""
-        return ()

@@ -7,7 +7,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,18 +16,18 @@ from typing_extensions import override
 from director.draft import layout
 from director.session import state_paths
 from director.session.subject import Subject
-from director.subjects import run_items
+from director.subjects import run_report
 from nodes import budgets as node_budgets
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.context import briefs, window
+from runtime.context import briefs
 from runtime.display import costs
 from runtime.display.text import value_text
 from runtime.language import workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history
 from runtime.log.store import store as log_store
-from runtime.log.writer import Texts, value_of
+from runtime.log.writer import Texts
 from runtime.models import budgets
 from runtime.observation import page_text
 from runtime.recovery import workflow_source
@@ -63,10 +63,6 @@ class View:
         return layout.Layout(self.loaded.document)
 
     @functools.cached_property
-    def items(self) -> Sequence[window.WindowItem]:
-        return run_items.steps(self.past)
-
-    @functools.cached_property
     def outcomes(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for path, status in of_run.statuses(self.past, owned=self.reading.owned).items():
@@ -87,6 +83,9 @@ class View:
                 went.setdefault(node, Counter())[outcome] += 1
         return went
 
+    def value(self, entry: entries.Result | entries.Scope) -> Json:
+        return _of_blob(self._store, entry.blob.sha256) if entry.blob is not None else entry.value
+
     def node(self, path: str) -> str | None:
         """Return the id of the node at a path; None for a node of a used file."""
         path = _TURN.sub("", path)
@@ -94,6 +93,11 @@ class View:
             found = self.loaded.find(path)
             self._nodes[path] = found.node.id if found is not None and not found.user else None
         return self._nodes[path]
+
+
+def view(store: log_store.StoreReader, run: str) -> View:
+    """Return a view of a run's log as it is now. Raises UsageError ``unknown-run``, LogError."""
+    return View(store, store.read(run))
 
 
 class RunSubject(Subject):
@@ -167,7 +171,7 @@ class RunSubject(Subject):
         kept: dict[str, Json] = {}
         for attempt in now.past.all_attempts():
             if attempt.call.node == "context" and attempt.settled and not attempt.rolled_back and attempt.result:
-                found, value = now.loaded.find(attempt.call.path), self._value(attempt.result)
+                found, value = now.loaded.find(attempt.call.path), now.value(attempt.result)
                 if found is not None and not found.user and isinstance(value, dict):
                     kept |= {f"vars.{name}": each for name, each in value.items()}
         values: dict[str, Json] = {}
@@ -176,11 +180,8 @@ class RunSubject(Subject):
                 done, scope = now.past.done(path), now.past.scopes.get(path)
                 entry = done.result if done is not None else scope.committed if scope is not None else None
                 if entry is not None and (entry.value is not None or entry.blob is not None):
-                    values[node] = self._value(entry)
+                    values[node] = now.value(entry)
         return {**inputs, **secrets, **kept, **values}
-
-    def _value(self, entry: entries.Result | entries.Scope) -> Json:
-        return _of_blob(self._store, entry.blob.sha256) if entry.blob is not None else entry.value
 
     @override
     def description(self) -> str:
@@ -227,21 +228,7 @@ class RunSubject(Subject):
 
     @override
     def state(self, path: str) -> str | None:
-        logged = self.now.reading.entries
-        if path.startswith(run_items.LINE):
-            number = path.removeprefix(run_items.LINE)
-            line = int(number) if number.isdecimal() and len(number) < 12 else 0
-            entry = logged[line - 1] if 0 < line <= len(logged) else None
-            if isinstance(entry, entries.Result) and entry.error is not None:
-                return json.dumps(entry.error, ensure_ascii=False, indent=1)
-            if isinstance(entry, entries.Call | entries.Result | entries.Scope):
-                return state_paths.as_text(value_of(entry, self._store))
-            return None
-        return state_paths.of_entries(logged, path, Texts(self._store))
-
-    @override
-    def items(self) -> Sequence[window.WindowItem]:
-        return self.now.items
+        return state_paths.of_entries(self.now.reading.entries, path, Texts(self._store))
 
 
 def _summary(now: View) -> Iterator[str]:
@@ -257,7 +244,7 @@ def _summary(now: View) -> Iterator[str]:
         where = f" at {briefs.ours(path)}" if path else ""
         line = f" ({Path(report.place).name.rpartition(':')[0]})" if report.place is not None else ""
         yield f"Ended{where}{line}: {error['code']} (who must act: {error.get('who')}, {error.get('phase')} the action)"
-        fix, theirs = run_items.fix_of(error)
+        fix, theirs = run_report.fix_of(error)
         seen = [*_theirs(path), str(error["message"]), value_text(error.get("evidence") or {})]
         yield page_text.fenced("\n".join(filter(None, ["\n".join(filter(None, seen))[:EVIDENCE], theirs])))
         if fix:

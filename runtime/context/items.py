@@ -15,9 +15,9 @@ from runtime.context import window
 from runtime.context.window import Kind, Size, WindowItem
 from runtime.log import entries as log_entries
 from runtime.log import threads
-from runtime.log.writer import NOTHING, Texts, items_of
+from runtime.log.writer import NOTHING, Texts, chars_of, items_of
 from runtime.messages import estimates
-from runtime.messages.messages import Item, Message, ToolOutput
+from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
 from runtime.observation import page_text
 
 OPEN = "(open: no outcome is recorded)"
@@ -82,6 +82,19 @@ def _output(asked: str, done: threads.Done, texts: Texts, pointers: bool) -> str
     return texts.text_of(output) or NOTHING
 
 
+def _run(told: log_entries.Event, texts: Texts) -> WindowItem:
+    asked = items_of(told, "")[0]
+    assert isinstance(asked, ToolCall), "a run is told as a call"
+    large, short = Size(told.tokens, told.chars, 2), pointer(told)
+    small = Size(estimates.of_item(asked), chars_of(asked), 1) + output_size(asked.id, short)
+    shorter = is_shorter(small, large)
+
+    def read(pointers: bool) -> tuple[Item, ...]:
+        return (asked, ToolOutput(asked.id, short)) if pointers and shorter else items_of(told, texts.text_of(told))
+
+    return WindowItem("run", told.seq, large, small if shorter else large, read)
+
+
 class Thread(window.Pieces):
     """The items of a thread after its last summary."""
 
@@ -104,6 +117,8 @@ class Thread(window.Pieces):
             case log_entries.ModelError() as error:
                 text = "\n".join(filter(None, (texts.text_of(error), broke_off(error))))
                 return _composed("error", error.seq, text, "assistant")
+            case log_entries.Event() as told:
+                return _run(told, texts)
             case threads.Happened(events=events):
                 return _composed("events", events[0].seq, HAPPENED + "\n".join(map(texts.text_of, events)))
             case log_entries.User() as word:
@@ -166,7 +181,7 @@ def broke_off(error: log_entries.ModelError) -> str:
     return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
 
 
-def pointer(output: log_entries.ToolResult) -> str:
+def pointer(output: log_entries.ToolResult | log_entries.Event) -> str:
     """Return the replacement of a left-out output: its place, its length, and its first lines."""
     path = output.blob.path if output.blob is not None else f"@state/line/{output.seq}"
     text = beginning(output.blob.preview) if output.blob is not None else output.text or ""

@@ -61,13 +61,11 @@ class Frame(turn.Frame):
         refresh: Collection[str] = (),
         warn: Callable[[window.Report], None] = lambda _report: None,
         summed: Callable[[window.Reduction, window.Report], None] = lambda _rung, _report: None,
-        joined: Callable[[window.Pieces], window.Pieces] = lambda thread: thread,
     ) -> None:
         """``around`` and ``limits`` are called for each request, so that it shows the current state.
 
         Without ``asks`` nothing is summarized. Every summary keeps the names ``ids``, is made with ``stands``, the state in full, and names
-        those offered tools that are in ``refresh``. ``summed`` is called when a summary was made or failed. ``joined`` may add earlier items
-        before the thread.
+        those offered tools that are in ``refresh``. ``summed`` is called when a summary was made or failed.
         """
         self._writer, self._thread = writer, thread
         self._around, self._limits = around, limits
@@ -77,7 +75,7 @@ class Frame(turn.Frame):
             summaries.Summaries(writer, thread, asks, max_output=max_output, ids=ids) if asks is not None else None
         )
         self._stands, self._refresh = stands, refresh
-        self._warn, self._summed, self._joined = warn, summed, joined
+        self._warn, self._summed = warn, summed
         self._model: str | None = None  # the model of the last request
         self.report: window.Report | None = None
 
@@ -169,7 +167,7 @@ class Frame(turn.Frame):
 
     def _built(self, limits: window.Limits) -> window.Window:
         try:
-            return window.build(self._joined(self._items()), self._around(), limits)
+            return window.build(self._items(), self._around(), limits)
         except ModelError as error:
             evidence = {**error.evidence, "enough": dict[str, Json](self._widened(error.evidence["enough"], limits))}
             raise error.replaced(evidence=evidence) from None
@@ -178,7 +176,7 @@ class Frame(turn.Frame):
         """Add to the report: the summary, what suffices where something is lost, the server's token count."""
         report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))
         if report.lost:
-            found = window.enough(self._joined(self._items()), self._around(), limits)
+            found = window.enough(self._items(), self._around(), limits)
             report = dataclasses.replace(report, enough=self._widened(found, limits))
         return self._with_usage(dataclasses.replace(built, report=report))
 

@@ -25,7 +25,7 @@ Strategy = Literal["injected", "clean", "hybrid"]
 
 Overflow = Literal["prune", "summarize"]
 
-Kind = Literal["user", "exchange", "error", "summary", "events", "step"]
+Kind = Literal["user", "exchange", "error", "summary", "run", "events"]
 
 MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
 """Percentages of a hard limit: free margin, prefix with tools, state and knowledge, thread. The thread also gets unused tokens."""
@@ -344,8 +344,8 @@ class _Builder:
             elif item.what == "error" and not followed:
                 # A broken-off answer at the end is useful only if a later message continues it.
                 pass
-            elif item.what == "events" and not self._limits.events:
-                self._left.append(Left("events", item.line, NOT_WANTED, item.small.tokens))
+            elif item.what in ("run", "events") and not self._limits.events:
+                self._left.append(Left(item.what, item.line, NOT_WANTED, item.small.tokens))
             else:
                 followed = True
                 if not fitting.takes(item, whole=number >= self._first_whole):

@@ -330,12 +330,25 @@ class Ran(Record):
     """Totals as in the run's own costs, for people; null if no model was asked."""
 
 
+RUN_TOOL = "run_workflow"
+"""Name of the call as which a run stands in a session. It is never offered as a tool."""
+
+
 class Event(Said):
-    """A person's action besides talking, or something that happened meanwhile. A model may see it as one line."""
+    """A person's action besides talking, or something that happened meanwhile. A model may see it as one line.
+
+    With ``asked`` it is a run: a call of ``RUN_TOOL`` whose output is the text. It is written when the run ends or pauses.
+    """
 
     kind: Literal["event"] = "event"
     run: str | None = None
     """Run of the event: from here on the session is about it."""
+    asked: str | None = None
+    """Id of the call as which the run stands in the session."""
+    what: str | None = None
+    """The message or command that began the run."""
+    upto: int | None = None
+    """Line of the run's log up to which the text tells it."""
     spent: Ran | None = None
     """Spending of that run on models."""
 

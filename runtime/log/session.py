@@ -33,6 +33,8 @@ class Session(threads.Fold):
         self.header: log_entries.SessionHeader | None = None
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
+        self.told: dict[str, int] = {}
+        """Runs that the session's thread tells, in order of the last telling, each with the line of its log up to which it is told."""
         self.following: log_entries.Note | None = None
         """Last ``child-started`` note of a run whose end the session does not know."""
         self.open_runs: dict[str, log_entries.Note] = {}
@@ -65,6 +67,9 @@ class Session(threads.Fold):
                     self.mode = "agent"
             case log_entries.Event():
                 self.about = entry.run or self.about
+                if entry.asked is not None and entry.run is not None:
+                    self.told.pop(entry.run, None)
+                    self.told[entry.run] = entry.upto or 0
                 self._ended(entry.run)
                 self.ledger.add(entry, "")
             case log_entries.Note():

@@ -28,8 +28,8 @@ class Happened:
     events: list[entries.Event]
 
 
-Saying = entries.User | Exchange | entries.ModelError | Happened
-"""A possible part of a request: a message, an answer with its calls, the text of a failed answer, events in between."""
+Saying = entries.User | Exchange | entries.ModelError | entries.Event | Happened
+"""A possible part of a request: a message, an answer with its calls, the text of a failed answer, a run, events in between."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -43,6 +43,7 @@ class Thread:
     _ends: list[int] = dataclasses.field(default_factory=list[int])
     _asked: dict[str, tuple[int, Done]] = dataclasses.field(default_factory=dict[str, tuple[int, Done]])
     """Calls by id, each with the position of its exchange."""
+    _told: set[str] = dataclasses.field(default_factory=set[str])  # ids of the calls as which runs are told
     _begun: dict[str, Done] = dataclasses.field(default_factory=dict[str, Done])
 
     def add(self, entry: entries.AnyEntry) -> None:
@@ -51,12 +52,7 @@ class Thread:
                 self.newest_word = len(self.said)
                 self._say(entry, entry.tokens)
             case entries.Event():
-                last = self.said[-1] if self.said else None
-                if isinstance(last, Happened) and not self._covers(last):
-                    last.events.append(entry)
-                    self._ends[-1] += entry.tokens
-                else:
-                    self._say(Happened([entry]), entry.tokens)
+                self._happened(entry)
             case entries.ModelError(again=None, pending=None):
                 self._say(entry, entry.tokens)
             case entries.Summary():
@@ -79,6 +75,17 @@ class Thread:
             case _:
                 pass
 
+    def _happened(self, entry: entries.Event) -> None:
+        last = self.said[-1] if self.said else None
+        if entry.asked is not None:
+            self._told.add(entry.asked)
+            self._say(entry, entry.tokens)
+        elif isinstance(last, Happened) and not self._covers(last):
+            last.events.append(entry)
+            self._ends[-1] += entry.tokens
+        else:
+            self._say(Happened([entry]), entry.tokens)
+
     def _say(self, saying: Saying, tokens: int) -> None:
         self.said.append(saying)
         self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
@@ -88,7 +95,7 @@ class Thread:
 
     @property
     def ids(self) -> Collection[str]:
-        return self._asked.keys()
+        return self._asked.keys() | self._told
 
     def tokens_before(self, number: int) -> int:
         return self._ends[number - 1] if number else 0

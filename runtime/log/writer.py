@@ -177,6 +177,8 @@ class LogWriter(Texts, Generic[Folded_co]):
         text = sound(text)
         masked = self.masker.text(text)
         fields: dict[str, Any] = {"text": masked}
+        if isinstance(entry, entries.Event) and entry.what is not None:
+            entry = entry.model_copy(update={"what": self.masker.text(sound(entry.what))})
         if isinstance(entry, entries.Said):
             value = self._value(text, path)
             fields = {"text": value.get("value"), "blob": value.get("blob")}
@@ -322,6 +324,9 @@ def items_of(
     """Return the items of an entry with this text, these calls and these thoughts, in a request that holds all of it."""
     if isinstance(entry, entries.ToolResult):
         return (ToolOutput(entry.asked, text or NOTHING),)
+    if isinstance(entry, entries.Event) and entry.asked is not None:
+        arguments = json.dumps({"run": entry.run, "begun_by": entry.what}, ensure_ascii=False)
+        return (ToolCall(entry.asked, entries.RUN_TOOL, arguments), ToolOutput(entry.asked, text or NOTHING))
     if isinstance(entry, entries.Assistant):
         return items_of_answer(text, calls, thoughts)
     return (Message("assistant" if isinstance(entry, entries.ModelError) else "user", text or NOTHING),)

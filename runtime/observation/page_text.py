@@ -30,6 +30,11 @@ def fenced(text: str) -> str:
     return f"{BEGIN}\n{inside}\n{END}"
 
 
+def unfenced(text: str) -> str:
+    """Return a text without its fence lines, for a person."""
+    return "\n".join(line for line in text.split("\n") if line not in (BEGIN, END))
+
+
 _CLOCK = re.compile(r"\d+(:\d\d)+|\d+ ?(s|sec|seconds?|min|minutes?)\b")
 
 

@@ -22,7 +22,7 @@ CELL = 80  # maximum characters of a table cell
 
 _TICKS = re.compile("`+")
 _OURS = re.compile(
-    r"^( {0,3})(#+[ \t]+(?:You|Note|Model|Session)\b|(?:You|Note|Model|Session)\b.*\n {0,3}(?:=+|-+)[ \t]*$)",
+    r"^( {0,3})(#+[ \t]+(?:You|Note|Model|Run|Session)\b|(?:You|Note|Model|Run|Session)\b.*\n {0,3}(?:=+|-+)[ \t]*$)",
     re.MULTILINE,
 )
 """Heading that looks like one of ours in a session, in either of Markdown's two forms."""
@@ -174,6 +174,9 @@ def _line(line: said.OfSession, results: dict[str, str]) -> Iterator[str]:
         case said.UserLine():
             yield f"## {'You' if line.mode is not None else 'Note'}"
             yield spoken(line.text)
+        case said.EventLine(asked=str()):
+            yield f"## Run\n\n{code(line.what or '')}"
+            yield fenced(page_text.unfenced(line.text), "text")
         case said.EventLine():
             yield f"*{plain(one_line(line.text))}*"
         case said.ModelErrorLine(final=True):

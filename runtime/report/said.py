@@ -166,6 +166,12 @@ class EventLine(TextLine):
 
     kind: Literal["event"]
     run: str | None = absent()
+    asked: str | None = absent()
+    """The id of the call as which the model sees the run that the text tells."""
+    what: str | None = absent()
+    """The message or command that began the run."""
+    upto: int | None = absent()
+    """The line of the run's log up to which the text tells it."""
     spent: dict[str, Json] | None = absent()
 
 

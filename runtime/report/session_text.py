@@ -12,6 +12,7 @@ from runtime.display.facts import facts
 from runtime.display.text import count, cut, duration, harmless, joined, one_line, value_text, when
 from runtime.language import inputs
 from runtime.log import entries, ledger
+from runtime.observation import page_text
 from runtime.report import said
 from runtime.report.models import BuildReport, SessionReport, VersionReport
 from runtime.report.text import Style, brief, fully, spent
@@ -99,7 +100,10 @@ class _Lines:
                 text = f"\n{line.text}" if line.text else ""
                 yield from _block("error", f"{line.error.code}: {line.error.message}{again}{text}")
             case said.EventLine():
-                yield from _block("event", line.text)
+                if line.asked is None:
+                    yield from _block("event", line.text)
+                else:
+                    yield from _block("run", f"{one_line(line.what or '')}\n{page_text.unfenced(line.text)}")
             case said.SummaryLine():
                 yield from _block("summary", f"(of the lines up to {line.upto})\n{line.text}")
             case said.CallLine():

@@ -153,9 +153,9 @@ def test_a_run_that_died_with_its_process_is_reported_and_counts(chats: Chats) -
     assert f"run {run['id']}  open" in project.runops("show", session).stdout
     done = typed(project, "What happened?\nAnd now?\n", "chat", "--resume", "last")
     assert (done.returncode, done.stdout) == (5, "It died.\n"), done.stderr
-    event = next(each for each in words_of(chats.bodies()[-1]) if "/run" in each)
-    assert f"run {run['id']} died" in event
-    assert f"run {run['id']} died" in done.stderr
+    told = next(each for each in words_of(chats.bodies()[-1]) if each.startswith("output: "))
+    assert told.startswith(f"output: run {run['id']} of Sort: died\n")
+    assert f"run {run['id']} of Sort: died" in done.stderr
     shown = project.show(session)
     assert (list(shown["runs"]), shown["following"]) == ([run["id"]], None)
 

@@ -83,12 +83,12 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     assert (QUESTION in words) == (not narrow)
     assert bool(partial) == (name != "max_messages_4")
     assert bool(events) == (name != "no_events")
-    assert (len(words) > 4, chars > 1_000) == (name != "max_messages_4", not narrow)
+    assert (len(words) > 4, chars > 1_000) == (name != "max_messages_4", whole or name == "recent_outputs_200")
     # The output of the first tool was truncated, that of the second is the part read by range.
     assert [("line 0 of" in each, "line 399 of" in each) for each in outputs] == (
         [(True, False), (False, True)] if whole else []
     )
-    assert any("@state/" in each for each in words) == (name != "max_messages_4")
+    assert any("@state/" in each for each in words)
     read = words_of(bodies[2])
     if name == "recent_outputs_200":
         # The newest output is whole, once: with the next message a pointer replaces it.

@@ -368,6 +368,9 @@ def golden_session() -> list[log_entries.AnyEntry]:
             tokens=9,
             chars=21,
             run="01JD0000000000000000000004",
+            asked="run_1",
+            what="/run pay.yaml",
+            upto=31,
             spent=log_entries.Ran(calls=1, tokens=1_200, dollars="0.01", seconds=2.5, totals={"requests": 1}),
         ),
         log_entries.User(
@@ -459,7 +462,7 @@ def test_a_session_is_folded_to_its_state() -> None:
     assert folded.latest("variable", "total") is None
     assert [each.number for each in folded.versions("variable", "total")] == [1, 2]
     thread = folded.thread(log_entries.SESSION_THREAD)
-    assert [type(each) for each in thread.said] == [log_entries.User, log_entries.ModelError, threads.Happened]
+    assert [type(each) for each in thread.said] == [log_entries.User, log_entries.ModelError, log_entries.Event]
     assert (thread.first, thread.newest_word, thread.tokens_before(3)) == (1, 0, 22)
 
 

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from director.conversation import reply
 from director.draft import draft as drafts
-from director.session.events import Listener
-from director.session.state import SessionState
-from director.subjects import files, runs
+from director.subjects import files, run_report, runs
 from nodes.errors import ModelError, SiteError, UsageError
-from runtime.context import window
 from runtime.log.store import file_store
 from runtime.log.store import store as log_store
-from runtime.messages.messages import Message, Request, ToolCall, ToolOutput
-from runtime.models import run_models, selection
 from runtime.observation import page_text
 from runtime.settings import settings
-from runtime.testing import memory_store, responses, scripted_model
+from runtime.testing import memory_store
 from runtime.workspace import host
-from tests import models, talks
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 from tests.sessions import SHOP, begun, state_of
@@ -81,10 +71,9 @@ async def failed(folder: Path) -> tuple[Rig, runs.RunSubject]:
     return rig, runs.RunSubject(rig.reader, rig.id)
 
 
-def outputs(subject: runs.RunSubject, *, pointers: bool) -> list[str]:
-    """The outputs of the run's steps as shown."""
-    items = [item for piece in subject.items() for item in piece.items(pointers=pointers)]
-    return [each.text for each in items if isinstance(each, ToolOutput)]
+def told(subject: runs.RunSubject, since: int = 0) -> run_report.Telling:
+    """The run as a session tells it."""
+    return run_report.telling(subject.now, since)
 
 
 def without_fenced(text: str) -> str:
@@ -209,13 +198,8 @@ async def test_secrets_are_masked_and_page_content_is_fenced_everywhere(tmp_path
         subject.browser_state(),
         subject.directive() or "",
     ]
-    shown += outputs(subject, pointers=False)
-    items = [item for piece in subject.items() for item in piece.items(pointers=False)]
-    given = [json.loads(each.arguments) for each in items if isinstance(each, ToolCall)]
-    shown += [str(each) for arguments in given for each in arguments.values()]
-    assert {"path": "each_order[#…]/pay", "at": page_text.fenced(f"each_order[#{MARK}]/pay")}.items() <= given[
-        -1
-    ].items()
+    shown.append(told(subject).text)
+    assert f"each_order[#{MARK}]/pay" in told(subject).text
     assert f"each_order[#{MARK}]/pay" in subject.summary()
     assert SECRET not in str(shown) + str(subject.variables())
     assert MARK in str(shown)
@@ -243,7 +227,7 @@ async def test_a_dead_run_is_shown_and_its_log_not_touched(tmp_path: Path) -> No
     assert "Open, no outcome recorded: each_order[#1]/pay" in subject.summary()
     assert "  9   pay  browser_action click  - open" in subject.outline()
     assert "The browser may be open still" in subject.browser_state()
-    assert outputs(subject, pointers=False)[-1] == "open, no outcome recorded"
+    assert "each_order[#1]/pay  browser_action click  open\n" in told(subject).text
     assert file.read_bytes() == before
     rig.site.before_click = None
     rig.missing.clear()
@@ -275,15 +259,9 @@ async def test_an_active_run_is_shown_in_its_current_state(tmp_path: Path) -> No
 async def test_a_large_value_is_read_by_its_path(tmp_path: Path) -> None:
     """A step's pointer leads to the whole value; a path that no log entry names leads to nothing."""
     rig, subject = await failed(tmp_path)
-    shown = next(each for each in outputs(subject, pointers=False) if "@state/" in each)
-    path = re.search(r"@state/[^;)]+", shown)
-    assert path is not None
-    assert subject.state(path[0]) == BIG
     assert subject.state(f"@state/{rig.id}/letter") == BIG
     for other in (
         f"@state/{rig.id}/none",
-        "@state/run/line/99999",
-        "@state/run/line/-1",
         "@state/../../etc/passwd",
         "/etc/passwd",
         "",
@@ -303,84 +281,42 @@ def test_an_id_that_is_no_run_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "unknown-run"
 
 
-async def test_a_talk_about_a_dead_run_has_its_steps(tmp_path: Path) -> None:
-    """The request begins with the run's steps, the open one as open, then the message; the run's log stays unchanged."""
+async def test_each_telling_of_an_active_run_has_its_new_steps(tmp_path: Path) -> None:
+    """A run told again has the steps that ended or began since the line to which it was told, and not those before."""
     rig = rig_of(tmp_path)
+    seen: list[list[str]] = []
+    upto = 0
 
-    async def kill(_target: str, _page: FakePage) -> None:
-        raise Killed
+    def tell() -> None:
+        nonlocal upto
+        telling = told(runs.RunSubject(rig.reader, rig.id), upto)
+        upto = telling.upto
+        seen.append([line.partition(" = ")[0] for line in telling.text.splitlines() if "/pay  " in line])
 
-    rig.site.before_click = kill
-    with pytest.raises(Killed):
-        await rig.start()
+    async def look(_target: str, _page: FakePage) -> None:
+        tell()
+
+    rig.site.before_click = look
+    await rig.start()
     rig.die()
-    (file,) = (rig.home / "conversations").iterdir()
-    before = file.read_bytes()
-    requests: list[Request] = []
-    answering = talks.Supply(lambda _request: talks.said("It died."), requests)
-    writer = begun(tmp_path)
-    state = SessionState(writer)
-    subject = runs.RunSubject(rig.reader, rig.id)
-    talk = reply.Talk(state, subject, answering, talks.CHOSEN, Listener(), window.Limits)
-    assert await talk.say("Why did it stop?") == "It died."
-    (request,) = requests
-    steps = [item for piece in subject.items() for item in piece.items(pointers=False)]
-    assert list(request.items) == [*steps, Message("user", "Why did it stop?")]
-    assert isinstance(steps[-1], ToolOutput)
-    assert steps[-1].text == "open, no outcome recorded"
-    assert file.read_bytes() == before
-
-
-async def test_each_message_about_an_active_run_has_its_new_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each request has every step so far with its current outcome, once, even where the server stores earlier requests."""
-    rig = rig_of(tmp_path)
-    talk: list[reply.Talk] = []
-    with responses.serve([scripted_model.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
-        own = models.asked_at(server, monkeypatch, model_store=True)
-        supplied = run_models.RunModels(
-            own, selection.server(own, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
-        )
-
-        async def say(_target: str, _page: FakePage) -> None:
-            if not talk:
-                writer = begun(tmp_path / "session")
-                subject = runs.RunSubject(rig.reader, rig.id)
-                limits = window.Limits(strategy="clean")
-                talk.append(reply.Talk(SessionState(writer), subject, supplied, own, Listener(), lambda: limits))
-            await talk[0].say("How far is it?")
-
-        rig.site.before_click = say
-        try:
-            await rig.start()
-            rig.die()
-            for word in ("And now?", "Sure?"):
-                await talk[0].say(word)
-        finally:
-            await supplied.close()
-    seen = [pays(each.items) for each in server.asked]
-    assert seen == [["open"], ["ok", "open"], ["ok", "ok", "open"], ["ok"] * 3, ["ok"] * 3]
-    # Without new steps the request continues the server's chain.
-    assert ["previous_response_id" in each.body for each in server.asked] == [False, False, False, False, True]
+    tell()
+    tell()
+    assert seen == [
+        ["each_order[#1]/pay  browser_action click  running"],
+        ["each_order[#1]/pay  browser_action click  ok", "each_order[#2]/pay  browser_action click  running"],
+        ["each_order[#2]/pay  browser_action click  ok", "each_order[#3]/pay  browser_action click  running"],
+        ["each_order[#3]/pay  browser_action click  ok"],
+        [],
+    ]
 
 
 async def test_a_run_pruned_during_a_talk_is_shown_as_last_read(tmp_path: Path) -> None:
     """The subject of a deleted log keeps what it has read."""
     rig, subject = await failed(tmp_path)
-    title, outline, items = subject.title, subject.outline(), len(subject.items())
+    title, outline, telling = subject.title, subject.outline(), told(subject)
     (file,) = rig.reader.files_with(rig.id, ())
     file.unlink()
-    assert (subject.title, subject.outline(), len(subject.items())) == (title, outline, items)
-
-
-def pays(items: Sequence[Any]) -> list[str]:
-    """The status of each step `pay` that a model reads."""
-    calls = [each["call_id"] for each in items if "/pay" in str(each.get("arguments"))]
-    shown = {
-        each["call_id"]: scripted_model.text_of(each) for each in items if each.get("type") == "function_call_output"
-    }
-    return [re.split(r"\W", shown[each])[0] for each in calls]
+    assert (subject.title, subject.outline(), told(subject)) == (title, outline, telling)
 
 
 def chosen(folder: Path) -> settings.Settings:
@@ -477,7 +413,7 @@ def test_a_session_continues_without_its_subject(tmp_path: Path) -> None:
     subject = files.GoneSubject("run 01JD", why, state)
     assert subject.title == "run 01JD: cannot be read any more; draft: no nodes yet"
     assert "there is no run 01JD (unknown-run)" in subject.summary()
-    assert (subject.outline(), subject.variables(), list(subject.items())) == ("", {}, [])
+    assert (subject.outline(), subject.variables()) == ("", {})
     draft = drafts.Draft.of(SHOP)
     state.write_draft(draft, reason="r")
     assert subject.title == "run 01JD: cannot be read any more; draft of Pay the open orders"

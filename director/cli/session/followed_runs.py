@@ -6,15 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from director.session import runs
-from nodes.values import Json
+from nodes.errors import LogError, UsageError
 from runtime import events
 from runtime.cli import foreground, foreground_run
-from runtime.context import briefs
 from runtime.display import display
 from runtime.log import entries
 from runtime.runs import start
 from runtime.runs.runtime import Run, Runtime
-from runtime.workspace import host, run_index
+from runtime.workspace import host
 
 if TYPE_CHECKING:
     from director.cli.foreground import Conversation
@@ -70,16 +69,26 @@ def to_its_end(
 async def _report(
     conversation: Conversation, what: str, run: str, ended: events.RunEnded | None, before: entries.Ran | None
 ) -> None:
-    status = ended.status if ended is not None else "interrupted"
-    error = (ended.question or ended.error) if ended is not None else None
     past = conversation.runs.past(run) if before is not None else None
     spent = conversation.runs.spent(past, before) if past is not None and before is not None else None
-    await conversation.happened(
-        ending_text(what, run, status, ended.path if ended is not None else None, error), run, spent
-    )
+    await _tell(conversation, run, what, spent)
     if ended is not None:
         for line in foreground_run.closing(ended).split("\n"):
             conversation.screen.say(line)
+
+
+async def _tell(conversation: Conversation, run: str, what: str, spent: entries.Ran | None) -> str:
+    """Tell the model the run, and return a line for the person."""
+    try:
+        return f"{what}: {await conversation.tell_run(run, what, spent)}"
+    except (UsageError, LogError):
+        return await _lost(conversation, run, what)
+
+
+async def _lost(conversation: Conversation, run: str, what: str) -> str:
+    text = f"{what}: of run {run} nothing is known any more"
+    await conversation.happened(text)
+    return text
 
 
 async def settle(conversation: Conversation) -> None:
@@ -91,19 +100,8 @@ async def settle(conversation: Conversation) -> None:
     past = conversation.runs.past(run)
     if past is None:
         # Its log is gone or damaged: its spending is unknown.
-        text = f"{what}: of run {run} nothing is known any more"
-        await conversation.happened(text)
+        text = await _lost(conversation, run, what)
     else:
-        ending = past.ending.data if past.ending is not None else {}
-        state = run_index.state_of(past, owned=conversation.here.reader.read(run).owned)
-        text = ending_text(what, run, state, ending.get("path"), ending.get("error"))
         spent = conversation.runs.spent(past, entries.Ran.model_validate(note.data["spent"]))
-        await conversation.happened(text, run, spent)
+        text = await _tell(conversation, run, what, spent)
     conversation.screen.say(f"--  {text}")
-
-
-def ending_text(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
-    """Return the end of a run for the model, without page text (errors, keys in a path): that is shown only where it is marked as data."""
-    code = (error or {}).get("code") or (error or {}).get("reason")
-    where = f" at {briefs.ours(path)}" if path else ""
-    return f"{what}: run {run} {status}{where}{f' ({code})' if code else ''}"

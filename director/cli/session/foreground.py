@@ -142,6 +142,8 @@ class Chat:
                 self._answer("", lambda talk: talk.go_on())
                 if conversation.models is not None and conversation.talk.is_compressing:
                     self._take("/compress")
+            else:
+                self._front.complete(conversation.catch_up())
             if options.message is None:
                 said = conversation.session.thread(entries.SESSION_THREAD).said
                 earlier = [

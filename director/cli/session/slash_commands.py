@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -107,6 +107,17 @@ def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
             named.append(each)
     refuse_more("run", tuple(named), 1)
     return (named[0] if named else None), inputs
+
+
+def _told(named: str | None, pairs: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments of ``/run`` as a model is told them: a file outside of the folder by its name."""
+    if named is not None:
+        path, here = Path(named), Path.cwd()
+        yield (
+            named if not path.is_absolute() else str(path.relative_to(here) if path.is_relative_to(here) else path.name)
+        )
+    for pair in pairs:
+        yield from ("-i", pair)
 
 
 def completed(typed: str) -> list[str]:
@@ -262,7 +273,7 @@ class SlashCommands:
             conversation,
             self._front,
             own,
-            f"/run {path}",
+            " ".join(["/run", *map(shlex.quote, _told(named, pairs))]),
             lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 
@@ -275,7 +286,7 @@ class SlashCommands:
             conversation,
             self._front,
             conversation.here.having(settings.load()),
-            f"/resume {run}",
+            " ".join(["/resume", *words]),
             lambda carrier, listener, options: carrier.resume(run, options=options, listener=listener),
             budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price),
         )

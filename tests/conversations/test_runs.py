@@ -1,0 +1,117 @@
+"""Runs stand in a conversation where they happened: each is one call with its output, told apart, and readable for ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.testing.scripted_model import text, text_of
+from tests.chats import Chats, session_of, typed, words_of
+from tests.command import Project
+
+TWO = """\
+version: 1
+name: Two runs
+inputs:
+  n: {type: number, default: 0}
+nodes:
+  - {id: a, type: transform, expr: "{{ inputs.n * 11 }}"}
+output: "{{ a }}"
+"""
+
+TALK = "/run -i n=1\nwhat came of it?\n/run -i n=2\nand now?\n"
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Chat sessions in a project."""
+    made = Chats(tmp_path)
+    yield made
+    made.close()
+
+
+def two_runs(chats: Chats, *flags: str, said: str = TALK, **settings: str) -> tuple[Project, str]:
+    """A project in which the workflow ran twice in one session, and that session."""
+    project = chats.answers(text("Eleven."), text("Twenty-two."), **settings)
+    project.write("tworuns.yaml", TWO)
+    done = typed(project, said, "chat", "tworuns.yaml", *flags)
+    assert done.returncode == 0, done.stderr
+    return project, session_of(done)
+
+
+def test_bug_1_two_runs_stand_where_they_happened(chats: Chats) -> None:
+    """004-23: each run is one call with its own output at its moment, tagged with its run; a new run changes nothing in front of it."""
+    project, _session = two_runs(chats)
+    first, second = [[each for each in body["input"] if each.get("role") != "developer"] for body in chats.bodies()]
+    runs = [each["id"] for each in project.runs()]
+    assert second[: len(first)] == first
+    kinds = [each.get("type", "message") for each in second]
+    a_run, a_word = ["function_call", "function_call_output"], "message"
+    assert kinds == [*a_run, a_word, a_word, *a_run, a_word]
+    for call, output, run, n in ((second[0], second[1], runs[0], 1), (second[4], second[5], runs[1], 2)):
+        assert call["name"] == "run_workflow"
+        assert json.loads(call["arguments"]) == {"run": run, "begun_by": f"/run -i n={n}"}
+        assert output["call_id"] == call["call_id"]
+        told = text_of(output)
+        assert told.startswith(f"run {run} of Two runs: passed\n")
+        assert f"inputs.n = {n}\na  transform  ok = {n * 11}\noutput = {n * 11}\n" in told
+        assert f"@state/run/{run}" in told
+    assert text_of(second[2]) == "what came of it?"
+    assert text_of(second[3]) == "Eleven."
+    assert text_of(second[6]) == "and now?"
+
+
+def test_bug_1_a_run_does_not_break_a_chain(chats: Chats) -> None:
+    """With chaining the request after a run continues the response before it, and sends only the run and the question."""
+    two_runs(chats, "--strategy", "clean", RUNOPS_MODEL_STORE="true")
+    first, second = chats.bodies()
+    assert "previous_response_id" not in first
+    assert second["previous_response_id"]
+    assert [each.split()[0] for each in words_of(second)] == ["call", "output:", "user:"]
+
+
+def test_a_single_run_stands_after_what_was_said_before_it(chats: Chats) -> None:
+    """Bug 1: a run after a talk does not stand in front of it."""
+    project = chats.answers(text("Nothing yet."), text("Eleven."))
+    project.write("tworuns.yaml", TWO)
+    typed(project, "what is it?\n/run -i n=1\nand now?\n", "chat", "tworuns.yaml")
+    said = [each for each in words_of(chats.bodies()[-1]) if not each.startswith("developer: ")]
+    assert [each.split()[0] for each in said] == ["user:", "assistant:", "call", "output:", "user:"]
+
+
+def test_bug_10_no_absolute_path_is_told(chats: Chats) -> None:
+    """Bug 10: a model is told a workflow as the person named it, never by its absolute path."""
+    project = chats.answers(text("Eleven."))
+    file = project.write("tworuns.yaml", TWO)
+    typed(project, f"/run {file} -i n=1\nand now?\n", "chat", "tworuns.yaml")
+    body = json.dumps(chats.bodies()[-1])
+    assert str(chats.folder) not in body
+    assert "/run tworuns.yaml -i n=1" in body
+
+
+def test_004_23_show_has_each_run_where_it_happened(chats: Chats) -> None:
+    """`runops show` and `/save` show each run with its values between the words around it."""
+    project, session = two_runs(chats, said=f"{TALK}/save talk.md\n")
+    shown = project.here("show", session).stdout
+    saved = (project.folder / "talk.md").read_text()
+    for told in (shown, saved):
+        order = ["/run -i n=1", "ok = 11", "what came of it?", "Eleven.", "/run -i n=2", "ok = 22", "and now?"]
+        places = [told.index(each) for each in order]
+        assert places == sorted(places)
+        assert "[page]" not in told
+
+
+def test_a_chat_about_a_run_begins_with_it(chats: Chats) -> None:
+    """004-1: a chat about a run named on the command line has that run as a call at its beginning, once, also after a resume."""
+    project = chats.answers(text("It failed."), text("At n/a."))
+    project.runops("run", "prices.yaml", "--quiet")
+    done = project.runops("chat", "last", "-m", "what?")
+    project.runops("chat", "--resume", session_of(done), "-m", "where?")
+    first, second = [[each for each in words_of(body) if not each.startswith("developer: ")] for body in chats.bodies()]
+    assert [each.partition(":")[0] for each in second] == ["call run_workflow", "output", "user", "assistant", "user"]
+    assert second[: len(first)] == first
+    assert "failed at total (expression-failed)" in second[1]
+    assert "total  transform  error: expression-failed" in second[1]

@@ -1,0 +1,167 @@
+"""A run is told in a short text wherever its log ends: its state and its newest steps. Reading writes nothing, and page text is fenced."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from director.subjects import run_report, runs
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime.language import reader
+from runtime.log import entries as log_entries
+from runtime.log import history
+from runtime.log.store import store as log_store
+from runtime.log.writer import LogWriter
+from runtime.observation import page_text
+from runtime.runs import run
+from runtime.secrets import masking
+from runtime.testing import memory_store
+from tests.fakes import FakePage
+from tests.now import now
+from tests.rig import Killed, Rig
+from tests.unit.test_subjects import rig_of
+
+LONGEST = run_report.STEPS * 500 + run_report.ERROR + run_report.OUTPUT + 1_000
+"""No telling is longer, in characters: a path of a test has at most 100."""
+
+
+def check(subject: runs.RunSubject) -> None:
+    """Check that the telling is bounded, says the run's state, and has only our own words outside of the fence."""
+    telling = run_report.telling(subject.now)
+    assert telling.upto == subject.now.past.last_seq
+    assert len(telling.text) <= LONGEST
+    head, *rest = telling.text.split("\n")
+    assert head.startswith(f"run {subject.run} of ")
+    assert f": {subject.now.report.state}" in head
+    fences = [rest.index(each) for each in (page_text.BEGIN, page_text.END) if each in rest]
+    ours = rest[: fences[0]] + rest[fences[1] + 1 :] if fences else rest
+    assert all(line.startswith(("next: ", "fix: ", "more: ")) for line in ours)
+    assert rest.count(page_text.BEGIN) == rest.count(page_text.END) <= 1
+
+
+@pytest.fixture(scope="module")
+def rigs(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
+    """Three runs: one failed, resumed and failed again; one killed at its second payment and resumed; one passed."""
+    return asyncio.run(_lived(tmp_path_factory))
+
+
+async def _lived(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
+    failed = rig_of(tmp_path_factory.mktemp("failed"))
+    await failed.start()
+    failed.die()
+    await failed.resume()
+    failed.die()
+
+    killed = rig_of(tmp_path_factory.mktemp("killed"), missing="")
+    actions: list[str] = []
+
+    async def kill(target: str, _page: FakePage) -> None:
+        actions.append(target)
+        if len(actions) == 2:
+            raise Killed
+
+    killed.site.before_click = kill
+    with pytest.raises(Killed):
+        await killed.start()
+    killed.die()
+    await killed.resume()
+    killed.die()
+
+    passed = rig_of(tmp_path_factory.mktemp("passed"), missing="")
+    assert (await passed.start()).status == "passed"
+    passed.die()
+    return [failed, killed, passed]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_log_cut_anywhere_is_told(rigs: list[Rig], data: st.DataObject) -> None:
+    """A log cut at any byte gives a telling, and stays unchanged."""
+    rig = data.draw(st.sampled_from(rigs))
+    whole = (rig.home / "conversations" / f"{rig.id}.jsonl").read_bytes()
+    cut = whole[: data.draw(st.integers(0, len(whole)))]
+    other = log_store.new_id()
+    file = rig.home / "conversations" / f"{other}.jsonl"
+    file.write_bytes(cut)
+    try:
+        if b"\n" not in cut:
+            with pytest.raises(UsageError):
+                runs.RunSubject(rig.reader, other)
+            return
+        subject = runs.RunSubject(rig.reader, other)
+        check(subject)
+        assert all([subject.title, subject.summary(), subject.outline(), subject.browser_state(), subject.directive()])
+        assert subject.variables()
+        assert file.read_bytes() == cut
+        assert not rig.reader.read(other).owned
+    finally:
+        file.unlink()
+
+
+TEXTS = st.text(max_size=30) | st.sampled_from(
+    ["[page]", "[end of page]", "x" * 5000, "\u2028", "\x00", "@state/run/line/1"]
+)
+VALUES = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | TEXTS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
+STEPS = st.fixed_dictionaries(
+    {
+        "path": st.sampled_from(["a", "a", "g/b", "each[#1%2F2]/pay", "x" * 70, "each[#名]/p"]),
+        "node": st.sampled_from(["browser_action", "transform", "acme.captcha", "n" * 90, "ü.ö"]),
+        "action": st.none() | st.just("click"),
+        "args": VALUES,
+        "thread": st.sampled_from([log_entries.RUN_THREAD, log_entries.RUN_THREAD, "confirm:c2", "model:c2"]),
+        "outcome": st.none() | st.sampled_from(["ok", "error", "recovered", "interrupted", "skipped"]),
+        "value": VALUES,
+    }
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(STEPS, max_size=8))
+def test_any_steps_and_values_are_told(steps: list[dict[str, Json]]) -> None:
+    """A run with steps of any type, path, arguments and values is told within its length, and with its page text fenced."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = memory_store.MemoryStore(Path(folder))
+        writer = LogWriter(now(store.create("r")), history.History(), masking.Masker({}), store.reader)
+        run.write_header(writer, reader.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
+        for number, step in enumerate(steps, 1):
+            call = log_entries.Call(
+                path=step["path"], node=step["node"], action=step["action"], attempt=number, effect="read",
+                args=step["args"], fingerprint="f", thread=step["thread"],
+            )  # fmt: skip
+            call = writer.call(call)
+            error = {
+                "code": "x",
+                "who": "site",
+                "phase": "after",
+                "message": "m",
+                "evidence": {"v": step["value"]},
+                "fix": "n",
+            }
+            if step["outcome"] is not None:
+                failed = step["outcome"] == "error"
+                writer.result(
+                    call, step["outcome"], value=None if failed else step["value"], error=error if failed else None
+                )
+        subject = runs.RunSubject(store.reader, "r")
+        check(subject)
+
+
+def test_a_long_run_is_told_by_its_newest_steps(tmp_path: Path) -> None:
+    """Of many steps only the newest are told, with the number of those left out."""
+    store = memory_store.MemoryStore(tmp_path)
+    writer = LogWriter(now(store.create("r")), history.History(), masking.Masker({}), store.reader)
+    run.write_header(writer, reader.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
+    for number in range(500):
+        call = log_entries.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
+        writer.result(writer.call(call), "ok", value=number)
+    subject = runs.RunSubject(store.reader, "r")
+    check(subject)
+    text = run_report.telling(subject.now).text
+    assert f"… ({500 - run_report.STEPS} earlier steps)\ns{500 - run_report.STEPS}  transform" in text
+    assert "\ns499  transform  ok = 499\n" in text
