@@ -100,10 +100,7 @@ class _Lines:
                 text = f"\n{line.text}" if line.text else ""
                 yield from _block("error", f"{line.error.code}: {line.error.message}{again}{text}")
             case said.EventLine():
-                if line.asked is None:
-                    yield from _block("event", line.text)
-                else:
-                    yield from _block("run", f"{one_line(line.what or '')}\n{page_text.unfenced(line.text)}")
+                yield from _event(line)
             case said.SummaryLine():
                 yield from _block("summary", f"(of the lines up to {line.upto})\n{line.text}")
             case said.CallLine():
@@ -216,6 +213,13 @@ def _arguments(args: Json) -> str:
     return value_text(
         {key: value for key, value in args.items() if value is not None} if isinstance(args, dict) else args
     )
+
+
+def _event(line: said.EventLine) -> Iterator[str]:
+    if line.asked is None:
+        yield from _block("event", line.text)
+    else:
+        yield from _block("run", f"{one_line(line.what or '')}\n{page_text.unfenced(line.text)}")
 
 
 def _block(who: str, text: str) -> Iterator[str]:
