@@ -151,7 +151,7 @@ class Summaries:
         # A summary alone is summed up again only where a window leaves it out.
         if not len(part) and (part.summary is None or order.takes(part.summary)):
             return report.Reduction("summary", "no effect", why=TOO_LITTLE)
-        if not order.must and not self.begun and older < 2 * LEAST:
+        if not order.must and not order.by_person and not self.begun and older < 2 * LEAST:
             return report.Reduction("summary", "no effect", why=TOO_LITTLE)
         bound = dataclasses.replace(bound, tokens=min(bound.tokens, max(older // 2, LEAST)))
         refresh = [*order.refresh]

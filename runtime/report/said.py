@@ -40,6 +40,8 @@ class UserLine(TextLine):
     """The mode of the session; absent if no person sent it."""
     upto: int | None = absent()
     """The last line to be summarized."""
+    until: int | None = absent()
+    """The line up to which more summaries follow, as one request could not hold all."""
 
 
 class ReasoningLine(TextLine):
@@ -159,6 +161,10 @@ class SummaryLine(TextLine):
     kind: Literal["summary"]
     upto: int
     """The last line that it replaces."""
+    until: int | None = absent()
+    """The line up to which more summaries follow, as one request could not hold all."""
+    refresh: list[str] | None = absent()
+    """The tools with which the model can look how things stand since."""
 
 
 class EventLine(TextLine):

@@ -40,8 +40,8 @@ def unified(asked: AskedFor) -> Answer:
 
 SETTINGS: dict[str, tuple[str, ...]] = {
     "defaults": (),
-    "max_messages_4": ("--max-messages", "4"),
-    "max_chars_1000": ("--max-chars", "1000"),
+    "max_messages_4": ("--max-messages", "4", "--overflow", "prune"),
+    "max_chars_1000": ("--max-chars", "1000", "--overflow", "prune"),
     "no_tool_results": ("--no-tool-results",),
     "recent_outputs_200": ("--recent-outputs", "200"),
     "no_events": ("--no-events",),
@@ -107,7 +107,7 @@ def test_an_exchange_is_kept_or_dropped_whole(chats: Chats) -> None:
     project.write("long.yaml", LONG)
     rooms = range(3, 12)
     words = "What does it do?\n" + "".join(f"/window max_messages {most}\nThanks {most}.\n" for most in rooms)
-    done = typed(project, words, "chat", "long.yaml")
+    done = typed(project, words, "chat", "long.yaml", "--overflow", "prune")
     assert done.returncode == 0, done.stderr
     everything: list[str] = []
     kept: set[int] = set()

@@ -213,7 +213,7 @@ class SlashCommands:
         spent = conversation.session.ledger.rows[rows:]
         conversation.screen.meter(ledger.totals(spent) if spent else None, None)
         if not done.replaced.messages:
-            return [f"nothing is summed up: it is too little ({done.report.tokens:,} tokens)"]
+            return ["nothing to sum up: nothing was said since the last summary"]
         messages = count(done.replaced.messages, "message")
         told = f"summed up: {messages}, {done.replaced.tokens:,} tokens, in {done.summary.tokens:,} tokens"
         return [told, f"window {done.report.tokens:,} of {done.report.limit:,} tokens"]
