@@ -229,7 +229,6 @@ def _tool(agents: Mapping[str, Agent], *, clean: bool) -> Tool:
             "enum": ["inherit", "clean", None],
             "description": f"{other}; null as said above. A clean one needs `deliverable` and `end`.",
         },
-        "reason": of(PERHAPS, "Why, in a sentence."),
     }
     does = "does a task" if agents else "does a task that only reads"
     return toolbox.tool(NAME, f"Another model {does}, and answers. {begins}.", fields)

@@ -145,7 +145,7 @@ def of_project() -> dict[str, Agent]:
     problems: list[Diagnostic] = []
     for file in files:
         shown = f"{FOLDER}/{file.name}"
-        agent = _read(shown, _content(file, shown), problems)
+        agent = read(shown, _content(file, shown), problems)
         if agent is not None:
             found[file.stem] = agent
     if problems:
@@ -167,7 +167,7 @@ def _content(file: pathlib.Path, shown: str) -> bytes:
         raise UsageError("file-not-read", message, fix=regular_files.fix(error)) from None
 
 
-def _read(name: str, content: bytes, problems: list[Diagnostic]) -> Agent | None:
+def read(name: str, content: bytes, problems: list[Diagnostic]) -> Agent | None:
     """Return the agent in a text; None with its ``problems`` if it is invalid."""
     document = yaml_text.read(name, content)
     before = len(problems)

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 from director.builds import open as open_build
-from director.conversation.delegate import Delegation
+from director.conversation.delegate import Delegates, Delegation
 from director.conversation.session_tools import Toolbox
 from director.session.events import Listener
 from runtime.messages.messages import Tool
@@ -20,7 +20,7 @@ def tools(folder: Path) -> list[Tool]:
     """All tools offered to the model of a build, as it sees them."""
     shop = build_contexts.opened(folder)
     try:
-        delegate = Delegation(shop.state, Listener(), lambda: box, clean=True)
+        delegate = Delegation(shop.state, Listener(), lambda: box, Delegates(clean=True))
         box = Toolbox(shop.state, About(), shop.listener, [*open_build.toolsets(shop), delegate])
         return list(box.offered)
     finally:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from runtime.language import reader
-from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language import agent_files, reader
+from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 from tests import pages
 from tests.pages import PAGES, ROOT, Block
 
@@ -76,7 +76,12 @@ def whole(fragment: str) -> str:
 
 @pytest.mark.parametrize(("sheet", "block"), every("yaml", *MORE))
 def test_workflows_on_pages_are_valid(sheet: Path, block: Block, tmp_path: Path) -> None:
-    """Files and completed fragments have no mistake, except those named `mistake…`."""
+    """Files and completed fragments have no mistake, except those named `mistake…`; nor has the file of an agent."""
+    if block.file and block.file.startswith("agents/"):
+        problems: list[Diagnostic] = []
+        agent_files.read(block.file, block.text.encode(), problems)
+        assert problems == []
+        return
     text = block.text if re.search(r"^version:", block.text, re.MULTILINE) else whole(block.text)
     # Used files are beside it, as in the page's folder.
     shutil.copytree(ROOT / "workflows", tmp_path / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
