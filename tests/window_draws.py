@@ -83,15 +83,31 @@ def arounds(draw: st.DrawFn) -> window.RequestFrame:
     found = draw(known)
     count = draw(st.integers(0, 4))
     return window.RequestFrame(
-        prefix=(window.Part("rules", "Answer from what you are told."), window.Part("more", draw(texts))),
+        prefix=(
+            window.Part("rules", "Answer from what you are told."),
+            window.Part("tools", draw(texts), on_tools=True),
+            window.Part("more", draw(texts)),
+        ),
         tools=tuple(tool(f"tool_{number}", draw(st.sampled_from(TEXTS[2:4]))) for number in range(count)),
         state=draw(parts),
         knowledge=lambda _asked: found,
+        on_knowledge=window.Part("knowledge", draw(texts)),
     )
 
 
 Case = tuple[Talk, window.RequestFrame, window.Limits]
 """A session, its request frame, and the limits of its window."""
+
+
+def _shares(system: int, state: int, conversation: int, summary: int) -> dict[str, int]:
+    """Shares of these proportions, which leave something free where rounding does."""
+    whole = system + state + conversation
+    parts = {"system": system * 100 // whole, "state": state * 100 // whole}
+    return {
+        **parts,
+        "conversation": max(1, conversation * 100 // whole) if conversation * 100 >= whole else 1,
+        "summary": summary,
+    }
 
 
 _OTHERS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -103,7 +119,8 @@ _OTHERS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "recent_outputs": st.none() | st.integers(1, 3_000),
         "events": st.booleans(),
         "overflow": st.sampled_from(["prune", "summarize"]),
-        "min_recent": st.integers(1, 8),
+        "min_recent": st.integers(0, 8),
+        "shares": st.just({}) | st.builds(_shares, *[st.integers(1, 100)] * 4),
     }
 )
 _NEAR, _ANY, _OFTEN = st.integers(-90, 90), st.integers(1, 100_000), st.sampled_from([True, True, True, False])
@@ -141,9 +158,9 @@ def _edges(talk: Talk, around: window.RequestFrame) -> list[int]:
     tails = [everything - thread.tokens_before(number) for number in range(len(thread))][-8:]
     edges = [
         *(system + word + each for each in (0, tools[-1], tools[-1] + 2 * known)),
-        *((system + word) * 100 // share for share in (100 - window.MARGIN, 100 - window.MARGIN - window.SYSTEM, 60)),
-        *((system + each) * 100 // window.SYSTEM for each in tools),
+        *((system + word) * 100 // share for share in (93, 83, 60)),
+        *((system + each) * 100 // 10 for each in tools),
         *(system + word + tools[-1] + known + each for each in tails),
-        *((word + each) * 100 // window.CONVERSATION for each in tails),
+        *((word + each) * 100 // 43 for each in tails),
     ]
     return sorted({each for each in edges if each > 0})

@@ -15,8 +15,11 @@ AboutArgument = Annotated[
     flags.argument("RUN|WORKFLOW", "What it is about: a run (its id, a part of it, or `last`) or a workflow file."),
 ]
 OverflowFlag = Annotated[
-    Literal["prune", "summarize"] | None,
-    flags.option("--overflow", "What becomes of the oldest that does not fit: left out, or summed up."),
+    Literal["prune", "summarize", "summarize-only"] | None,
+    flags.option(
+        "--overflow",
+        "What becomes of the oldest that does not fit: left out; summed up, or left out without a summary; summed up, or nothing is sent.",
+    ),
 ]
 DelegateFlag = Annotated[
     bool | None,
@@ -42,9 +45,16 @@ def chat(
     hard_limit: Annotated[
         int | None, flags.option("--hard-limit TOKENS", "Of a whole request, never more; 0: none.", min=0)
     ] = None,
+    shares: Annotated[
+        str | None,
+        flags.option(
+            "--shares SHARES",
+            "Of a hard limit, in percent: `system=10,state=40,conversation=43`, the rest stays free; and `summary=33` of the conversation's.",
+        ),
+    ] = None,
     overflow: OverflowFlag = None,
     min_recent: Annotated[
-        int | None, flags.option("--min-recent N", "So many of the newest messages are not summed up.", min=1)
+        int | None, flags.option("--min-recent N", "So many of the newest messages are not summed up.", min=0)
     ] = None,
     knowledge: Annotated[
         Path | None, flags.option("--knowledge FOLDER", "Markdown files; what fits a question is sent with it.")

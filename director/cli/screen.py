@@ -65,7 +65,7 @@ class Screen(Listener):
         if self.report is not None and self.report.warns:
             # The window was nearly full at the last request, which was reported.
             return
-        then = "is summed up" if overflow == "summarize" else "is left out"
+        then = "is left out" if overflow == "prune" else "is summed up"
         if report.wanted <= report.limit:
             # Parts already left out count: the warning is about the whole conversation.
             told = f"nearly full: {_share(report.wanted, report.limit)}; where there are more, the oldest {then}"

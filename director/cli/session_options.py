@@ -208,5 +208,5 @@ async def open_session(
 def set_limit(own: SessionState, settings: Settings, name: str, value: Json, reason: str) -> None:
     """Log a changed setting of the window. Raises UsageError ``bad-setting``."""
     known = limits.checked(name, value)
-    if getattr(limits.of_session(own.history, own.writer, settings), name) != known:
+    if limits.of_session(own.history, own.writer, settings).model_dump()[name] != known:
         own.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

@@ -1,11 +1,17 @@
-"""Knowledge of a session: sections of Markdown files, selected for a request by its question."""
+"""Knowledge of a session: sections of Markdown files, selected for a request by its question.
+
+They are ranked by BM25: a word counts more the rarer it is among the sections, the more often a section has it, and the shorter that is. SQLite's
+full-text search does it: it comes with Python and weighs the title, while the libraries for it bring numpy or are not kept any more.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import os
 import re
+import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,11 +19,12 @@ from nodes.errors import UsageError
 from runtime.context import window
 from runtime.system import regular_files
 
-TITLE, TEXT = 3, 1  # scores of a word of the question in a section's title and in its text
+TITLE, TEXT = 3.0, 1.0  # weights of a word of the question in a section's title and in its text
 
 MOST_FILES = 200
 LARGEST_FILE = 1 << 20  # limit in bytes
 LONGEST = 8_000  # limit of a section, in characters; the rest is omitted
+MOST_WORDS = 200  # limit of the different words of a question that are searched for
 SHORTEST = 3  # least length of a word that counts; shorter words are in every text
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
@@ -32,10 +39,6 @@ class Section:
     file: str
     title: str  # the heading; before the first one, the name of the file
     text: str
-
-    def score(self, words: Iterable[str]) -> int:
-        title, text = words_of(self.title), words_of(self.text)
-        return sum(TITLE * (word in title) + TEXT * (word in text) for word in words)
 
 
 class Knowledge:
@@ -54,24 +57,37 @@ class Knowledge:
             )
         return cls(section for file in files for section in split(_name(file), _content(file)))
 
+    @functools.cached_property
+    def _index(self) -> sqlite3.Connection:
+        index = sqlite3.connect(":memory:", check_same_thread=False)
+        # The words are separated by blanks already: for this tokenizer every other character beyond ASCII is part of one.
+        index.execute("CREATE VIRTUAL TABLE sections USING fts5(title, text, tokenize = 'ascii')")
+        texts = (
+            (number, *(" ".join(words_of(each)) for each in (it.title, it.text)))
+            for number, it in enumerate(self.sections)
+        )
+        index.executemany("INSERT INTO sections (rowid, title, text) VALUES (?, ?, ?)", texts)
+        return index
+
     def best(self, question: str, top_k: int) -> list[Section]:
         """Return at most ``top_k`` sections that share a word with the question, best first; equal ones in file order."""
-        words = words_of(question)
-        scored = [(section.score(words), section) for section in self.sections]
-        scored = [each for each in scored if each[0] > 0]
-        scored.sort(key=lambda each: -each[0])
-        return [section for _score, section in scored[:top_k]]
+        words = dict.fromkeys(words_of(question))
+        if not words or not self.sections:
+            return []
+        wanted = " OR ".join(f'"{word}"' for word in itertools.islice(words, MOST_WORDS))
+        ranked = "SELECT rowid FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, ?, ?), rowid LIMIT ?"
+        found = self._index.execute(ranked, (wanted, TITLE, TEXT, top_k))
+        return [self.sections[number] for (number,) in found]
 
     def parts(self, question: str, top_k: int) -> tuple[window.Part, ...]:
         found = self.best(question, top_k)
         return tuple(window.Part(f"{section.file}: {section.title}", section.text) for section in found)
 
 
-@functools.lru_cache(4096)
-def words_of(text: str) -> frozenset[str]:
-    return frozenset(
+def words_of(text: str) -> list[str]:
+    return [
         word for word in _WORD.findall(text.casefold()) if len(word) >= SHORTEST or not word.isascii() or word.isdigit()
-    )
+    ]
 
 
 def split(file: str, text: str) -> Iterator[Section]:

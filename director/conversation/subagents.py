@@ -136,7 +136,7 @@ class SubagentTools(toolbox.ModelTools):
 
 
 def prompts(*names: str) -> list[window.Part]:
-    return [window.Part(name, prompt.prompt(name)) for name in names]
+    return [window.Part(name, prompt.prompt(name), on_tools=name == "tools") for name in names]
 
 
 class SubagentCall(Toolset):

@@ -6,6 +6,7 @@ The frame is rendered for each request, and not logged.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
@@ -44,10 +45,14 @@ def around(
         return [Part(masked(each.name), masked(each.text)) for each in knowledge(asked)]
 
     return window.RequestFrame(
-        tuple(Part(each.name, (masked if each.name in WANTED else ours)(each.text)) for each in _prefix(mode, subject)),
+        tuple(
+            dataclasses.replace(each, text=(masked if each.name in WANTED else ours)(each.text))
+            for each in _prefix(mode, subject)
+        ),
         tuple(tools),
         tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, state, subject)),
         known,
+        Part("knowledge", prompt("knowledge")),
     )
 
 
@@ -66,7 +71,7 @@ def prompt(name: str) -> str:
 def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
     yield Part("mode", prompt(mode))
     yield Part("rules", prompt("rules"))
-    yield Part("tools", prompt("tools"))
+    yield Part("tools", prompt("tools"), on_tools=True)
     if mode != "chat":
         yield Part("persona", prompt("persona"))
     yield from subject.instructions()

@@ -99,10 +99,25 @@ class Frame(turn.Frame):
         self.report = built.report
         if rung.outcome in TOLD:
             self._summed(rung, built.report)
+        if limits.overflow == "summarize-only":
+            self._refuse_loss(built.report, rung)
         if built.report.warns and not warned and not (rung.outcome == "failed" and built.report.lost):
             self._warn(built.report)
         most, strict = self._max_output, self._strict
         return Request(model, built.instructions, built.items, None, most, strict, built.tools, state=built.state)
+
+    def _refuse_loss(self, report: window.Report, rung: context_report.Reduction) -> None:
+        """Raise ModelError ``window-unsummed`` if a part of the thread would be left out without a summary."""
+        if not report.lost:
+            return
+        why = rung.why or "none could be made"
+        parts = ", ".join(f"{each.what} ({each.tokens:,} tokens)" for each in report.lost)
+        raise ModelError(
+            "window-unsummed",
+            f"there is no room and no summary for {parts}: {why}. Nothing was sent",
+            fix="say it again later, allow a larger window (`hard_limit`), or that they are left out (`overflow` `summarize`)",
+            evidence={"enough": dict[str, Json](report.enough)},
+        )
 
     @property
     def is_compressing(self) -> bool:
@@ -155,7 +170,7 @@ class Frame(turn.Frame):
 
     def _wants(self, limits: window.Limits, built: window.Window) -> bool:
         """True if something would be lost, or the thread is beyond a checkpoint."""
-        if limits.overflow != "summarize":
+        if limits.overflow == "prune":
             return False
         if built.report.lost:
             return True

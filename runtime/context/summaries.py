@@ -28,7 +28,6 @@ from runtime.models import requests
 Asks = Callable[[str], requests.Exchanges]
 
 FAILURES = 3  # failures in a row after which no summary is requested
-SHARE = 33  # most percent that a summary takes of the thread's share of a hard limit
 LEAST = 40  # minimum tokens of a useful summary
 
 SPARE = 15
@@ -445,7 +444,7 @@ def _share(limits: window.Limits) -> int:
     """Return the tokens that the hard limit leaves to a summary; without one, ``compress_to``."""
     if limits.hard_limit is None:
         return limits.compress_to
-    return limits.hard_limit * window.CONVERSATION * SHARE // 10_000
+    return limits.hard_limit * limits.shares.conversation * limits.shares.summary // 10_000
 
 
 def _failed(why: str) -> report.Reduction:

@@ -19,16 +19,15 @@ from nodes.values import Json
 from runtime.context.report import Left, Reduction, Report, Section
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Tool
+from runtime.settings.shares import Known, Shares
 
 Strategy = Literal["injected", "clean", "hybrid"]
 """State in each request: ``injected``: all; ``clean``: none, as each part has a tool; ``hybrid``: plan and status line."""
 
-Overflow = Literal["prune", "summarize"]
+Overflow = Literal["prune", "summarize", "summarize-only"]
+"""Treatment of exchanges that do not fit: left out; summed up, or left out without a summary; summed up, or nothing is sent."""
 
 Kind = Literal["user", "exchange", "error", "summary", "run", "events"]
-
-MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
-"""Percentages of a hard limit: free margin, prefix with tools, state and knowledge, thread. The thread also gets unused tokens."""
 
 STRICT = 1_500  # tokens of a hard limit, if none is named
 
@@ -51,8 +50,9 @@ class Limits(BaseModel):
     recent_outputs: int | None = Field(default=None, ge=1)
     events: bool = True
     hard_limit: int | None = Field(default=None, ge=1)
+    shares: Known = Shares()
     overflow: Overflow = "summarize"
-    min_recent: int = Field(default=4, ge=1)
+    min_recent: int = Field(default=4, ge=0)
     top_k: int = Field(default=3, ge=0)
     checkpoint_at: int | None = Field(default=None, ge=1)
     checkpoint_messages: int | None = Field(default=None, ge=1)
@@ -150,6 +150,7 @@ class Pieces(Protocol):
 class Part:
     name: str
     text: str
+    on_tools: bool = False  # true if it is about tools: it is said only where some are offered
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,6 +160,7 @@ class RequestFrame:
     state: tuple[Part, ...] = ()  # session state after the thread, the most important first
     knowledge: Callable[[str], Sequence[Part]] = lambda _asked: ()
     """Returns the knowledge about a question, the best first."""
+    on_knowledge: Part | None = None  # what is said before knowledge, where some is sent
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,11 +232,10 @@ def _least(limits: Limits, suffices: Callable[[int], bool]) -> dict[str, int]:
 class _Builder:
     def __init__(self, items: Pieces, around: RequestFrame, limits: Limits) -> None:
         self._items, self._around, self._limits = items, around, limits
-        self._instructions = "\n\n".join(each.text for each in around.prefix if each.text)
         self._first_whole = _first_recent(items, limits.recent_outputs) if limits.tool_results else len(items)
         self._left: list[Left] = []
-        self._system = (estimates.of_text(self._instructions) if self._instructions else 0) + estimates.AN_ANSWER
         self._word = items.word.large if items.word is not None else Size()
+        self._instruct(with_tools=False)
 
     def build(self) -> Window:
         tools, known, room = self._frame()
@@ -254,8 +255,14 @@ class _Builder:
 
     def _frame(self) -> tuple[tuple[Tool, ...], list[Part], int]:
         """Return the tools and the state that fit into their shares, and the tokens left to the thread. Raises ModelError."""
-        strict = self._limits.hard_limit
+        strict, share = self._limits.hard_limit, self._limits.shares
         most = strict or self._limits.compress_at
+        margin = most * share.free // 100 if strict else 0
+        self._instruct(with_tools=True)
+        free = most - self._system - self._word.tokens - margin
+        tools = self._tools(min(free, most * share.system // 100 - self._system) if strict else free)
+        if not tools:
+            self._instruct(with_tools=False)
         fixed = self._system + self._word.tokens
         if fixed > most:
             raise ModelError(
@@ -270,10 +277,8 @@ class _Builder:
                     "enough": dict[str, Json](self.enough_to_continue()),
                 },
             )
-        free = max(0, most - fixed - (most * MARGIN // 100 if strict else 0))
-        tools = self._tools(min(free, most * SYSTEM // 100 - self._system) if strict else free)
-        free -= estimates.of_tools(tools)
-        known = self._state(min(free, most * KNOWLEDGE // 100) if strict else free // 2)
+        free = max(0, most - fixed - margin - estimates.of_tools(tools))
+        known = self._state(min(free, most * share.state // 100) if strict else free // 2)
         return tools, known, free - _tokens(known)
 
     def enough_to_continue(self) -> dict[str, int]:
@@ -292,6 +297,11 @@ class _Builder:
 
         return _least(limits, suffices)
 
+    def _instruct(self, *, with_tools: bool) -> None:
+        said = [each.text for each in self._around.prefix if each.text and (with_tools or not each.on_tools)]
+        self._instructions = "\n\n".join(said)
+        self._system = (estimates.of_text(self._instructions) if said else 0) + estimates.AN_ANSWER
+
     def _tools(self, room: int) -> tuple[Tool, ...]:
         taken: list[Tool] = []
         for each in self._around.tools:
@@ -305,7 +315,9 @@ class _Builder:
         word = self._items.word
         asked = " ".join(each.text for each in word.items(pointers=False) if isinstance(each, Message)) if word else ""
         taken: list[Part] = []
-        for each in (*self._around.state, *(self._around.knowledge(asked) if word is not None else ())):
+        known = self._around.knowledge(asked) if word is not None else ()
+        rule = self._around.on_knowledge if known else None
+        for each in filter(None, (*self._around.state, rule, *known)):
             if not each.text:
                 continue
             part = _cut(taken, each, room)
@@ -314,6 +326,9 @@ class _Builder:
             if part != each:
                 lost = estimates.of_text(_headed(each)) - (estimates.of_text(_headed(part)) if part is not None else 0)
                 self._left.append(Left(each.name, 0, NO_SHARE, lost))
+        if rule is not None and taken and taken[-1] is rule:
+            # No section had room.
+            taken.pop()
         return taken
 
     def _summary(self, room: int) -> tuple[WindowItem | None, Size]:
@@ -395,11 +410,11 @@ class _Builder:
         return Report(
             limit=limits.hard_limit or limits.compress_at,
             sections=(
-                Section("system", self._system, SYSTEM / 100 if strict else None),
+                Section("system", self._system, limits.shares.system / 100 if strict else None),
                 Section("tools", estimates.of_tools(tools)),
                 *parts,
                 *([Section("summary", summed, messages=1)] if summary is not None else ()),
-                Section("thread", thread.tokens, CONVERSATION / 100 if strict else None, thread.messages),
+                Section("thread", thread.tokens, limits.shares.conversation / 100 if strict else None, thread.messages),
                 Section("newest word", self._word.tokens, messages=self._word.messages),
             ),
             left=tuple(self._left),

@@ -19,6 +19,7 @@ from nodes.errors import UsageError, near
 from runtime.secrets import hidden_names, sources
 from runtime.settings import addresses
 from runtime.settings import prices as model_prices
+from runtime.settings import shares as model_shares
 from runtime.system import regular_files
 
 PREFIX = "RUNOPS_"
@@ -130,9 +131,12 @@ class Settings(BaseModel):
     """Show the model, in a line each, a person's actions besides talking."""
     window_hard_limit: int = Field(default=0, ge=0)
     """Maximum number of tokens of a whole request; 0: no such limit."""
-    window_overflow: Literal["prune", "summarize"] = "summarize"
-    """Treatment of the oldest messages if a conversation does not fit: ``prune`` omits them, ``summarize`` replaces them with a summary."""
-    window_min_recent: int = Field(default=4, ge=1)
+    window_shares: Annotated[model_shares.Known, NoDecode] = model_shares.Shares()
+    """Shares of a hard limit, in percent: ``system=10,state=40,conversation=43``, the rest stays free; and ``summary=33`` of the conversation's."""
+    window_overflow: Literal["prune", "summarize", "summarize-only"] = "summarize"
+    """Treatment of the oldest messages if a conversation does not fit: ``prune`` omits them, ``summarize`` replaces them with a summary,
+    or omits them if there is none; ``summarize-only`` then sends nothing."""
+    window_min_recent: int = Field(default=4, ge=0)
     """Number of newest messages that no summary includes."""
     window_top_k: int = Field(default=3, ge=0)
     """Number of sections of the knowledge that are sent with a question."""

@@ -62,6 +62,8 @@ def test_zero_removes_a_limit(name: str) -> None:
         ("max_messages", "12", 12),
         ("events", "off", False),
         ("tool_results", "true", True),
+        ("min_recent", "0", 0),
+        ("shares", "state=0, summary=50", {"system": 10, "state": 0, "conversation": 43, "summary": 50}),
     ],
 )
 def test_typed_values_are_parsed_by_their_kind(name: str, typed: str, value: object) -> None:
@@ -74,7 +76,13 @@ def test_typed_values_are_parsed_by_their_kind(name: str, typed: str, value: obj
     [
         ("strategy", "cleen"),
         ("max_messages", "-1"),
-        ("min_recent", "0"),
+        ("min_recent", "-1"),
+        ("shares", "system=60,state=30,conversation=20"),
+        ("shares", "free=7"),
+        ("shares", "state"),
+        ("shares", "state=40,state=30"),
+        ("shares", "conversation=0"),
+        ("shares", "summary=101"),
         ("colour", "red"),
         ("top_k", "x"),
         ("max_chars", "9" * 5_000),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nodes.errors import ModelError
 from runtime.context import items as window_items
 from runtime.context import request as context_request
-from runtime.context import summaries, window
+from runtime.context import window
 from runtime.log import entries as log_entries
 from runtime.messages import estimates
 from runtime.messages.messages import Answer, Message, Request, ToolCall, ToolOutput, Usage
@@ -151,7 +151,7 @@ def test_a_summary_keeps_to_its_limit_and_spares_recent_messages(
             tokens = window_items.size_of(window_items.SUMMED_UP + talk.writer.text_of(now)).tokens
             assert tokens <= limits.compress_to
             if hard is not None:
-                assert tokens <= hard * window.CONVERSATION / 100 * summaries.SHARE / 100
+                assert tokens <= hard * 43 / 100 * 33 / 100
             if before is not None:
                 assert now.upto >= before.upto
                 assert now.upto > before.upto or not fits

@@ -39,7 +39,7 @@ def alone(talk: Talk, around: window.RequestFrame) -> int:
     """The tokens of the prefix and the newest message alone."""
     message = Message("user", talk.writer.text_of(newest_message(talk)) or "(nothing)")
     built = window.Window(
-        "\n\n".join(each.text for each in around.prefix if each.text), (message,), (), "", EMPTY
+        "\n\n".join(each.text for each in around.prefix if each.text and not each.on_tools), (message,), (), "", EMPTY
     )  # fmt: skip
     return estimates.tokens(request(built))
 
@@ -86,7 +86,7 @@ def test_a_request_has_no_more_tokens_than_it_may(case: draws.Case) -> None:
     tokens = estimates.tokens(request(found))
     assert tokens <= budget(limits)
     if limits.hard_limit is not None:
-        free = limits.hard_limit - limits.hard_limit * window.MARGIN // 100
+        free = limits.hard_limit - limits.hard_limit * limits.shares.free // 100
         assert tokens <= max(free, alone(talk, around))
 
 

@@ -246,7 +246,7 @@ class Chat:
         said = self._conversation.session.thread(entries.SESSION_THREAD).said
         if not (isinstance(error, ModelError) and said and isinstance(said[-1], entries.ModelError)):
             return None
-        if error.code != "window-too-large":
+        if error.code not in ("window-too-large", "window-unsummed"):
             return "continue" if self._person else f"{again} -m continue"
         # With one of these limits the message is sent, which it was not.
         for name, most in error.evidence.get("enough", {}).items():
