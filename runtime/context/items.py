@@ -23,9 +23,9 @@ from runtime.observation import page_text
 OPEN = "(open: no outcome is recorded)"
 """Shown as the output of a call that a crash left open, or that still runs. The log itself never contains it."""
 
-SUMMED_UP = "(A summary of what was said before this.)\n"
-
-REFRESH = "(A summary of what was said before this. How things stand now, these tools tell: {tools}. Look again before you rely on it.)\n"
+SUMMARY = "(A summary of what was said before this."
+SUMMED_UP = f"{SUMMARY})\n"
+REFRESH = f"{SUMMARY} How things stand now, these tools tell: {{tools}}. Look again before you rely on it.)\n"
 """The same for a model that has such tools."""
 
 HAPPENED = "(Not said, but what happened meanwhile.)\n"

@@ -15,6 +15,8 @@ LONG, SHORT = 300_000, 1_000
 BUILDS = 20
 """Windows built for one measurement: a single one is too fast to measure."""
 
+LIMITS = window.Limits(max_messages=80)
+
 AROUND = window.RequestFrame((window.Part("rules", "Answer from what you are told."),))
 
 
@@ -42,7 +44,7 @@ async def measure(folder: Path, count: int, warm: int, entries: int = LONG) -> p
     long, short = session(entries), session(SHORT)
 
     def built(folded: log_session.Session) -> window.Window:
-        return window.build(items.Thread(folded.thread(log_entries.SESSION_THREAD), texts), AROUND, window.Limits())
+        return window.build(items.Thread(folded.thread(log_entries.SESSION_THREAD), texts), AROUND, LIMITS)
 
     assert built(long).items == built(short).items
     assert len(built(long).items) == 80
