@@ -106,6 +106,9 @@ def chat(
     budget: flags.BudgetFlag = None,
     take_over: Annotated[bool, flags.take_over("session")] = False,
     as_json: flags.JsonFlag = False,
+    json_lines: Annotated[
+        bool, flags.option("--json-lines", "For a front end: messages come and events go as JSON, one object a line.")
+    ] = False,
     quiet: flags.QuietFlag = False,
 ) -> None:
     """Talk with a model about a run or a workflow. Answers go to stdout, everything else to stderr.
@@ -120,6 +123,8 @@ def chat(
     from runtime.context import limits, window
     from runtime.workspace import host
 
+    if as_json and json_lines:
+        raise UsageError("usage", "`--json` and `--json-lines` contradict each other", fix="leave one of them out")
     changed = {name: ctx.params[name] for name in limits.NAMES if ctx.params[name] is not None}
     if strict:
         if hard_limit is not None:
@@ -137,4 +142,4 @@ def chat(
     here = host.load(budget=budget, **its)
     kept = settings.given(here.settings, its)
     options = foreground.ChatOptions(about, message, resume, fork, mode, changed, kept, take_over)
-    foreground.converse(options, here, as_json=as_json, quiet=quiet)
+    foreground.converse(options, here, form="json-lines" if json_lines else "json" if as_json else "text", quiet=quiet)

@@ -21,6 +21,7 @@ from runtime.display import costs, display, escapes, plans, stream
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import cut, duration, harmless, one_line
 from runtime.log import session as log_session
+from runtime.report import chat_events, endings
 
 DIM, RED, YELLOW = 2, 31, 33
 
@@ -128,6 +129,22 @@ class Screen(Listener):
     @override
     def changed(self, of: str, name: str) -> None:
         self.say(f"--  {one_line(f'{of} {name}'.strip())} changed", DIM)
+
+    def opened(self, session: chat_events.SessionEvent) -> None:
+        """Tell which session this is; called again after a word that changed it."""
+
+    def ready(self) -> None:
+        """Messages are read from now on."""
+
+    def steps(self) -> display.Display:
+        """Return what shows a run that the person began."""
+        return display.Display() if self.quiet else display.Plain(self.talk)
+
+    def word(self, word: endings.WordReport) -> None:
+        """A message of the person is done."""
+
+    def end(self, ending: endings.ChatEnding) -> None:
+        """The session has ended."""
 
     def answered(self, text: str) -> None:
         if self._as_it_comes and self._begun:

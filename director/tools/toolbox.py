@@ -107,7 +107,7 @@ class ModelTools(turn.Tools):
 
     @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        self._listener.called(place.path, asked.name, asked.arguments)
+        self._listener.called(place.path, asked.name, self._state.masker.text(asked.arguments))
         outcome = await self._outcome(self.toolsets[asked.name], arguments, place)
         shown = self._state.masker.names.text(outcome.text)
         text = self._bounded(shown, place) if asked.name != state_paths.NAME else shown

@@ -187,7 +187,11 @@ def test_each_schema_is_a_schema_and_each_report_has_one(printed: Callable[..., 
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
         jsonschema.Draft202012Validator.check_schema(schema)
     assert printed("schema") == printed("schema", "--of", "workflow")
-    assert set(reports.NAMES.values()) == {*get_args(schemas.Name)} - {"workflow", "agent"} == set(EXAMPLES)
+    assert (
+        set(reports.NAMES.values())
+        == {*get_args(schemas.Name)} - {"workflow", "agent", "chat-event", "chat-line"}
+        == set(EXAMPLES)
+    )
     assert set(reports.NAMES) == set(_below(parts.Printed))
 
 

@@ -9,7 +9,6 @@ from director.session import runs
 from nodes.errors import LogError, UsageError
 from runtime import events
 from runtime.cli import foreground, foreground_run
-from runtime.display import display
 from runtime.log import entries
 from runtime.runs import start
 from runtime.runs.runtime import Run, Runtime
@@ -37,7 +36,7 @@ def to_its_end(
     """
     run_id, began = "", False
     ended: events.RunEnded | None = None
-    shown: display.Display = display.Display() if conversation.screen.quiet else display.Plain(conversation.screen.talk)
+    shown = conversation.screen.steps()
 
     async def begun(run: str) -> None:
         nonlocal run_id, began

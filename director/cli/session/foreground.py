@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
 from director.cli import foreground, session_options
 from director.cli import input as typed_input
 from director.cli import screen as cli_screen
-from director.cli.session import followed_runs, slash_commands
+from director.cli.session import followed_runs, json_lines, slash_commands
 from director.conversation import knowledge, reply
 from director.session import settings as session_settings
 from director.session.open import SessionWriter
@@ -23,9 +23,12 @@ from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
 from runtime.display.stream import Talk
 from runtime.log import entries, ledger
-from runtime.report import endings, of_session
+from runtime.report import chat_events, endings, of_session
 from runtime.report.parts import Costs
 from runtime.workspace import host
+
+Form = Literal["text", "json", "json-lines"]
+"""What a chat writes to stdout: answers, one object at its end, or an object for each event."""
 
 FINAL = frozenset({3, 5, 70, 75})  # exit codes of errors that a further message would only repeat
 
@@ -56,11 +59,12 @@ class ChatOptions:
             )
 
 
-def converse(options: ChatOptions, here: host.Host, *, as_json: bool, quiet: bool) -> None:
+def converse(options: ChatOptions, here: host.Host, *, form: Form, quiet: bool) -> None:
     """Begin or resume a session, and process its messages. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     options.check()
     foreground_run.silence()
-    person = options.message is None and typed_input.interactive()
+    lines = form == "json-lines"
+    person = options.message is None and not lines and typed_input.interactive()
     found: session_options.Found | None = None
     if options.resume is not None:
         found = session_options.find(here, options.resume, options.settings, "chat")
@@ -68,15 +72,24 @@ def converse(options: ChatOptions, here: host.Host, *, as_json: bool, quiet: boo
         found = session_options.find(here, options.fork, options.settings)
     here = found.here if found is not None else here
     models = session_options.Models.of(here)
-    screen = cli_screen.Screen(as_it_comes=person, quiet=quiet, answers=Talk(sys.stderr) if as_json else None)
+    screen: cli_screen.Screen
+    if lines:
+        screen = json_lines.Lines()
+    else:
+        screen = cli_screen.Screen(
+            as_it_comes=person, quiet=quiet, answers=Talk(sys.stderr) if form == "json" else None
+        )
     with foreground.followed(
         _open(options, here, models, found), lambda writer: foreground.Conversation(writer, here, models, screen)
     ) as (front, conversation):
-        code = Chat(conversation, front, person=person).carry_out(options)
+        code = Chat(conversation, front, person=person, lines=lines).carry_out(options)
+        screen.end(_ending(conversation, code))
     if not quiet or code:
         interrupted = "interrupted\n  " if foreground.STATES.get(code) == "interrupted" else ""
         console.say(f"{interrupted}again  {conversation.again}")
-    foreground.result(_ending(conversation, code).as_json() if as_json else None, f"runops show {conversation.id}")
+    foreground.result(
+        _ending(conversation, code).as_json() if form == "json" else None, f"runops show {conversation.id}"
+    )
     raise typer.Exit(code)
 
 
@@ -126,15 +139,18 @@ def _ending(conversation: foreground.Conversation, code: int) -> endings.ChatEnd
 
 
 class Chat:
-    def __init__(self, conversation: foreground.Conversation, front: Foreground, *, person: bool) -> None:
-        """With ``person``, somebody types and sees the output: errors do not end the chat."""
-        self._conversation, self._front, self._person = conversation, front, person
+    def __init__(
+        self, conversation: foreground.Conversation, front: Foreground, *, person: bool, lines: bool = False
+    ) -> None:
+        """With ``person``, somebody types and sees the output: errors do not end the chat. With ``lines``, messages come as JSON."""
+        self._conversation, self._front, self._person, self._lines = conversation, front, person, lines
         self._code = 0
         self._over = False  # True if a further message would only repeat the last error
         self._slashes = slash_commands.SlashCommands(conversation, front)
 
     def carry_out(self, options: ChatOptions) -> int:
         conversation = self._conversation
+        self._told_session()
         try:
             if options.resume is not None:
                 self._front.complete(followed_runs.settle(conversation))
@@ -150,7 +166,8 @@ class Chat:
                     conversation.writer.text_of(each) for each in said if isinstance(each, entries.User) and each.mode
                 ]
                 read = typed_input.lines(earlier, slash_commands.completed, person=self._person)
-                self._follow(typed_input.messages(read))
+                conversation.screen.ready()
+                self._follow((json_lines if self._lines else typed_input).messages(read))
             elif not self._over:
                 self._take(options.message)
         except signals.Interrupted as interrupted:
@@ -171,6 +188,10 @@ class Chat:
                 if self._person:
                     screen.say("")
                 return
+            except UsageError as error:
+                self._failed(error)
+                self._done(endings.of_word("", None, error, None), keep=False)
+                continue
             except signals.Interrupted as interrupted:
                 if not self._person or ending or interrupted.exit != 130:
                     raise
@@ -196,11 +217,13 @@ class Chat:
                 more = self._slashes.take(*word)
                 if (ran := self._slashes.ran) is not None:
                     self._code = ran.exit
-                    self._conversation.words.append(endings.of_word(line.strip(), None, None, ran))
+                self._done(endings.of_word(line.strip(), None, None, ran), keep=ran is not None)
+                self._told_session()
             elif word:
                 self._answer(word, lambda talk: talk.say(word))
         except RunOpsError as error:
             self._failed(error)
+            self._done(endings.of_word(line.strip(), None, error, None), keep=False)
         unwritten = self._conversation.screen.unwritten
         if unwritten is not None and not self._over:
             self._failed(
@@ -225,12 +248,33 @@ class Chat:
             self._failed(error)
         finally:
             if said or answer is not None or failed is not None:
-                conversation.words.append(endings.of_word(said, answer, failed, None))
+                self._done(endings.of_word(said, answer, failed, None))
         if answer is not None:
             self._code = 0
             conversation.screen.answered(answer)
             spent = conversation.session.ledger.rows[rows:]
             conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
+
+    def _done(self, word: endings.WordReport, *, keep: bool = True) -> None:
+        """Report that a message is done; ``keep`` it for the ending of the chat. A secret that was typed is in neither."""
+        mask = self._conversation.writer.masker.text
+        answer = mask(word.answer) if word.answer is not None else None
+        word = word.model_copy(update={"said": mask(word.said), "answer": answer})
+        if keep:
+            self._conversation.words.append(word)
+        self._conversation.screen.word(word)
+
+    def _told_session(self) -> None:
+        conversation = self._conversation
+        about = conversation.about
+        conversation.screen.opened(
+            chat_events.SessionEvent(
+                session=conversation.id,
+                mode=conversation.session.mode,
+                about=endings.AboutReport(run=about.run, file=str(about.file) if about.file is not None else None),
+                title=conversation.subject.title,
+            )
+        )
 
     def _failed(self, error: RunOpsError) -> None:
         self._code, self._over = error.exit, error.exit in FINAL

@@ -13,11 +13,21 @@ from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.language.agent_files import agent_schema
 from runtime.language.schema import DIALECT, Plain, tidied, workflow_schema
-from runtime.report import endings, models
+from runtime.report import chat_events, endings, models
 from runtime.system import regular_files
 
 Name = Literal[
-    "workflow", "agent", "run", "session", "run-ending", "batch-ending", "chat-ending", "build-ending", "repair-ending"
+    "workflow",
+    "agent",
+    "run",
+    "session",
+    "run-ending",
+    "batch-ending",
+    "chat-ending",
+    "build-ending",
+    "repair-ending",
+    "chat-event",
+    "chat-line",
 ]
 
 REPORTS: dict[Name, Any] = {
@@ -26,6 +36,8 @@ REPORTS: dict[Name, Any] = {
     "run-ending": endings.RunEnding | endings.AnswerKept,
     "batch-ending": endings.BatchEnding,
     "chat-ending": endings.ChatEnding,
+    "chat-event": chat_events.ChatEvent,
+    "chat-line": chat_events.Said,
     "build-ending": endings.BuildEnding,
     "repair-ending": endings.RepairEnding | endings.NothingToRepair | endings.RepairApplied,
 }
@@ -38,7 +50,7 @@ def schema(
     """Print the JSON Schema (draft 2020-12) of workflow files, or with `--of agent` of agent files, so that an editor can complete and check them.
 
     Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it can also be the schema of JSON
-    output: of `show` (`run`, `session`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`.
+    output: of `show` (`run`, `session`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`; and of the lines of `chat --json-lines` (`chat-event`, `chat-line`).
     """
     text = escapes.as_json(schema_of(of), indent=2)
     if output is None:
