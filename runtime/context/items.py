@@ -30,7 +30,7 @@ REFRESH = f"{SUMMARY} How things stand now, these tools tell: {{tools}}. Look ag
 
 HAPPENED = "(Not said, but what happened meanwhile.)\n"
 
-UNSENT = frozenset({"window-too-large"})
+UNSENT = frozenset({"window-too-large", "window-unsummed"})
 """Errors before which nothing was sent, so that no answer broke off."""
 
 PREVIEW = 160  # characters of an output shown with its pointer: its first lines

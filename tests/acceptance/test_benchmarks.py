@@ -52,6 +52,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     assert numbers["context_300k_over_1k"] > 0
     assert 0 < numbers["tool_schema_tokens"] <= 4000
     assert 0 < numbers["context_clean_over_injected"] <= numbers["context_hybrid_over_injected"] < 1
+    assert 0 < numbers["sent_clean_over_injected"] < numbers["context_clean_over_injected"]
 
 
 def test_one_is_measured_alone() -> None:

@@ -98,7 +98,14 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
 def demand_summary(chats: Chats, bound: int | None) -> None:
     """The prompt lists what a summary must keep, omitted names are added, and the summary respects its size limit."""
     rules = next(body["instructions"] for body in chats.bodies() if "Sum up" in body["instructions"])
-    for each in ("decisions, with their reasons", "the goal", "demands, prohibitions", "errors", "ids", "letter by letter"):
+    for each in (
+        "decisions, with their reasons",
+        "the goal",
+        "demands, prohibitions",
+        "errors",
+        "ids",
+        "letter by letter",
+    ):
         assert each in rules
     words = said(last(chats))
     summary = next(each for each in words if items.SUMMARY in each)

@@ -33,6 +33,7 @@ from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.writer import LogWriter
 from runtime.messages.messages import Answer, Message, Request, Tool, ToolCall, ToolOutput, Usage
+from runtime.models.client import client
 from runtime.models.turns import turn
 from runtime.observation import page_text
 from runtime.secrets import masking
@@ -56,6 +57,8 @@ class Cost:
 
     tokens: int
     """Tokens of all requests: instructions, tool schemas, the conversation, and the state beside it."""
+    sent: int
+    """Those of them that are sent: not the part of a conversation that the server has stored."""
     requests: int
     in_request: int
     """Number of needs that the request itself satisfied."""
@@ -64,17 +67,24 @@ class Cost:
     summaries: int
 
 
-async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.Strategy, Cost]:
-    """The same session with each strategy, in its default settings; the first ``words`` of it."""
+CHAINED = "clean, stored"
+"""The way ``clean`` with a server that stores requests, so that each continues the one before."""
+
+WAYS: Mapping[str, window.Strategy] = {"injected": "injected", "clean": "clean", "hybrid": "hybrid", CHAINED: "clean"}
+
+
+async def measure(folder: Path, words: int = building.WORDS) -> Mapping[str, Cost]:
+    """The same session in each way, in its default settings; the first ``words`` of it."""
     folder.mkdir()
-    found: dict[window.Strategy, Cost] = {}
+    found: dict[str, Cost] = {}
     with shop_process.Shop.start(folder) as shop:
         browser = await open_browser.open_browser(None, origins=[shop.url], private=folder, settings=browsers.Chosen())
         try:
             browser.bound(DEADLINE)
             await _sign_in(browser.page, shop)
-            for strategy in ("injected", "clean", "hybrid"):
-                found[strategy] = await _Session(folder / strategy, strategy, browser, shop.url).run(words)
+            for way, strategy in WAYS.items():
+                session_of = _Session(folder / way, strategy, browser, shop.url, stores=way == CHAINED)
+                found[way] = await session_of.run(words)
         finally:
             await browser.close()
     return found
@@ -91,7 +101,9 @@ async def _sign_in(driven: tab.Tab, shop: shop_process.Shop) -> None:
 class _Session:
     """A session led by our model."""
 
-    def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
+    def __init__(
+        self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str, *, stores: bool
+    ) -> None:
         store = memory_store.MemoryStore(folder)
         header = entries.SessionHeader(purpose="chat", versions=version.versions())
         self._writer = LogWriter(now(store.create("s")), log_session.Session(), masking.Masker({}), store.reader)
@@ -99,6 +111,7 @@ class _Session:
         self._state = SessionState(self._writer)
         self._browser, self._shop = browser, shop
         self._requests: list[Request] = []
+        self._known: list[int] = []
         self._steps: Iterator[building.Step] = iter(())
         self._needs: str | None = None
         self._in_request = self._fetched = self._calls = 0
@@ -106,7 +119,7 @@ class _Session:
         self._talk = reply.Talk(
             self._state,
             _Building(self._state, browser.page),
-            talks.Supply(self._answer, self._requests),
+            _Models(self._answer, self._requests, self._known, stores=stores),
             chosen,
             events.Listener(),
             lambda: limits.of_session(self._writer.history, self._writer, chosen),
@@ -125,7 +138,9 @@ class _Session:
         assert len(draft.loaded.workflow.nodes) == sum(number <= words for number in building.BUILT_AT)
         assert self._in_request + self._fetched == sum(number <= words for number in building.NEEDS)
         sums = sum(each.instructions.startswith(summaries.PROMPT[:30]) for each in self._requests)
-        return Cost(sum(map(_tokens, self._requests)), len(self._requests), self._in_request, self._fetched, sums)
+        tokens = sum(map(_tokens, self._requests))
+        sent = sum(map(_tokens, self._requests, self._known))
+        return Cost(tokens, sent, len(self._requests), self._in_request, self._fetched, sums)
 
     async def _look(self, arguments: dict[str, Json]) -> str:
         self._browser.bound(DEADLINE)
@@ -143,7 +158,10 @@ class _Session:
         return f"Added as {len(draft.loaded.workflow.nodes)}."
 
     def _answer(self, request: Request) -> Answer:
-        """The next of the model's steps."""
+        """The next of the model's steps, under an id of its own."""
+        return dataclasses.replace(self._step(request), id=f"resp_{len(self._requests)}")
+
+    def _step(self, request: Request) -> Answer:
         if request.instructions.startswith(summaries.PROMPT[:30]):
             return talks.said(building.summary(each.text for each in request.items if isinstance(each, Message)))
         if self._needs is not None:
@@ -169,6 +187,40 @@ class _Session:
         self._calls += 1
         call = ToolCall(f"call_{self._calls:024}", name, json.dumps(arguments))
         return Answer("", Usage(0, 0, 0, 0), "m", calls=(call,))
+
+
+class _Client(talks.Client):
+    """A client of a server that may have stored a part of each request."""
+
+    def __init__(self, answers: talks.Model, requests: list[Request], known: list[int]) -> None:
+        super().__init__(answers, requests)
+        self._known = known
+
+    @override
+    async def ask(
+        self, request: Request, seconds: float, options: client.ClientOptions, progress: Callable[[str], None]
+    ) -> Answer:
+        self._known.append(options.known)
+        return await super().ask(request, seconds, options, progress)
+
+
+class _Models(talks.Supply):
+    """Models of a server that stores requests, or does not."""
+
+    def __init__(self, answers: talks.Model, requests: list[Request], known: list[int], *, stores: bool) -> None:
+        super().__init__(answers, requests)
+        self.asks = _Client(answers, requests, known)
+        self._stores = stores
+
+    @property
+    @override
+    def store(self) -> bool:
+        return self._stores
+
+    @property
+    @override
+    def chains(self) -> bool:
+        return self._stores
 
 
 class _Building(files.DraftSubject):
@@ -227,10 +279,17 @@ def _said(item: object) -> str:
             raise AssertionError("a request has words, calls and outputs")
 
 
-def _tokens(request: Request) -> int:
+def _tokens(request: Request, known: int = 0) -> int:
+    """Tokens of a request, without so many items that the server knows."""
     texts = [request.instructions, request.state]
-    for item in request.items:
-        texts += [item.id, item.name, item.arguments] if isinstance(item, ToolCall) else [item.text]
+    for item in request.items[known:]:
+        match item:
+            case ToolCall():
+                texts += [item.id, item.name, item.arguments]
+            case Message() | ToolOutput():
+                texts.append(item.text)
+            case _:
+                raise AssertionError("its model has no reasoning")
     texts += [json.dumps([each.name, each.description, each.parameters]) for each in request.tools]
     return sum(map(_real, texts))
 
