@@ -11,6 +11,7 @@ from director.session import variables as session_variables
 from director.session.events import Listener
 from director.session.state import SessionState
 from director.session.subject import Subject
+from director.subjects import session_runs
 from director.tools import toolbox
 from director.tools.toolbox import (
     CHANGED,
@@ -59,7 +60,7 @@ _Row = tuple[str, str, dict[str, dict[str, Json]], frozenset[entries.Mode], Call
 
 class Toolbox(ModelTools):
     def __init__(self, state: SessionState, subject: Subject, listener: Listener, more: Sequence[Toolset] = ()) -> None:
-        self._subject = subject
+        self._subject, self._runs = subject, session_runs.SessionRuns(state)
         super().__init__(state, listener, [*self._own(), *more])
 
     def _own(self) -> Sequence[Toolset]:
@@ -67,11 +68,11 @@ class Toolbox(ModelTools):
         table: list[_Row] = [
             ("get_workflow_summary", "The workflow or run: its state, what blocks it, its outline.", {}, READ, lambda _: f"{self._subject.summary()}\n\n{self._subject.outline()}".strip()),
             ("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(PERHAPS, "Only of this node type.")}, READ, lambda given: self._subject.nodes(str(given["which"]), given.get("type")) or "(no nodes yet)"),
-            ("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(PERHAPS, "One of them, whole; null for all, shortened.")}, READ, self._variables),
+            ("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(PERHAPS, "One of them, whole; null for all, shortened."), "run": toolbox.of(PERHAPS, "Of that run of the session, by its id; null: as it is now.")}, READ, self._variables),
             ("get_current_plan", "The plan.", {}, READ, lambda _: plans.as_text(self._state.plan)),
             ("get_workflow_description", "What the person wants, as last agreed.", {}, READ, lambda _: self._state.description or self._subject.description() or "(there is none yet)"),
             ("get_browser_state", "The last known tabs and addresses.", {}, READ, lambda _: self._subject.browser_state()),
-            (state_paths.NAME, "Reads text that was cut.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "First character not to read.")}, READ, self._read_state),
+            (state_paths.NAME, "Reads text that was cut, and runs: `@state/run` lists those of the session.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "First character not to read.")}, READ, self._read_state),
             ("update_plan", "Replaces the whole plan.", {"plan": _PLAN, "reason": REASON}, CHANGED, self._write_plan),
             ("patch_plan_task", "Changes one task of the plan.", {"task_id": TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(PERHAPS, "null: as they are."), "reason": REASON}, CHANGED, self._write_task),
             ("update_workflow_description", "Replaces the description of what the person wants.", {"description": TEXT, "reason": REASON}, CHANGED, self._write_description),
@@ -83,8 +84,11 @@ class Toolbox(ModelTools):
         return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
 
     def _variables(self, arguments: dict[str, Json]) -> str:
-        key: str | None = arguments.get("key")
-        values = session_variables.told(self._state, self._subject.variables())
+        key, run = arguments.get("key"), arguments.get("run")
+        if run is None:
+            values = session_variables.told(self._state, self._subject.variables())
+        else:
+            values = session_variables.hidden(self._state, self._runs.variables(str(run)))
         if key is None:
             return page_text.fenced("\n".join(session_variables.render(values))) if values else "(none has a value)"
         if key in values:
@@ -92,7 +96,9 @@ class Toolbox(ModelTools):
             return page_text.fenced(state_paths.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
-            raise session_variables.unknown(key, list(values), self._subject.missing_value(key))
+            raise session_variables.unknown(
+                key, list(values), self._subject.missing_value(key) if run is None else None
+            )
         return page_text.fenced("\n".join(session_variables.render(within)))
 
     def _variable(self, arguments: dict[str, Json]) -> str:
@@ -104,6 +110,8 @@ class Toolbox(ModelTools):
     def _read_state(self, arguments: dict[str, Json]) -> str:
         path = str(arguments["path"])
         text = state_paths.of_session(self._state, path, self._state.writer)
+        if text is None:
+            text = self._runs.text(path)
         if text is None:
             text = self._subject.state(path)
         if text is None:

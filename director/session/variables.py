@@ -87,7 +87,11 @@ class Variables:
 
 def told(state: SessionState, of_subject: Mapping[str, object] | None = None) -> dict[str, Json]:
     """Return the values of the subject and of the session as a model sees them: hidden where their names say so."""
-    values = {**(of_subject or {}), **state.variables.all()}
+    return hidden(state, {**(of_subject or {}), **state.variables.all()})
+
+
+def hidden(state: SessionState, values: Mapping[str, object]) -> dict[str, Json]:
+    """Return the values without those that are hidden by their names."""
     return {name: state.masker.names.json(value, name) for name, value in values.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodes.values import Json
@@ -12,6 +13,7 @@ from runtime.context import briefs
 from runtime.display.text import cut, duration, one_line
 from runtime.log import entries, history
 from runtime.observation import page_text
+from runtime.report import said, text
 from runtime.report.models import StepReport
 from runtime.report.parts import ErrorReport
 from runtime.secrets import hidden_names
@@ -23,6 +25,9 @@ RUNS = "@state/run"  # path of the list of the session's runs, and beginning of 
 
 STEPS, INPUT, VALUE, ERROR, OUTPUT = 30, 100, 100, 800, 800
 """Number of steps that are told, the newest ones; limits in characters of an input, a value, an error and the output."""
+
+
+FILES = ("screenshot", "observation", "signs")  # evidence that is in files, or about them
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,6 +84,88 @@ def head(view: View) -> str:
     return f"run {report.run} of {one_line(report.workflow)}: {report.state}{at}{code}"
 
 
+def listed(view: View, names: hidden_names.HiddenNames) -> str:
+    """Return a run on one line of a list: how it ended, when it began, and its inputs."""
+    given = short(names.json(view.report.inputs), 2 * INPUT)
+    return f"{head(view)}  started {view.report.started}  inputs {given}"
+
+
+def whole(view: View, names: hidden_names.HiddenNames) -> Iterator[str]:
+    """Yield a run with the times of its steps, and its inputs and its output in full."""
+    report = view.report
+    yield head(view)
+    yield f"file: {Path(report.file).name}  started {report.started}  last entry {report.last}"
+    if report.next is not None:
+        yield f"next: {report.next}"
+    for name, value in names.json(report.inputs).items():
+        yield f"inputs.{name} = {_json(value)}"
+    yield from (f"{_at(each)}  {step(view, each, names)}" for each in report.steps)
+    error = report.asks or report.error
+    if error is not None:
+        yield "  ".join(filter(None, (f"{error.code}: {error.message}", evidence(error, names), error.fix)))
+    root = view.past.scopes.get("")
+    if root is not None and root.committed is not None and (output := view.value(root.committed)) is not None:
+        yield f"output = {_json(names.json(output))}"
+    yield f"a step: `{path_of(report.run, 'STEP')}`; the file: `…/workflow`; how it differs from the run before: `…/changes`"
+
+
+def of_step(view: View, path: str, names: hidden_names.HiddenNames) -> Iterator[str]:
+    """Yield a step: its attempts with errors, decisions and what its model was shown and did, its value, and the steps in it.
+
+    Raises UsageError ``unknown-step``.
+    """
+    report = view.step_report(path)
+    shown = report.model_copy(update={
+        "steps": [_hidden(view, each, names) for each in report.steps],
+        "evidence": [each.model_copy(update={"observation": None, "screenshot": None}) for each in report.evidence],
+    })  # fmt: skip
+    yield from text.step(shown, text.Style())
+    if (page := view.page_at(path)) is not None:
+        yield "the page, as it was when the step failed:"
+        yield page
+
+
+def _hidden(view: View, each: StepReport, names: hidden_names.HiddenNames) -> StepReport:
+    """Return a step without values that are hidden by their names."""
+    name = each.path.rpartition("/")[2]
+    done = view.past.done(each.path)
+    preview = in_short(done.result, each.path, VALUE, names) if done is not None and done.result is not None else ""
+    attempts = [
+        one.model_copy(update={
+            "args": names.json(one.args),
+            "error": _plain(one.error, names),
+            "thread": [
+                line.model_copy(update={"args": names.json(line.args), "error": _plain(line.error, names)})
+                if isinstance(line, said.DoneLine) else line
+                for line in one.thread
+            ],
+        })
+        for one in each.attempts
+    ]  # fmt: skip
+    return each.model_copy(update={"value": names.json(each.value, name), "preview": preview, "attempts": attempts})
+
+
+def _plain(error: ErrorReport | None, names: hidden_names.HiddenNames) -> ErrorReport | None:
+    """Return an error without the places of its files."""
+    if error is None or error.evidence is None:
+        return error
+    known = {name: each for name, each in error.evidence.items() if name not in FILES}
+    return error.model_copy(update={"evidence": names.json(known)})
+
+
+def _at(each: StepReport) -> str:
+    """Return the time of day at which a step first began; empty for a container."""
+    return each.attempts[0].at[11:19] if each.attempts else ""
+
+
+def short(value: Json, longest: int) -> str:
+    return cut(_json(value), longest)
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def step(view: View, each: StepReport, names: hidden_names.HiddenNames) -> str:
     """Return a step on one line: path, type, outcome, and its value or error in short."""
     action = next((f" {one.action}" for one in each.attempts[-1:] if one.action), "")
@@ -99,13 +186,14 @@ def in_short(entry: entries.Result | entries.Scope, path: str, longest: int, nam
         return hidden_names.MASK
     if entry.blob is not None:
         return cut(one_line(names.text(entry.blob.preview)), longest)
-    return "" if entry.value is None else cut(json.dumps(names.json(entry.value), ensure_ascii=False), longest)
+    return "" if entry.value is None else short(names.json(entry.value), longest)
 
 
 def evidence(error: ErrorReport, names: hidden_names.HiddenNames) -> str:
     """Return the evidence that the error's message does not contain, as JSON; empty if there is none."""
-    known = {name: each for name, each in (error.evidence or {}).items() if str(each) not in error.message}
-    return json.dumps(names.json(known), ensure_ascii=False) if known else ""
+    every = (error.evidence or {}).items()
+    known = {name: each for name, each in every if name not in FILES and str(each) not in error.message}
+    return _json(names.json(known)) if known else ""
 
 
 def _ended_at(past: history.History, each: StepReport) -> int:

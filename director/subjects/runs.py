@@ -23,6 +23,7 @@ from nodes.values import Json
 from runtime.context import briefs
 from runtime.display import costs
 from runtime.display.text import value_text
+from runtime.engine import evidence
 from runtime.language import workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history
@@ -34,6 +35,7 @@ from runtime.recovery import workflow_source
 from runtime.report import of_run
 from runtime.report.models import RunReport
 from runtime.secrets import masking
+from runtime.system import regular_files
 
 EVIDENCE = 1_500
 _TURN = re.compile(r"\[[^\]]*\]")
@@ -85,6 +87,36 @@ class View:
 
     def value(self, entry: entries.Result | entries.Scope) -> Json:
         return _of_blob(self._store, entry.blob.sha256) if entry.blob is not None else entry.value
+
+    def variables(self) -> dict[str, object]:
+        inputs = {f"inputs.{name}": value for name, value in self.header.inputs.items()}
+        secrets = {f"secrets.{name}": masking.MASK for name in self.header.secrets}
+        kept: dict[str, Json] = {}
+        for attempt in self.past.all_attempts():
+            if attempt.call.node == "context" and attempt.settled and not attempt.rolled_back and attempt.result:
+                found, value = self.loaded.find(attempt.call.path), self.value(attempt.result)
+                if found is not None and not found.user and isinstance(value, dict):
+                    kept |= {f"vars.{name}": each for name, each in value.items()}
+        values: dict[str, Json] = {}
+        for path in self.past.order:
+            if path and "[" not in path and (node := self.node(path)) is not None:
+                done, scope = self.past.done(path), self.past.scopes.get(path)
+                entry = done.result if done is not None else scope.committed if scope is not None else None
+                if entry is not None and (entry.value is not None or entry.blob is not None):
+                    values[node] = self.value(entry)
+        return {**inputs, **secrets, **kept, **values}
+
+    def step_report(self, path: str) -> RunReport:
+        """Return the report of a step with its value, its attempts, and what its model was shown and did. Raises UsageError ``unknown-step``."""
+        return of_run.run_report(self.past, self.reading, self._store, at=path, brief=True)
+
+    def page_at(self, path: str) -> str | None:
+        """Return the text of the page at which a step failed; None if it was not kept."""
+        kept = evidence.of(self.past, path)
+        named: dict[str, Json] = (kept or {}).get("observation") or {}
+        with contextlib.suppress(OSError, UnicodeError, KeyError):
+            return regular_files.read_text(Path(named["path"]))
+        return None
 
     def node(self, path: str) -> str | None:
         """Return the id of the node at a path; None for a node of a used file."""
@@ -165,23 +197,7 @@ class RunSubject(Subject):
 
     @override
     def variables(self) -> dict[str, object]:
-        now = self.now
-        inputs = {f"inputs.{name}": value for name, value in now.header.inputs.items()}
-        secrets = {f"secrets.{name}": masking.MASK for name in now.header.secrets}
-        kept: dict[str, Json] = {}
-        for attempt in now.past.all_attempts():
-            if attempt.call.node == "context" and attempt.settled and not attempt.rolled_back and attempt.result:
-                found, value = now.loaded.find(attempt.call.path), now.value(attempt.result)
-                if found is not None and not found.user and isinstance(value, dict):
-                    kept |= {f"vars.{name}": each for name, each in value.items()}
-        values: dict[str, Json] = {}
-        for path in now.past.order:
-            if path and "[" not in path and (node := now.node(path)) is not None:
-                done, scope = now.past.done(path), now.past.scopes.get(path)
-                entry = done.result if done is not None else scope.committed if scope is not None else None
-                if entry is not None and (entry.value is not None or entry.blob is not None):
-                    values[node] = now.value(entry)
-        return {**inputs, **secrets, **kept, **values}
+        return self.now.variables()
 
     @override
     def description(self) -> str:

@@ -33,6 +33,8 @@ class Session(threads.Fold):
         self.header: log_entries.SessionHeader | None = None
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
+        self.runs: dict[str, str] = {}
+        """Runs of the session in the order in which they came into it, each with the message or tool that began it."""
         self.told: dict[str, int] = {}
         """Runs that the session's thread tells, in order of the last telling, each with the line of its log up to which it is told."""
         self.following: log_entries.Note | None = None
@@ -63,10 +65,14 @@ class Session(threads.Fold):
             case log_entries.Scope(session=log_entries.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
                 self.about = header.run
+                if header.run is not None:
+                    self.runs[header.run] = ""
                 if header.purpose == "build":
                     self.mode = "agent"
             case log_entries.Event():
                 self.about = entry.run or self.about
+                if entry.run is not None:
+                    self.runs.setdefault(entry.run, entry.what or "")
                 if entry.asked is not None and entry.run is not None:
                     self.told.pop(entry.run, None)
                     self.told[entry.run] = entry.upto or 0
@@ -89,6 +95,7 @@ class Session(threads.Fold):
         match entry.name:
             case "child-started":
                 self.following = self.open_runs[str(entry.data["run"])] = entry
+                self.runs.setdefault(str(entry.data["run"]), str(entry.data["what"] or ""))
                 if "call" in entry.data:
                     self.runs_of.setdefault(str(entry.data["call"]), []).append(str(entry.data["run"]))
             case "delegate-started":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from runtime.testing.scripted_model import text, text_of
+from runtime.testing.scripted_model import Answer, AskedFor, call, text, text_of
 from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
 
@@ -51,10 +52,10 @@ def test_bug_1_two_runs_stand_where_they_happened(chats: Chats) -> None:
     kinds = [each.get("type", "message") for each in second]
     a_run, a_word = ["function_call", "function_call_output"], "message"
     assert kinds == [*a_run, a_word, a_word, *a_run, a_word]
-    for call, output, run, n in ((second[0], second[1], runs[0], 1), (second[4], second[5], runs[1], 2)):
-        assert call["name"] == "run_workflow"
-        assert json.loads(call["arguments"]) == {"run": run, "begun_by": f"/run -i n={n}"}
-        assert output["call_id"] == call["call_id"]
+    for asked, output, run, n in ((second[0], second[1], runs[0], 1), (second[4], second[5], runs[1], 2)):
+        assert asked["name"] == "run_workflow"
+        assert json.loads(asked["arguments"]) == {"run": run, "begun_by": f"/run -i n={n}"}
+        assert output["call_id"] == asked["call_id"]
         told = text_of(output)
         assert told.startswith(f"run {run} of Two runs: passed\n")
         assert f"inputs.n = {n}\na  transform  ok = {n * 11}\noutput = {n * 11}\n" in told
@@ -115,3 +116,87 @@ def test_a_chat_about_a_run_begins_with_it(chats: Chats) -> None:
     assert second[: len(first)] == first
     assert "failed at total (expression-failed)" in second[1]
     assert "total  transform  error: expression-failed" in second[1]
+
+
+def reads(*paths: str) -> Answer:
+    """The answer of a model that reads each of these paths."""
+    return sum((call("read_state", {"path": each, "start": None, "end": None}) for each in paths), Answer())
+
+
+def outputs(chats: Chats) -> list[str]:
+    """The outputs of the tools in the newest request, without those of runs."""
+    items = chats.bodies()[-1]["input"]
+    told = {each["call_id"] for each in items if each.get("name") == "run_workflow"}
+    return [
+        text_of(each) for each in items if each.get("type") == "function_call_output" and each["call_id"] not in told
+    ]
+
+
+def test_004_23_runs_are_told_apart_and_stay_readable(chats: Chats) -> None:
+    """Each run of the session can be read by its id: its values, report, steps, the file it ran, and what differs from the run before."""
+
+    def script(asked: AskedFor) -> Answer:
+        if "and now?" not in asked.newest:
+            return text("Yes.")
+        first, second = (
+            json.loads(each["arguments"])["run"] for each in asked.items if each.get("name") == "run_workflow"
+        )
+        values = [call("get_workflow_variables", {"key": None, "run": each}) for each in (first, second)]
+        one = call("get_workflow_variables", {"key": "a", "run": first})
+        paths = [
+            "@state/run",
+            f"@state/run/{first}",
+            f"@state/run/{first}/a",
+            f"@state/run/{first}/workflow",
+            f"@state/run/{second}/changes",
+        ]
+        return sum([*values, one], Answer()) + reads(*paths)
+
+    project = chats.answers(script)
+    project.write("tworuns.yaml", TWO)
+    said = "/run -i n=1\nwhat came of it?\n"
+    session = session_of(typed(project, said, "chat", "tworuns.yaml"))
+    project.write("tworuns.yaml", TWO.replace("* 11", "* 12"))
+    typed(project, "/run -i n=2\nand now?\n", "chat", "--resume", session)
+    first, second, one, runs, report, step, file, changes = outputs(chats)
+    assert "inputs.n = 1\na = 11" in first
+    assert "inputs.n = 2\na = 24" in second
+    assert "\n11\n" in one
+    assert re.search(
+        r"of Two runs: passed  started \S+  inputs {\"n\": 1}  begun by /run -i n=1\n.*inputs {\"n\": 2}", runs
+    )
+    assert re.search(r"\d\d:\d\d:\d\d  a  transform  ok = 11\noutput = 11\n", report)
+    assert "a  ok\n  attempt 1  ok" in step
+    assert "value\n    11" in step
+    assert "* 11" in file
+    assert '-  - {id: a, type: transform, expr: "{{ inputs.n * 11 }}"}' in changes
+    assert '+  - {id: a, type: transform, expr: "{{ inputs.n * 12 }}"}' in changes
+    assert "inputs.n: 1 → 2\na: 11 → 24" in changes
+
+
+def test_a_pruned_or_damaged_run_says_so(chats: Chats) -> None:
+    """Of a run without a readable log the conversation still tells what came of it, the list says so, and its paths name the reason."""
+
+    def script(asked: AskedFor) -> Answer:
+        if "and now?" not in asked.newest:
+            return text("Yes.")
+        first, second = (
+            json.loads(each["arguments"])["run"] for each in asked.items if each.get("name") == "run_workflow"
+        )
+        return reads("@state/run", f"@state/run/{first}", f"@state/run/{second}/a", "@state/run/01NONE")
+
+    project = chats.answers(script)
+    project.write("tworuns.yaml", TWO)
+    session = session_of(typed(project, "/run -i n=1\n/run -i n=2\nso?\n", "chat", "tworuns.yaml"))
+    first, second = (project.folder / ".runops" / "conversations" / f"{each['id']}.jsonl" for each in project.runs())
+    first.unlink()
+    second.write_bytes(second.read_bytes().replace(b'"event":"committed"', b'"event":"commutted"'))
+    typed(project, "and now?\n", "chat", "--resume", session)
+    runs, gone, damaged, none = outputs(chats)
+    assert f"run {first.stem}: the log of run {first.stem} is not there any more" in runs
+    assert f"run {second.stem}: the log of run {second.stem} cannot be read: log-damaged" in runs
+    assert "is not there any more (run-unreadable)" in gone
+    assert "cannot be read: log-damaged (run-unreadable)" in damaged
+    assert "this session has no run 01NONE (run-unknown)" in none
+    told = [each for each in words_of(chats.bodies()[-1]) if each.startswith("output: run ")]
+    assert ["output = 11" in told[0], "output = 22" in told[1]] == [True, True]

@@ -21,7 +21,7 @@ EXECUTE = use("execute_nodes", nodes="all", mode=None, item=None, reason="to see
 
 def variables(key: str | None = None) -> scripted_model.Answer:
     """The model reads the variables."""
-    return use("get_workflow_variables", key=key)
+    return use("get_workflow_variables", key=key, run=None)
 
 
 def build(builds: Builds, *said: scripted_model.Answer) -> subprocess.CompletedProcess[str]:

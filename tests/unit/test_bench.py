@@ -177,9 +177,10 @@ async def test_a_query_for_an_invalid_value_gets_the_reason(tmp_path: Path) -> N
     async def ask(name: str) -> str:
         tools_of = session_tools.Toolbox(rig.build.state, subject.BuildSubject(rig.build), rig.build.listener)
         answers = set[str]()
-        for tool in ("get_workflow_variables", "get_workflow_variable"):
-            asked = ToolCall("a", tool, json.dumps({"key": name}))
-            answers.add((await tools_of.take(asked, {"key": name}, turn.Place(1, f"1_{tool}", "session", "a"))).text)
+        for tool, more in (("get_workflow_variables", {"run": None}), ("get_workflow_variable", {})):
+            given = {"key": name, **more}
+            asked = ToolCall("a", tool, json.dumps(given))
+            answers.add((await tools_of.take(asked, given, turn.Place(1, f"1_{tool}", "session", "a"))).text)
         [one] = answers
         return one
 

@@ -199,7 +199,7 @@ def test_a_message_that_reached_the_budget_can_be_continued() -> None:
 
 def test_the_same_failing_call_is_counted_for_each_message() -> None:
     """A call that fails three times in one message ends it; the next message counts anew, so two failures in each end none."""
-    fails = talks.asks(("get_workflow_variables", {"key": "nope"}))
+    fails = talks.asks(("get_workflow_variables", {"key": "nope", "run": None}))
     life = talks.lived(talks.in_turn([fails] * 3), "Why?", "continue")
     assert life.answers == ["agent-stuck", "That is all."]
     assert "LLM_ERROR agent-stuck" in str(life.requests[-1].items)

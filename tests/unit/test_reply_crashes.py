@@ -32,7 +32,7 @@ PLAN: dict[str, Json] = {
 }
 CALLS: list[tuple[str, dict[str, Json]]] = [
     ("get_workflow_summary", {}),
-    ("get_workflow_variables", {"key": None}),
+    ("get_workflow_variables", {"key": None, "run": None}),
     ("get_current_plan", {}),
     ("update_plan", {"plan": PLAN, "reason": "it is new"}),
     ("patch_plan_task", {"task_id": "t", "status": "completed", "notes": None, "reason": "it is done"}),

@@ -163,7 +163,7 @@ CHANGES: dict[str, dict[str, Json]] = {
 LOOKS: dict[str, dict[str, Json]] = {
     "get_workflow_summary": {},
     "get_workflow_nodes": {"which": "all", "type": None},
-    "get_workflow_variables": {"key": None},
+    "get_workflow_variables": {"key": None, "run": None},
     "get_current_plan": {},
     "get_workflow_description": {},
     "get_browser_state": {},
@@ -230,16 +230,16 @@ async def test_variables_are_stored_shown_and_cleared(tmp_path: Path) -> None:
     made = bench(tmp_path)
     await made.output("set_variable", name="rows", value='[{"n": 1}, {"n": 2}]', reason=REASON)
     assert made.state.variables.get("rows") == [{"n": 1}, {"n": 2}]
-    every = await made.output("get_workflow_variables", key=None)
+    every = await made.output("get_workflow_variables", key=None, run=None)
     assert 'rows = [{"n": 1}, {"n": 2}]' in every
     assert 'inputs.base_url = "http://127.0.0.1:8765"' in every
     assert 'secrets.SHOP_PASSWORD = "[hidden]"' in every
     assert every.startswith(page_text.BEGIN)
-    assert '"n": 2' in await made.output("get_workflow_variables", key="rows")
+    assert '"n": 2' in await made.output("get_workflow_variables", key="rows", run=None)
     assert '"n": 2' in await made.output("get_workflow_variable", key="rows")
-    assert "base_url" in await made.output("get_workflow_variables", key="inputs")
-    for name in ("get_workflow_variables", "get_workflow_variable"):
-        code, output = await made.refused(name, key="row")
+    assert "base_url" in await made.output("get_workflow_variables", key="inputs", run=None)
+    for name, more in (("get_workflow_variables", {"run": None}), ("get_workflow_variable", {})):
+        code, output = await made.refused(name, key="row", **more)
         assert (code, "did you mean `rows`?" in output) == ("variable-unknown", True)
     code, output = await made.refused("set_variable", name="x", value="tea", reason=REASON)
     assert (code, '`"tea"`' in output) == ("variable-invalid", True)

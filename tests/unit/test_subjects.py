@@ -14,9 +14,11 @@ from nodes.errors import ModelError, SiteError, UsageError
 from runtime.log.store import file_store
 from runtime.log.store import store as log_store
 from runtime.observation import page_text
+from runtime.secrets import hidden_names
 from runtime.settings import settings
-from runtime.testing import memory_store
+from runtime.testing import memory_store, scripted_model
 from runtime.workspace import host
+from tests import agent_rig
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 from tests.sessions import SHOP, begun, state_of
@@ -308,6 +310,30 @@ async def test_each_telling_of_an_active_run_has_its_new_steps(tmp_path: Path) -
         ["each_order[#3]/pay  browser_action click  ok"],
         [],
     ]
+
+
+async def test_004_25_a_session_reads_what_an_agent_saw_and_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its path an agent's step has its goal, the pages that it was shown, its calls with arguments and outcomes, and its value."""
+
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Answer:
+        if not asked.outputs:
+            return scripted_model.call("click", {"ref": "e1"})
+        return scripted_model.call("finish", agent_rig.done({"number": "1007"}))
+
+    with agent_rig.bench(tmp_path, monkeypatch, model, agent_rig.flow(agent_rig.VALUE)) as on:
+
+        async def paid(_target: str, _page: FakePage) -> None:
+            on.site.texts[""] = f"{agent_rig.SHOP}\n- paragraph [ref=e6]: Order 1007 is paid"
+
+        on.site.on_click = paid
+        assert (await on.rig.start()).status == "passed"
+        on.rig.die()
+        view = runs.view(on.rig.reader, on.rig.id)
+        told = "\n".join(run_report.of_step(view, "work", hidden_names.DEFAULT))
+    for part in ("Pay the order.", "did  click  role=button  name=Pay  ok", "Order 1007 is paid", "number: '1007'"):
+        assert part in told, told
 
 
 async def test_a_run_pruned_during_a_talk_is_shown_as_last_read(tmp_path: Path) -> None:
