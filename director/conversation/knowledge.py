@@ -25,6 +25,7 @@ MOST_FILES = 200
 LARGEST_FILE = 1 << 20  # limit in bytes
 LONGEST = 8_000  # limit of a section, in characters; the rest is omitted
 MOST_WORDS = 200  # limit of the different words of a question that are searched for
+FILLER = "·"  # no word of a question
 SHORTEST = 3  # least length of a word that counts; shorter words are in every text
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
@@ -62,11 +63,13 @@ class Knowledge:
         index = sqlite3.connect(":memory:", check_same_thread=False)
         # The words are separated by blanks already: for this tokenizer every other character beyond ASCII is part of one.
         index.execute("CREATE VIRTUAL TABLE sections USING fts5(title, text, tokenize = 'ascii')")
-        texts = (
-            (number, *(" ".join(words_of(each)) for each in (it.title, it.text)))
-            for number, it in enumerate(self.sections)
-        )
-        index.executemany("INSERT INTO sections (rowid, title, text) VALUES (?, ?, ?)", texts)
+        rows = [(" ".join(words_of(each.title)), " ".join(words_of(each.text))) for each in self.sections]
+        # SQLite gives no weight to a word that more than half of the rows have. In a few sections that may be the only word that matters, so
+        # as many rows of the same length without any word are put behind them.
+        average = sum(text.count(" ") + 1 for _title, text in rows) // max(1, len(rows))
+        rows += [("", " ".join([FILLER] * average))] * (len(rows) + 1)
+        numbered = ((number, *row) for number, row in enumerate(rows))
+        index.executemany("INSERT INTO sections (rowid, title, text) VALUES (?, ?, ?)", numbered)
         return index
 
     def best(self, question: str, top_k: int) -> list[Section]:
