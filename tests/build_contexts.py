@@ -57,11 +57,14 @@ def opened(
     listener: Listener | None = None,
     runs: int = 2,
     goal: str = "Do it.",
+    save: str = "built.yaml",
+    force: bool = False,
     **flags: Any,
 ) -> BuildContext:
     """A build context whose logs are in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await build.close()`` closes its browsers."""
     here = host.load(home=folder / ".runops", **flags)
-    header = entries.SessionHeader(purpose="build", versions=version.versions())
+    given = Goal(goal, url, folder / save, runs, policy, inputs or {}, list(known or {}), force)
+    header = entries.SessionHeader(purpose="build", versions=version.versions(), build=given.as_logged())
     writer = now(open_session.begin(here.store, header, masking.Masker(known or {})))
     own = SessionState(writer)
     own.keep(entries.Version(of="mode", number=0, reason="a build", by="person"), "agent")
@@ -71,7 +74,6 @@ def opened(
         state=own,
         here=here,
         listener=heard,
-        goal=Goal(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
         runs=session_runs.Runs(writer, here.reader, heard, lambda _usage, _model: None),
         known=lambda: known or {},

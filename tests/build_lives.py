@@ -97,6 +97,7 @@ class Life:
 
         async def lived() -> None:
             try:
+                await self.build.runs.settle()
                 self.ended = await loop.to_its_end(self.build, self.talk, word)
             except RunOpsError as error:
                 self.error = error

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from director.bench import bench as benches
 from director.bench import report as bench_report
-from director.tools import barrier
+from director.tools import barrier, begin
 from director.tools.toolbox import PERHAPS, TEXT, OfBuild, of, tool
 from nodes.values import Json
 from runtime.log import entries
@@ -42,6 +42,8 @@ EXECUTE = tool(
 class Execute(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        begin.with_draft(self._build)
+
         async def work(call: entries.Call) -> turn.Outcome:
             given: dict[str, Any] = arguments
             request = benches.BenchRequest(

@@ -45,7 +45,6 @@ async def to_its_end(build: BuildContext, talk: reply.Talk, word: str | None = N
     Raises ModelError if the model makes no progress, BudgetReached, Paused, SetupError, LogError and Replaced. Completed work
     stays, and the build can be resumed.
     """
-    await build.runs.settle()
     repair_builds.equip(build)
     if build.goal.repairs is not None and talk.untouched:
         await build.bench.take_over(build.goal.repairs.run)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from director.bench import bench
 from director.bench import tools as bench_tools
-from director.draft.goal import Goal
 from director.editing import tools as editing
 from director.effects import grants
 from director.proving import tools as proving
 from director.scouting import observer, scout
 from director.scouting import tools as scouting
-from director.session import person, runs, settings
+from director.session import person, runs
 from director.session.events import Listener
 from director.session.state import SessionState
 from director.targeting import tools as targeting
@@ -32,18 +32,15 @@ def of_session(
     listener: Listener,
     who: person.Person,
     price: runs.Price,
+    file: Callable[[], Path | None] = lambda: None,
 ) -> build_context.BuildContext:
-    """Return the build context of a build whose goal is in the log. Nothing is opened or written yet.
+    """Return the build context of a session. Nothing is opened or written yet.
 
-    ``here`` has the settings of the build's runs; ``who`` answers questions.
+    ``here`` has the settings of the build's runs; ``who`` answers questions; ``file`` returns the workflow that the session is about.
     """
-    header = writer.history.header
-    assert header is not None
-    assert header.build is not None, "a build says in its first line what it is to reach"
-    goal = settings.with_settings(Goal.of(header.build), state)
 
     def known() -> Mapping[str, str]:
-        draft = state.draft
+        draft, goal = state.draft, state.goal
         declared = draft.loaded.workflow.secrets if draft is not None else ()
         return sources.known(here.secrets, [*goal.secrets, *declared], goal.place.parent)
 
@@ -52,10 +49,10 @@ def of_session(
         state=state,
         here=here,
         listener=listener,
-        goal=goal,
         person=person.Remembering(writer, who),
         runs=runs.Runs(writer, here.reader, listener, price),
         known=known,
+        file=lambda: Path(state.goal.repairs.file) if state.goal.repairs is not None else file(),
     )
     furnish(build)
     return build
@@ -63,7 +60,7 @@ def of_session(
 
 def furnish(build: BuildContext) -> None:
     build.observer = observer.PageObserver(build)
-    build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
+    build.effects = grants.Grants(build.writer, build.state, build.person)
     build.bench = bench.Bench(build)
 
 

@@ -1,7 +1,8 @@
-"""Subject of a build: its goal, its draft with the state of each node, and the tabs of its browsers."""
+"""Subject of a session that builds: goal, draft with the state of each node, tabs. Before there is a draft, what it is about otherwise."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Collection, Sequence
 
@@ -11,8 +12,10 @@ from director.draft import header
 from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import reference
+from director.proving import finish
 from director.session import prompt
-from director.subjects.files import DraftSubject
+from director.session.subject import Subject
+from director.subjects.files import DraftSubject, FileSubject
 from director.tools.build_context import BuildContext
 from runtime.context import window
 from runtime.display.text import cut, one_line
@@ -31,16 +34,35 @@ POLICIES = {
 
 
 class BuildSubject(DraftSubject):
-    def __init__(self, build: BuildContext) -> None:
+    def __init__(self, build: BuildContext, about: Subject | None = None) -> None:
+        """``about`` is the run or file that the session is about."""
         super().__init__(build.state)
-        self._build, self._goal = build, build.goal
+        self._build, self._about = build, about
+
+    @property
+    def _goal(self) -> Goal:
+        return self._build.goal
+
+    @property
+    def _other(self) -> Subject | None:
+        """The run or file, while there is no draft: it is shown in the draft's place."""
+        return self._about if self._state.draft is None else None
 
     @property
     @override
     def title(self) -> str:
+        if self._other is not None:
+            return self._other.title
+        own = self._title()
+        its_file = isinstance(self._about, FileSubject) and self._about.path == self._goal.place
+        return own if self._about is None or its_file else f"{own}; {self._about.title}"
+
+    def _title(self) -> str:
         goal = cut(one_line(self._goal.goal), TITLE)
         draft = self._state.draft
         if draft is None:
+            if not self._state.is_goal_kept:
+                return super().title
             return f"build: {goal}" if self._goal.repairs is not None else f"build: {goal}; no nodes yet"
         states = self._build.bench.marks()
         known = [each for each in draft.loaded.places if each in states]
@@ -50,19 +72,26 @@ class BuildSubject(DraftSubject):
         if stale := [each for each in known if states[each].startswith("stale")]:
             named = f"({_some(stale)})"
             parts = [f"{each} {named}" if each.endswith(" stale") else each for each in parts]
+        if finish.saved(self._build) is not None:
+            parts = ["proved and saved"]
         return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(parts)}" if parts else "")
 
     @override
     def summary(self) -> str:
+        if self._other is not None:
+            return self._other.summary()
         draft = self._state.draft
         if draft is None:
-            return f"Goal: {self._goal.goal}\nThe draft has no nodes yet: `create_nodes` begins it."
+            goal = f"Goal: {self._goal.goal}\n" if self._state.is_goal_kept else ""
+            return f"{goal}The draft has no nodes yet: `create_nodes` begins it."
         lines = super().summary().splitlines()
         # A new draft has the goal as its description: do not show it twice.
         said = [each for each in lines if each.removeprefix("For: ") != one_line(self._goal.goal)]
         return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
 
     def _next(self, draft: Draft) -> str:
+        if (saved := finish.saved(self._build)) is not None:
+            return f"It is proved and saved as it is: {saved}"
         states = self._build.bench.marks()
         stale = [each.id for each in draft.layout.nodes if states.get(each.id, "").startswith("stale")]
         waits = [each.id for each in draft.layout.nodes if not each.depth and each.id not in states]
@@ -74,6 +103,8 @@ class BuildSubject(DraftSubject):
 
     @override
     def outline(self) -> str:
+        if self._other is not None:
+            return self._other.outline()
         draft = self._state.draft
         if draft is None:
             return ""
@@ -86,7 +117,13 @@ class BuildSubject(DraftSubject):
         return "\n".join(lines)
 
     @override
+    def nodes(self, which: str, kind: str | None) -> str:
+        return self._other.nodes(which, kind) if self._other is not None else super().nodes(which, kind)
+
+    @override
     def variables(self) -> dict[str, object]:
+        if self._other is not None:
+            return self._other.variables()
         # Inputs have values before the draft has nodes.
         given = self._goal.inputs if self._state.draft is not None else header.given(self._goal)
         inputs = {f"inputs.{name}": value for name, value in given.items()}
@@ -102,6 +139,8 @@ class BuildSubject(DraftSubject):
 
     @override
     def missing_value(self, name: str) -> tuple[str, str] | None:
+        if self._other is not None:
+            return self._other.missing_value(name)
         draft = self._state.draft
         place = draft.loaded.places.get(name) if draft is not None else None
         if place is None:
@@ -115,7 +154,8 @@ class BuildSubject(DraftSubject):
 
     @override
     def description(self) -> str:
-        return super().description() or self._goal.goal
+        own = super().description() or (self._other.description() if self._other is not None else "")
+        return own or (self._goal.goal if self._state.is_goal_kept else "")
 
     @override
     def browser_state(self) -> str:
@@ -124,17 +164,40 @@ class BuildSubject(DraftSubject):
             name = "/".join(filter(None, (each.where, each.name)))
             title = f' "{each.title}"' if each.title else ""
             lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
+        if not lines and self._about is not None:
+            return self._about.browser_state()
         return page_text.fenced("\n".join(lines)) if lines else "No browser is open yet."
+
+    @override
+    def directive(self) -> str | None:
+        return self._about.directive() if self._about is not None else None
+
+    @override
+    def state(self, path: str) -> str | None:
+        return self._about.state(path) if self._about is not None else None
 
     @override
     def instructions(self) -> Sequence[window.Part]:
         how = f"{prompt.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
         fix = [window.Part("fix", prompt.prompt("repair"))] if self._goal.repairs is not None else []
-        return window.Part("build", how), *fix, window.Part("goal", goal_text(self._goal, self._state.masker.names))
+        return window.Part("build", how), *fix, window.Part("goal", self._wanted())
+
+    def _wanted(self) -> str:
+        if self._state.is_goal_given:
+            return goal_text(self._goal, self._state.masker.names)
+        # The beginning of a request stays the same when a message becomes the goal.
+        header = self._state.history.header
+        begun = header.build if header is not None else None
+        goal = dataclasses.replace(self._goal, goal=UNSAID, url=begun.url if begun is not None else None)
+        return goal_text(goal, self._state.masker.names)
 
 
 def _some(ids: Sequence[str]) -> str:
     return f"{', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
+
+
+UNSAID = "what the person asks for in this conversation. Build only if they want a workflow, or another one than it is; else answer"
+"""The goal in the instructions of a session that was given none: they begin alike whatever is said."""
 
 
 def goal_text(goal: Goal, names: hidden_names.HiddenNames = hidden_names.DEFAULT) -> str:

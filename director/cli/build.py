@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from director.cli import flags as own
@@ -16,18 +15,11 @@ GoalArgument = Annotated[
 
 def build(
     goal: GoalArgument = None,
-    url: Annotated[str | None, flags.option("--url URL", "Where the site is.")] = None,
-    save: Annotated[
-        Path | None, flags.option("--save FILE", "Where the workflow is left; by default it is named after the goal.")
-    ] = None,
-    force: Annotated[bool, flags.option("--force", "Write over a file that is there.")] = False,
+    url: own.UrlFlag = None,
+    save: own.SaveFlag = None,
+    force: own.ForceFlag = False,
     inputs: flags.InputFlag = None,
-    secrets: Annotated[
-        list[str] | None,
-        flags.option(
-            "--secret NAME", "A secret that it may use, once for each; its value comes from the environment or `.env`."
-        ),
-    ] = None,
+    secrets: own.SecretFlag = None,
     effects: own.EffectsFlag = None,
     runs: Annotated[int | None, own.runs("How often it must pass; by default 2.")] = None,
     budget: flags.BudgetFlag = None,

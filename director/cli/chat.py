@@ -100,6 +100,13 @@ def chat(
         ),
     ] = None,
     delegate_clean: DelegateFlag = None,
+    url: own.UrlFlag = None,
+    save: own.SaveFlag = None,
+    force: own.ForceFlag = False,
+    inputs: flags.InputFlag = None,
+    secrets: own.SecretFlag = None,
+    effects: own.EffectsFlag = None,
+    runs: Annotated[int | None, own.runs("How often what is built must pass; by default 2.")] = None,
     model: Annotated[str | None, own.model("to talk with")] = None,
     store: own.StoreFlag = None,
     max_output: own.MaxOutputFlag = None,
@@ -111,12 +118,15 @@ def chat(
     ] = False,
     quiet: flags.QuietFlag = False,
 ) -> None:
-    """Talk with a model about a run or a workflow. Answers go to stdout, everything else to stderr.
+    """Talk with a model about a run or a workflow, and build one with it. Answers go to stdout, everything else to stderr.
 
     On a terminal you type; elsewhere each line of standard input is a word. `/help` lists the words that are for RunOps and not for the model.
 
     What is said is kept, and `--resume` continues with it. What a flag says of the window, of knowledge, delegates, model and budget holds for the session from then on.
+
+    In mode agent the model can build: it looks at sites, edits a draft, tries it, and proves it; a workflow file is the draft to begin with. `--url`, `-i`, `--secret`, `--effects`, `--runs` and `--save` say how, as for `runops build`.
     """
+    from director.cli.builds.options import BuildOrder
     from director.cli.session import foreground  # not needed for a help text
     from director.session import settings
     from nodes.errors import UsageError
@@ -141,5 +151,14 @@ def chat(
     }
     here = host.load(budget=budget, **its)
     kept = settings.given(here.settings, its)
-    options = foreground.ChatOptions(about, message, resume, fork, mode, changed, kept, take_over)
+    order = BuildOrder(
+        url=url,
+        save=save,
+        force=force,
+        inputs=tuple(inputs or ()),
+        secrets=tuple(secrets or ()),
+        effects=effects,
+        runs=runs,
+    )
+    options = foreground.ChatOptions(about, message, resume, fork, mode, changed, kept, take_over, order)
     foreground.converse(options, here, form="json-lines" if json_lines else "json" if as_json else "text", quiet=quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from runtime.cli.flags import option
@@ -39,6 +40,15 @@ StoreFlag = Annotated[
 ]
 MaxOutputFlag = Annotated[
     int | None, option("--max-output TOKENS", "Of one answer, reasoning included, at the most.", min=16)
+]
+UrlFlag = Annotated[str | None, option("--url URL", "Where the site is.")]
+SaveFlag = Annotated[
+    Path | None, option("--save FILE", "Where the workflow is left; by default it is named after the goal.")
+]
+ForceFlag = Annotated[bool, option("--force", "Write over a file that is there.")]
+SecretFlag = Annotated[
+    list[str] | None,
+    option("--secret NAME", "A secret that it may use, once for each; its value comes from the environment or `.env`."),
 ]
 EffectsFlag = Annotated[
     Literal["ask", "allow", "hold"] | None,

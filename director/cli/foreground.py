@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import dataclasses
 import itertools
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import typer
 
+from director.builds import loop
+from director.builds import open as open_build
+from director.builds import subject as build_subject
 from director.cli import screen as cli_screen
 from director.cli import session_options
-from director.conversation import delegate, reply, subagents
-from director.session import runs, subject
+from director.cli.builds import options
+from director.conversation import delegate, reply
+from director.scouting import pages
+from director.session import person, runs, subject
 from director.session import settings as session_settings
 from director.session.open import SessionWriter
 from director.session.state import SessionState
 from director.subjects import run_report
 from director.subjects import runs as run_subjects
-from director.tools.toolbox import Toolset
+from director.tools import build_context
 from nodes.errors import BudgetReached, LogError, SetupError, UsageError
 from runtime.cli import console, foreground, foreground_run
 from runtime.context import limits, window
@@ -32,6 +40,7 @@ from runtime.messages.messages import Usage
 from runtime.models import run_models
 from runtime.report import endings
 from runtime.secrets import masking
+from runtime.settings import settings
 from runtime.system import tasks
 from runtime.workspace import host
 
@@ -48,16 +57,19 @@ STATES: dict[int, Literal["paused", "out-of-budget", "replaced", "interrupted"]]
 class Conversation:
     """Resources of a session in progress, until ``close``."""
 
-    command = "chat"
-    options = reply.CHAT
-    toolsets: Sequence[Toolset] = ()  # tools besides those of every session
-    pages: subagents.Pages | None = None  # the pages on which its delegates may look and act
-
     def __init__(
-        self, writer: SessionWriter, here: host.Host, models: session_options.Models | None, screen: cli_screen.Screen
+        self,
+        writer: SessionWriter,
+        here: host.Host,
+        models: session_options.Models | None,
+        screen: cli_screen.Screen,
+        who: person.Person | None = None,
+        *,
+        command: Literal["chat", "build"] = "chat",
     ) -> None:
-        """``close`` closes ``writer``. Without ``models`` the session can only be shown."""
-        self.here, self.models, self.screen = here, models, screen
+        """``close`` closes ``writer``. Without ``models`` the session can only be shown. ``who`` answers the questions of a build."""
+        self.here, self.models, self.screen, self.command = here, models, screen, command
+        self._who = who or person.Nobody()
         self.words: list[endings.WordReport] = []
         self._use(writer)
 
@@ -66,7 +78,8 @@ class Conversation:
         self.runs = runs.Runs(writer, self.here.reader, self.screen, self.price)
         self._supply: run_models.RunModels | None = None
         self._talk: reply.Talk | None = None
-        self._subject: subject.Subject | None = None
+        self._build: build_context.BuildContext | None = None
+        self.screen.follows(self.session, lambda: self.state.value("plan"))
 
     @property
     def id(self) -> str:
@@ -85,17 +98,38 @@ class Conversation:
         return session_options.About.of(self.session)
 
     @property
+    def settings(self) -> settings.Settings:
+        return options.settings_for(self.here.settings) if self.session.builds else self.here.settings
+
+    @property
+    def build(self) -> build_context.BuildContext | None:
+        """What the tools of a build share; None in a session that never was in mode agent."""
+        if self._build is None and self.session.builds:
+            # The budget belongs to the session: each run gets what is left of it.
+            update = {"budget": None, "model_timeout": settings.load().model_timeout}
+            here = self.here.having(self.here.settings.model_copy(update=update))
+            self._build = open_build.of_session(
+                self.writer, self.state, here, self.screen, self._who, self.price, self.workflow_file
+            )
+        return self._build
+
+    def workflow_file(self) -> Path | None:
+        return self.about.workflow_file(self.here.reader)
+
+    @property
     def subject(self) -> subject.Subject:
-        if self._subject is None:
-            self._subject = self.about.subject(self.here, self.state)
-        return self._subject
+        about = self.about
+        other = about.subject(self.here, self.state)
+        return build_subject.BuildSubject(self.build, other if about.named_any else None) if self.build else other
 
     @property
     def talk(self) -> reply.Talk:
         """The conversation about its current subject. Raises UsageError ``price-unknown``."""
         if self._talk is None:
             if self._supply is None and self.models is not None:
-                self._supply = self.models.supply(self.writer, self.here.reader)
+                models = dataclasses.replace(self.models, settings=self.settings)
+                self._supply = models.supply(self.writer, self.here.reader)
+            own = loop.OPTIONS if self.session.builds else reply.CHAT
             self._talk = reply.Talk(
                 self.state,
                 self.subject,
@@ -103,8 +137,9 @@ class Conversation:
                 self.here.settings,
                 self.screen,
                 self.limits,
-                self.toolsets,
-                self.options,
+                open_build.toolsets(self.build) if self.build is not None else (),
+                # In a chat the person goes on after an interruption, so that no call stays open.
+                dataclasses.replace(own, left_open=self.command == "build"),
                 self._delegates(),
             )
         return self._talk
@@ -115,14 +150,29 @@ class Conversation:
             self.here.settings.delegate_clean_context,
             session_settings.origin(self.state, name),
             agent_files.of_project(),
-            self.pages,
+            pages.Pages(self.build) if self.build is not None else None,
         )
+
+    async def renew(self) -> None:
+        """Take the present mode, goal and subject: what is offered to the model may be other than before."""
+        self._talk = None
+        if self._supply is not None:
+            await self._supply.close()
+            self._supply = None
+
+    async def settle(self) -> None:
+        """End what a dead process of this session has left: browsers, and runs of tools whose end is not logged."""
+        if self.build is not None:
+            # Browsers left by a dead process are not reused; runs that are resumed elsewhere keep theirs.
+            dead = [each for each in self.session.open_runs if not self.here.reader.owned(each)]
+            await asyncio.to_thread(end_browsers, self.here.reader, [self.id, *dead])
+            await self.build.runs.settle()
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
         return self.models.price(usage, model) if self.models is not None else None
 
     def limits(self) -> window.Limits:
-        return limits.of_session(self.session, self.writer, self.here.settings)
+        return limits.of_session(self.session, self.writer, self.settings)
 
     async def happened(self, text: str) -> None:
         """Log an action of the person, or something that happened meanwhile."""
@@ -146,7 +196,7 @@ class Conversation:
         )
         self.writer.said(entry, told.text, f"told/{asked}")
         await self.writer.barrier()
-        self._talk, self._subject = None, None
+        self._talk = None
         return run_report.head(view)
 
     async def catch_up(self) -> None:
@@ -163,7 +213,10 @@ class Conversation:
         self._use(writer)
 
     async def close(self) -> None:
-        """Sync and release the session."""
+        """Sync and release the session, with its browsers."""
+        if self._build is not None:
+            build, self._build = self._build, None
+            await build.close()
         if self._supply is not None:
             await self._supply.close()
             self._supply = None

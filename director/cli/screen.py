@@ -51,6 +51,8 @@ class Screen(Listener):
         self._answers = answers if answers is not None else Talk(sys.stdout)
         self._as_it_comes = as_it_comes
         self.quiet = quiet
+        self._steps: display.Plain | None = None  # the steps of a tool's run
+        self._clock: Callable[[], float] = time.monotonic
         self._begun = ""  # the shown part of an incomplete answer
         self._asked: dict[str, str] = {}  # the request of each call, by its path
         self.report: window.Report | None = None  # window of the last request
@@ -161,6 +163,23 @@ class Screen(Listener):
         for each in lines:
             self._answers.line(harmless(each))
 
+    def follows(self, session: log_session.Session, plan: Callable[[], Json]) -> None:
+        """Show this session from now on; ``plan`` returns its plan."""
+
+    @override
+    def ran(self, event: events.Event) -> None:
+        if self.quiet:
+            return
+        if isinstance(event, events.RunStarted):
+            self._steps = display.Plain(_Below(self.talk), self._clock)
+        if self._steps is not None:
+            self._steps(event)
+
+    def asks(self, text: str) -> None:
+        """Show a question to the person, even with ``quiet``."""
+        self.broken()
+        self.talk.line(harmless(text))
+
     @property
     def unheard(self) -> bool:
         """True if the reader of the answers has gone."""
@@ -194,10 +213,9 @@ class BuildScreen(Screen):
     def __init__(self, stream: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         talk = Talk(stream)
         super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
-        self.session: log_session.Session | None = None  # the session whose costs are shown
-        self.plan: Callable[[], Json] = lambda: None
+        self._session: log_session.Session | None = None  # the session whose costs are shown
+        self._plan: Callable[[], Json] = lambda: None
         self._shown: list[str] = []
-        self._steps: display.Plain | None = None
         self._turn = 0
         self._clock = clock
         self._pending: tuple[str, float] | None = None  # the tool or the request that is awaited, and its start
@@ -206,10 +224,14 @@ class BuildScreen(Screen):
         self._timer: asyncio.TimerHandle | None = None
 
     @override
+    def follows(self, session: log_session.Session, plan: Callable[[], Json]) -> None:
+        self._session, self._plan = session, plan
+
+    @override
     def asked(self, model: str, report: window.Report) -> None:
         super().asked(model, report)
         self._turn += 1
-        spent = self.session.ledger.totals() if self.session is not None else None
+        spent = self._session.ledger.totals() if self._session is not None else None
         parts = [f"turn {self._turn}", f"window {_share(report.tokens, report.limit)}"]
         parts += [f"so far {costs.render(spent)}"] if spent is not None and spent["requests"] else []
         self.say(f"--  {'  '.join(parts)}", DIM)
@@ -252,20 +274,15 @@ class BuildScreen(Screen):
 
     @override
     def ran(self, event: events.Event) -> None:
-        if self.quiet:
-            return
         self._erase()
-        if isinstance(event, events.RunStarted):
-            self._steps = display.Plain(_Below(self.talk), self._clock)
-        if self._steps is not None:
-            self._steps(event)
+        super().ran(event)
 
     @override
     def changed(self, of: str, name: str) -> None:
         if of != "plan":
             super().changed(of, name)
             return
-        lines = [cut(line, WIDE) for line in plans.as_todo(self.plan())]
+        lines = [cut(line, WIDE) for line in plans.as_todo(self._plan())]
         for line in lines:
             if line not in self._shown:
                 self.say(f"{INDENT}{line}")
@@ -276,11 +293,11 @@ class BuildScreen(Screen):
         if text.strip():
             self.say(text)
 
+    @override
     def asks(self, text: str) -> None:
-        """Show a question to the person, even with ``quiet``."""
         self._pending = None
         self._erase()
-        self.talk.line(harmless(text))
+        super().asks(text)
 
     @override
     def say(self, text: str, colour: int | None = None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 
+from director.draft.goal import Goal
 from director.session import open as session_open
 from director.session import settings as session_settings
 from director.session import subject
@@ -51,6 +52,10 @@ class About:
         run_index.load_history(here.reader, run)  # a new session needs a readable subject
         return cls(run=run)
 
+    @property
+    def named_any(self) -> bool:
+        return self.run is not None or self.file is not None
+
     @classmethod
     def of(cls, session: log_session.Session) -> About:
         if session.about is not None:
@@ -87,17 +92,20 @@ class About:
 
 
 def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, str]:
-    """Return the secrets with a value of every subject that the session ever had; for a build, those that it may use."""
+    """Return the secrets with a value of every subject that the session ever had, and those that it may use in what it builds."""
     header = session.header
+    texts = Texts(here.reader)
+    told = [entries.Build.model_validate(texts.value_of(each)) for each in session.versions("goal")]
     if header is not None and header.build is not None:
-        build = header.build
-        place = Path(build.repairs.file if build.repairs is not None else build.save)
-        return sources.known(here.secrets, build.secrets, place.parent)
+        told.append(header.build)
+    own: dict[str, str] = {}
+    for goal in map(Goal.of, told):
+        own |= sources.known(here.secrets, goal.secrets, goal.place.parent)
     every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
     for each in session.thread(entries.SESSION_THREAD).said:
         if isinstance(each, threads.Happened):
             every += [About(event.run) for event in each.events if event.run is not None]
-    return {name: value for about in dict.fromkeys(every) for name, value in about.secrets(here).items()}
+    return {**{name: value for about in dict.fromkeys(every) for name, value in about.secrets(here).items()}, **own}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -150,27 +158,19 @@ class Found:
     past: log_session.Session
     here: host.Host
 
+    @property
+    def goal(self) -> Goal:
+        reading = self.here.reader.read(self.id)
+        return SessionState(session_open.look(self.here.reader, reading, self.past, masking.Masker({}))).goal
 
-def find(here: host.Host, name: str, flags: Mapping[str, Json], purpose: session_open.Purpose | None = None) -> Found:
-    """Return the session ``name``; its own settings apply unless ``flags`` override them.
 
-    Raises UsageError ``unknown-session``, ``not-a-session``, and ``not-a-chat`` or ``not-a-build`` for another purpose; LogError.
+def find(here: host.Host, name: str, flags: Mapping[str, Json], *, builds: bool = False) -> Found:
+    """Return the session ``name``; its own settings apply unless ``flags`` override them. With ``builds``, `last` is one that builds.
+
+    Raises UsageError ``unknown-session``, ``not-a-session``; LogError.
     """
-    session = session_open.find(here.reader, name, purpose)
+    session = session_open.find(here.reader, name, builds=builds)
     past = log_session.Session(here.reader.read(session).entries)
-    is_build = past.header is not None and past.header.build is not None
-    if purpose == "chat" and is_build:
-        raise UsageError(
-            "not-a-chat",
-            f"{session} is a build, and no chat",
-            fix=f"continue with it: `runops build --resume {session}`; talk about it: `runops chat --fork {session}`",
-        )
-    if purpose == "build" and not is_build:
-        raise UsageError(
-            "not-a-build",
-            f"{session} is a chat, and no build",
-            fix=f"continue with it: `runops chat --resume {session}`",
-        )
     return Found(
         session, past, here.having(session_settings.of_session(past, Texts(here.reader), here.settings, flags))
     )

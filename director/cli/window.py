@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from director.cli import foreground, session_options
 from director.cli import screen as cli_screen
-from director.cli.builds import foreground as build_foreground
-from director.cli.builds import options
 from director.session import open as open_session
-from director.session import person, settings
+from director.session import settings
 from runtime.context import report as context_report
 from runtime.log import entries, session
 from runtime.secrets import hidden_names, masking
@@ -32,9 +28,5 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
     masker = masking.Masker(session_options.secrets_of(past, here), names)
     writer = open_session.look(here.reader, reading, past, masker)
     here = here.having(settings.of_session(past, writer, here.settings))
-    if past.header is not None and past.header.build is not None:
-        here = here.having(options.settings_for(here.settings))
-        screen = cli_screen.BuildScreen(sys.stderr, quiet=True)
-        return build_foreground.Building(writer, here, None, screen, person.Nobody()).talk.window()
     screen = cli_screen.Screen(as_it_comes=False, quiet=True)
     return foreground.Conversation(writer, here, None, screen).talk.window()

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from nodes.values import Json
+from runtime.language.expressions import filters
 from runtime.log import entries
+
+FOLDER = "workflows"  # folder of new workflows, if it exists
+SLUG = 60  # limit of a file name made from a goal, in characters
+LONGEST = 4_000  # limit of a goal, in characters
+
+_ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
+
+UNNAMED = ".yaml"
+"""Name of the file of a workflow whose goal is not said yet: no person can give it."""
 
 Policy = Literal["ask", "allow", "hold"]
 """Policy for side effects in a build: ask a person once for each, allow all, or hold all."""
@@ -16,7 +28,7 @@ Policy = Literal["ask", "allow", "hold"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Goal:
-    goal: str
+    goal: str  # empty while it is not said
     url: str | None
     """Address of the site; its origin becomes the input ``base_url``."""
     save: Path  # file to which the workflow is written
@@ -31,6 +43,15 @@ class Goal:
     def place(self) -> Path:
         return Path(self.repairs.file) if self.repairs is not None else self.save
 
+    @property
+    def is_named(self) -> bool:
+        return self.save.name != UNNAMED
+
+    @classmethod
+    def unsaid(cls, file: Path | None) -> Goal:
+        """Return the goal of a session that was told none; ``file`` is the workflow that it is about."""
+        return cls("", None, file if file is not None else folder() / UNNAMED, policy=policy())
+
     @classmethod
     def of(cls, build: entries.Build) -> Goal:
         fields: dict[str, Any] = {**dict(build), "save": Path(build.save)}
@@ -40,3 +61,21 @@ class Goal:
         fields: dict[str, Any] = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         fields |= {"save": str(self.save), "inputs": dict(self.inputs), "secrets": list(self.secrets)}
         return entries.Build(effects=fields.pop("policy"), **fields)
+
+
+def folder() -> Path:
+    """Return the folder in which a new workflow is saved."""
+    place = Path(FOLDER)
+    return (place if place.is_dir() else Path()).absolute()
+
+
+def named(goal: str, place: Path) -> Path:
+    return place / f"{str(filters.slug(goal))[:SLUG].strip('-_') or 'workflow'}.yaml"
+
+
+def policy(*, unattended: bool = False) -> Policy:
+    return "hold" if unattended or os.environ.get("CI") else "ask"
+
+
+def addresses(text: str) -> list[str]:
+    return [each.rstrip(".,;:!?") for each in _ADDRESS.findall(text)]

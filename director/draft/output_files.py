@@ -20,6 +20,9 @@ NOTES = ".build.md"  # suffix of the page of notes: `x.build.md` for the workflo
 _HEAD = re.compile(r"\ufeff?# Built by `runops build`, session (\S+), sum ([0-9a-f]{16})\r?\n")
 _PROVED = re.compile(rf"{_HEAD.pattern}# proved: ")
 _CLAIM = re.compile(rf"({_HEAD.pattern}# proved: )([^\r\n]*)")
+_HEAD_ENDS = re.compile(
+    r"\A\ufeff?(?:# [^\r\n]*\r?\n)*?# (?:how it was built and proved|what was done, and why it stopped): [^\r\n]*\r?\n"
+)
 _NOTES_HEAD = re.compile(r"<!-- Built by `runops build`, session (\S+), sum ([0-9a-f]{16}) -->\n")
 
 
@@ -30,6 +33,14 @@ def workflow(session: str, text: str, lines: list[str]) -> str:
     more = "".join(f"# {one_line(each)}".rstrip() + end for each in lines)
     rest = f"{more}{text.removeprefix(mark)}"
     return f"{mark}# Built by `runops build`, session {session}, sum {_sum(rest)}{end}{rest}"
+
+
+def without_head(text: str) -> str:
+    """Return the text of a workflow without the head that a build has written."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    found = _HEAD.match(text)
+    ends = _HEAD_ENDS.search(text) if found is not None else None
+    return f"{mark}{text[ends.end() :]}" if ends is not None else text
 
 
 def patched(text: str, run: str) -> str:

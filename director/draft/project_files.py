@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nodes.errors import UsageError
 from runtime.language import callees, reader, workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.log import entries
+from runtime.system import regular_files
 
 
-def of_build(build: entries.Build) -> Beside:
-    place = Path(build.repairs.file if build.repairs is not None else build.save)
-    return Beside(place.absolute().parent)
+def text_of(file: Path) -> str:
+    """Return the exact text of a workflow file, with its line ends and byte order mark. Raises UsageError ``file-not-found``."""
+    try:
+        return regular_files.read(file).decode()
+    except (OSError, UnicodeError) as error:
+        raise UsageError("file-not-found", f"{file} cannot be read: {error}", fix="name the file") from None
 
 
 class Beside:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from director.draft.draft import Draft
-from director.draft.goal import Goal
+from director.draft.goal import Goal, addresses
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.browser.options import BrowserOptions
@@ -24,8 +23,6 @@ HARMLESS = frozenset(_NAMES.split())
 
 MEANT = {"workflow": "the draft's head", "all": "all nodes", "recent": "the nodes that were written last"}
 """Names with a meaning in the tools of a build."""
-
-_ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 
 def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str]) -> list[Diagnostic]:
@@ -49,7 +46,7 @@ def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str
 def granted(goal: Goal) -> set[str]:
     """Return the origins that the person has named: with ``--url``, as an input, in the goal."""
     inputs = [each for each in goal.inputs.values() if isinstance(each, str)]
-    named = [goal.url or "", *inputs, *_ADDRESS.findall(goal.goal)]
+    named = [goal.url or "", *inputs, *addresses(goal.goal)]
     return {known for each in named if (known := origin(each.rstrip(".,;:!?")))}
 
 

@@ -11,6 +11,7 @@ from director.draft import edits, header
 from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import limits, lint, reference
+from director.tools import begin
 from director.tools.build_context import BuildContext
 from director.tools.toolbox import CHANGED, PERHAPS, READ, REASON, TEXT, Simple, Toolset, of, tool
 from nodes.errors import ModelError, RunOpsError
@@ -88,6 +89,7 @@ class _Edits:
         dry: bool = False,
     ) -> str:
         """Make the edit, store it as a version unless ``dry``, and return the report. ``named`` nodes are reported even if unchanged."""
+        begin.with_draft(self._build)
         state = self._build.state
         reason = str(arguments["reason"])
         before = state.draft
@@ -104,6 +106,7 @@ class _Edits:
             except WorkflowInvalid as error:
                 raise refused(error, masker, first=before is None) from None
             if not dry:
+                begin.fixed(self._build)
                 state.write_draft(made, reason=reason)
                 self._build.listener.changed("draft", "")
         head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"

@@ -13,7 +13,6 @@ import re
 import urllib.parse
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from director.draft.goal import Goal
 from director.effects import effects, requests, wording
 from director.session import person as persons
 from director.session.state import SessionState
@@ -58,10 +57,8 @@ def refuse_allow(origins: Sequence[str]) -> None:
 
 
 class Grants:
-    def __init__(
-        self, writer: LogWriter[session.Session], state: SessionState, goal: Goal, person: persons.Person
-    ) -> None:
-        self._writer, self._state, self._goal, self._person = writer, state, goal, person
+    def __init__(self, writer: LogWriter[session.Session], state: SessionState, person: persons.Person) -> None:
+        self._writer, self._state, self._person = writer, state, person
         self._asking = asyncio.Lock()
 
     async def demand(
@@ -99,7 +96,7 @@ class Grants:
         return run_state.withholds_nothing if policy == "allow" else withheld(loaded, known, granted)
 
     def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:
-        given = dict(self._goal.inputs if inputs is None else inputs)
+        given = dict(self._state.goal.inputs if inputs is None else inputs)
         if loaded is None:
             return given
         try:
@@ -111,7 +108,7 @@ class Grants:
         return self._writer.history.latest("grant", ALL) is not None
 
     def _policy(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json]) -> str:
-        goal = self._goal
+        goal = self._state.goal
         if goal.policy == "ask":
             return "hold" if self._holds_all() else "ask"
         if goal.policy != "allow":
@@ -164,7 +161,7 @@ class Grants:
             else "do what changes the site"
         )
         lines = [f"The build wants to {wants}. May it do just this?"]
-        lines += wording.lines_of(action, page or action.opened or self._goal.url)
+        lines += wording.lines_of(action, page or action.opened or self._state.goal.url)
         lines += [wording.ONCE] if action.place else []
         return self._writer.masker.text("\n".join([*lines, *wording.CHOICES]))
 

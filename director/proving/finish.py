@@ -13,6 +13,8 @@ from director.draft import output_files
 from director.editing import lint
 from director.effects import effects
 from director.proving import draft_runs, notes, proofs, repair_builds, report, unused_values
+from director.tools import begin
+from director.tools.toolbox import FINISH
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.context import briefs
@@ -97,7 +99,11 @@ def missing(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
         yield MissingProof("there is no draft", "begin it with `create_nodes`")
         return
     goal, known = build.goal, masking.Masker(build.known())
-    if not goal.force and not output_files.may_write(goal.save, build.writer.conversation.id):
+    if not (
+        goal.force
+        or output_files.may_write(goal.save, build.writer.conversation.id)
+        or begin.is_unchanged(build, goal.save)
+    ):
         yield MissingProof(
             f"{goal.save} is there already, and this build has not left it so",
             "ask the person to move it away, or to continue with `--force`",
@@ -136,7 +142,7 @@ def missing(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
 
 
 def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> Iterator[MissingProof]:
-    """Yield inputs that nothing reads and outputs that never change, unless mentioned. A repair may leave those of its file."""
+    """Yield inputs that nothing reads and outputs that never change, unless mentioned. A draft may leave those of its file."""
     if build.goal.repairs is not None:
         return
     unread = unused_values.unread(loaded, [each for each in build.goal.inputs if each in loaded.workflow.inputs])
@@ -144,8 +150,10 @@ def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -
         if not said.names(name):
             fix = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
             yield MissingProof(f"nothing reads the input `{name}`, which the person gave", fix)
+    file = begin.first_of_file(build)
+    was = unused_values.constant_outputs(file.loaded) if file is not None else ()
     for name in unused_values.constant_outputs(loaded):
-        if not said.names(name):
+        if name not in was and not said.names(name):
             fix = "yield what a node reads, or name it in `unproved` and say why"
             yield MissingProof(f"`{name}` of the output is the same whatever a run finds", fix)
 
@@ -250,6 +258,35 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
         f"{f' On error pages: {errors}.' if errors else ''}"
         f"{f' {report.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
     )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finished:
+    value: dict[str, Json]
+    is_older: bool  # True if the draft has changed since
+
+
+def last(build: BuildContext) -> Finished | None:
+    """Return the last accepted ``finish`` of the session, also one that says that it cannot be done."""
+    history = build.writer.history
+    drafts = history.versions("draft")
+    for action in reversed(history.actions.values()):
+        result = action.result
+        if result is not None and result.status == "ok" and action.call.action == FINISH:
+            value = build.writer.value_of(result)
+            older = bool(drafts) and drafts[-1].seq > result.seq
+            return Finished(value if isinstance(value, dict) else {}, older)
+    return None
+
+
+def saved(build: BuildContext) -> Path | None:
+    """Return the file as which the draft was proved and saved; None if it was not, or has changed since."""
+    found = last(build)
+    if found is None or found.is_older or not found.value.get("done"):
+        return None
+    file = Path(str(found.value["file"]))
+    unchanged = found.value.get("fix") is not None or output_files.changed(file, build.writer.conversation.id) is None
+    return file if unchanged else None
 
 
 def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str, Json]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from director.draft import draft as drafts
 from director.draft import output_files
 from director.effects import effects
 from director.proving import proofs
 from director.repair import patch_files
-from nodes.errors import ModelError, UsageError
+from director.tools import begin
+from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.language import workflow
-from runtime.system import regular_files
 
 if TYPE_CHECKING:
     from director.draft.goal import Goal
@@ -29,18 +27,8 @@ def equip(build: BuildContext) -> None:
 
     Raises UsageError ``file-not-found``, ModelError ``secret-refused`` if it contains a secret, WorkflowInvalid.
     """
-    if build.goal.repairs is None or build.state.history.versions("draft"):
-        return
-    draft = drafts.Draft.of(text_of(build.goal.place), build.state.files)
-    build.state.write_draft(draft, reason="the workflow as it failed", by="person")
-
-
-def text_of(file: Path) -> str:
-    """Return the exact text of a workflow file, with its line ends and byte order mark. Raises UsageError ``file-not-found``."""
-    try:
-        return regular_files.read(file).decode()
-    except (OSError, UnicodeError) as error:
-        raise UsageError("file-not-found", f"{file} cannot be read: {error}", fix="name the file") from None
+    if build.goal.repairs is not None:
+        begin.with_draft(build)
 
 
 def unchanged(build: BuildContext) -> bool:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from director.effects import effects
 from director.proving import draft_runs, finish, proofs, repair_builds, report
 from director.proving.draft_runs import RUN_DRAFT
-from director.tools import barrier
+from director.tools import barrier, begin
 from director.tools.toolbox import FINISH, PERHAPS, TEXT, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -73,6 +73,7 @@ class RunDraft(_WholeRuns):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         build = self._build
+        begin.with_draft(build)
         loaded = draft_runs.as_saved(build)
         inputs = {**draft_runs.declared(build, loaded), **_map(arguments["inputs"])}
         fit = draft_runs.prepared(build, loaded, inputs)
@@ -105,6 +106,7 @@ class Finish(_WholeRuns):
         said = finish.FinishRequest(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
             return await barrier.done(build.writer, FINISH, arguments, place, lambda _call: self._given_up(said))
+        begin.with_draft(build)
         if missing := list(finish.missing(build, said)):
             text = "\n".join(["not done; missing:", *map(str, missing)]) + finish.foreseen(build, said)
             shown = build.writer.masker.text(f"{text}{finish.hints(build)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import bisect
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -17,8 +16,6 @@ from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.workspace import session_index
-
-Purpose = Literal["chat", "build"]
 
 SessionWriter = LogWriter[session.Session]
 
@@ -84,9 +81,8 @@ async def fork(
         )
     taken = _taken(reading.entries[: line if line is not None else None])
     update = {
-        # A fork of a build talks about its draft; the build continues separately.
+        # A fork of a build has its goal and draft; what was executed and granted stays with the other session.
         "purpose": "chat",
-        "build": None,
         "forked": log_entries.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
@@ -108,16 +104,15 @@ def look(
     return LogWriter(log_store.Unwritten(reading.id, past.epoch), past, masker, store)
 
 
-def find(store: log_store.StoreReader, name: str, purpose: Purpose | None = None) -> str:
-    """Return the id of the session that ``name`` means: an id, a unique part of one, or ``last``; of that ``purpose`` if given.
+def find(store: log_store.StoreReader, name: str, *, builds: bool = False) -> str:
+    """Return the id of the session that ``name`` means: an id, a unique part of one, or ``last``; with ``builds`` the last one that builds.
 
     Raises UsageError ``unknown-session``, and ``not-a-session`` for the id of a run.
     """
     ids = store.ids()
     if name == "last":
-        last = next((each for each in reversed(ids) if _has_begun(store, each, purpose)), None)
+        last = next((each for each in reversed(ids) if _has_begun(store, each, builds=builds)), None)
         if last is None:
-            builds = purpose == "build"
             raise UsageError(
                 "unknown-session",
                 f"there are no {'builds' if builds else 'sessions'} in {store.place}",
@@ -137,14 +132,13 @@ def find(store: log_store.StoreReader, name: str, purpose: Purpose | None = None
     raise UsageError("unknown-session", what, fix="`runops runs --sessions` lists the sessions")
 
 
-def _has_begun(store: log_store.StoreReader, conversation: str, purpose: Purpose | None) -> bool:
+def _has_begun(store: log_store.StoreReader, conversation: str, *, builds: bool) -> bool:
     try:
         if session_index.kind(store, conversation) != "session":
             return False
-        header = session_index.fold(store.read(conversation)).header
+        return session_index.fold(store.read(conversation)).builds or not builds
     except UsageError:
         return False
-    return purpose is None or (header is not None and header.purpose == purpose)
 
 
 def _open(writer: SessionWriter, header: log_entries.SessionHeader) -> None:
@@ -186,7 +180,8 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
         # A broken answer that was requested again, or that is still pending, is not part of the conversation.
         return False
     said = isinstance(entry, log_entries.Said | log_entries.Reasoning | log_entries.Call | log_entries.Result)
-    return isinstance(entry, log_entries.Version) or (said and entry.thread == log_entries.SESSION_THREAD)
+    kept = isinstance(entry, log_entries.Version) and entry.of not in ("bench", "grant")
+    return kept or (said and entry.thread == log_entries.SESSION_THREAD)
 
 
 def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:

@@ -74,7 +74,8 @@ def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
     yield Part("tools", prompt("tools"), on_tools=True)
     if mode != "chat":
         yield Part("persona", prompt("persona"))
-    yield from subject.instructions()
+    if mode == "agent":
+        yield from subject.instructions()
     if mode == "run":
         yield Part("directive", subject.directive() or "RUN_DIRECTIVE\nThere is no run yet.")
 

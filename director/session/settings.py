@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from director.draft.goal import Goal
 from director.session.state import SessionState
 from nodes.values import Json
 from runtime.log import entries, session
@@ -60,8 +58,3 @@ def origin(own: SessionState, name: str) -> str:
     """Return where the session has a setting from: the flag that it keeps, or see ``runtime.settings.settings.origin``."""
     kept = own.history.latest("setting", name)
     return kept.reason if kept is not None else all_settings.origin(name)
-
-
-def with_settings(goal: Goal, own: SessionState) -> Goal:
-    policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
-    return dataclasses.replace(goal, policy=policy or goal.policy, runs=runs or goal.runs)

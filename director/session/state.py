@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from director.draft import draft as drafts
+from director.draft import goal as goals
 from director.draft import layout, project_files
+from director.draft.goal import Goal
 from director.session import plan as plans
 from director.session import variables
 from nodes.errors import ModelError
@@ -23,11 +27,8 @@ LONGEST = 20_000  # limit of a description, in characters
 
 class SessionState:
     def __init__(self, writer: LogWriter[session.Session], files: callees.Files | None = None) -> None:
-        """``files`` are those that the draft may use: for a build, by default those of the project in which it will be saved."""
-        header = writer.history.header
-        if files is None and header is not None and header.build is not None:
-            files = project_files.of_build(header.build)
-        self.writer, self.files = writer, files
+        """``files`` are those that the draft may use; by default those of the project in which it will be saved."""
+        self.writer, self._files = writer, files
         self._drafts: dict[int, drafts.Draft] = {}
         self.variables = variables.Variables(self)
 
@@ -42,6 +43,44 @@ class SessionState:
     @property
     def conversation(self) -> str:
         return self.writer.conversation.id
+
+    @property
+    def files(self) -> callees.Files:
+        return self._files if self._files is not None else project_files.Beside(self.goal.place.parent)
+
+    @property
+    def _told(self) -> entries.Build | None:
+        header, kept = self.history.header, self.history.latest("goal")
+        if kept is not None:
+            return entries.Build.model_validate(self.writer.value_of(kept))
+        return header.build if header is not None else None
+
+    @property
+    def is_goal_kept(self) -> bool:
+        """True if the person has given the goal as such, or the first nodes were written for it."""
+        told = self._told
+        return told is not None and bool(told.goal.strip())
+
+    @property
+    def is_goal_given(self) -> bool:
+        """True if the person has given the goal as such, so that it belongs to the instructions."""
+        kept = self.history.latest("goal")
+        return self.is_goal_kept and (kept is None or kept.by == "person")
+
+    @property
+    def goal(self) -> Goal:
+        """What is built, and how it may be tried. Until a goal is kept, it is the person's last message, and the site the last one named."""
+        header, told = self.history.header, self._told
+        file = Path(header.file) if header is not None and header.file is not None else None
+        goal = Goal.of(told) if told is not None else Goal.unsaid(file)
+        if not goal.goal.strip():
+            spoken = self.history.thread(entries.SESSION_THREAD).said
+            words = [self.writer.text_of(each) for each in spoken if isinstance(each, entries.User) and each.mode]
+            sites = [each for word in words for each in goals.addresses(word)]
+            site = goal.url or (sites[-1] if sites else None)
+            goal = dataclasses.replace(goal, goal=words[-1][: goals.LONGEST] if words else "", url=site)
+        policy, runs = self.value("setting", "build_effects"), self.value("setting", "build_runs")
+        return dataclasses.replace(goal, policy=policy or goal.policy, runs=runs or goal.runs)
 
     def value(self, of: str, name: str = "") -> Json:
         found = self.writer.history.latest(of, name)
@@ -119,7 +158,7 @@ class SessionState:
             if not each.cleared:
                 text = self.masker.text(str(self.writer.value_of(each)))
                 if entries.blob_of(text.encode(), "").sha256 == sha256:
-                    return self._once(each)
+                    return self.draft_of(each)
         return None
 
     def recent_nodes(self) -> list[str]:
@@ -135,13 +174,13 @@ class SessionState:
 
     def _versions_of_draft(self) -> Iterator[tuple[drafts.Draft, drafts.Draft | None]]:
         versions = [each for each in self.history.versions("draft") if not each.cleared][-VERSIONS:]
-        texts = [self._once(each) for each in versions]
+        texts = [self.draft_of(each) for each in versions]
         first = None if len(versions) < VERSIONS else texts.pop(0)
         for newer, older in zip(reversed(texts), [*reversed(texts[:-1]), first], strict=True):
             if newer is not None:
                 yield newer, older
 
-    def _once(self, version: entries.Version) -> drafts.Draft | None:
+    def draft_of(self, version: entries.Version) -> drafts.Draft | None:
         """Return an earlier version; None if it is no longer valid, such as without a file that it uses."""
         try:
             return self._draft_of(version)

@@ -30,17 +30,17 @@ class FileSubject(Subject):
             raise UsageError(
                 "file-not-read", f"{path} belongs to the logs in {here.settings.home}", fix="name a workflow file"
             )
-        self._path, self._here = path, here
+        self.path, self._here = path, here
         now = self._now
         if now.loaded is None and now.problem is not None and not isinstance(now.problem, WorkflowInvalid):
             raise now.problem
 
     @property
     def _now(self) -> _File:
-        return _File(self._path, self._here.settings.python_modules)
+        return _File(self.path, self._here.settings.python_modules)
 
     def _masker(self, now: _File) -> masking.Masker:
-        return masking.Masker(sources.known(self._here.secrets, now.secrets, self._path.parent))
+        return masking.Masker(sources.known(self._here.secrets, now.secrets, self.path.parent))
 
     def _masked(self, text: Callable[[_File], str]) -> str:
         now = self._now
@@ -52,8 +52,8 @@ class FileSubject(Subject):
         return self._masked(self._title)
 
     def _title(self, now: _File) -> str:
-        name = now.loaded.workflow.name if now.loaded is not None else self._path.stem
-        return f"workflow {name} ({self._path.name}): {'valid' if now.problem is None else 'not valid'}"
+        name = now.loaded.workflow.name if now.loaded is not None else self.path.stem
+        return f"workflow {name} ({self.path.name}): {'valid' if now.problem is None else 'not valid'}"
 
     @override
     def summary(self) -> str:

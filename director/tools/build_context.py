@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, Protocol
 
 from director.draft.goal import Goal
@@ -83,15 +84,20 @@ class BuildContext:
     state: SessionState
     here: host.Host  # its settings are those of the runs and browsers that it starts
     listener: Listener
-    goal: Goal
     person: persons.Person
     runs: session_runs.Runs
     known: Callable[[], Mapping[str, str]]
     """Returns the secrets that the draft and the goal name and that have a value."""
+    file: Callable[[], Path | None] = lambda: None
+    """Returns the workflow that the session is about, if there is one: the draft begins as it."""
     carrier: Runtime = dataclasses.field(init=False)
     effects: grants.Grants = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)
     observer: Observer = dataclasses.field(init=False)
+
+    @property
+    def goal(self) -> Goal:
+        return self.state.goal
 
     def __post_init__(self) -> None:
         self.carrier = Runtime.of(self.here)

@@ -358,7 +358,7 @@ class Version(Entry):
 
     kind: Literal["version"] = "version"
     thread: str = SESSION_THREAD
-    of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting", "grant", "bench"]
+    of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting", "grant", "bench", "goal"]
     name: str = ""
     number: int
     value: Json = None

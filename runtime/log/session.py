@@ -33,6 +33,8 @@ class Session(threads.Fold):
         self.header: log_entries.SessionHeader | None = None
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
+        self.builds = False
+        """True from the first moment in mode agent on: from then on the tools of a build are offered."""
         self.runs: dict[str, str] = {}
         """Runs of the session in the order in which they came into it, each with the message or tool that began it."""
         self.told: dict[str, int] = {}
@@ -69,6 +71,7 @@ class Session(threads.Fold):
                     self.runs[header.run] = ""
                 if header.purpose == "build":
                     self.mode = "agent"
+                self.builds = self.builds or self.mode == "agent" or header.build is not None
             case log_entries.Event():
                 self.about = entry.run or self.about
                 if entry.run is not None:
@@ -88,6 +91,7 @@ class Session(threads.Fold):
                 self._versions.setdefault((entry.of, entry.name), []).append(entry)
                 if entry.of == "mode":
                     self.mode = entry.value
+                    self.builds = self.builds or self.mode == "agent"
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
 

@@ -107,6 +107,23 @@ class WordReport(Model):
     """The run that it started or resumed."""
 
 
+class BuiltReport(Model):
+    """What a session has built."""
+
+    goal: str | None
+    file: FileName | None
+    """The resulting workflow file; null while nothing is finished."""
+    proved: Json
+    """The level of proof that the workflow has."""
+    output: Json
+    """The output of the last run of the proof."""
+    changed: str | None
+    """Changes of the file or the draft since then."""
+    finish: dict[str, Json] | None
+    """All results of the last `finish`."""
+    questions: list[AskedReport]
+
+
 class ChatEnding(Printed):
     """The outcome of a chat: `chat --json`."""
 
@@ -115,6 +132,7 @@ class ChatEnding(Printed):
     exit: int
     mode: entries.Mode
     about: AboutReport
+    built: BuiltReport | None
     words: list[WordReport]
     costs: Costs | None
     runs: dict[str, Costs]

@@ -126,16 +126,15 @@ def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: 
     assert (done.returncode, [each["answer"] for each in result["questions"]]) == (4, ["the old one", None])
 
 
-def test_a_build_is_no_chat(builds: Builds) -> None:
-    """`chat --resume` of a build names the command that resumes it. A fork of a build is a chat about its draft."""
+def test_a_build_is_a_session_to_talk_with(builds: Builds) -> None:
+    """`chat --resume` talks in the session of a build, `build --resume` continues to build in it, and in a fork of it."""
     done = builds.build([plan() + ASKS], "--yes")
     session = session_of(done)
-    project = builds.answers(text("It is empty."))
-    refused = project.runops("chat", "--resume", session, "-m", "What is it?")
-    assert (refused.returncode, builds.asked) == (2, [])
-    assert f"runops build --resume {session}" in refused.stderr
-    forked = project.runops("chat", "--fork", session, "-m", "What is it?")
-    assert (forked.returncode, forked.stdout) == (0, "It is empty.\n"), forked.stderr
-    other = project.runops("build", "--resume", session_of(forked))
-    assert other.returncode == 2
-    assert "error[not-a-build]" in other.stderr
+    project = builds.answers(text("It is empty."), text("No nodes."), ASKS)
+    talked = project.runops("chat", "--resume", session, "-m", "What is it?")
+    assert (talked.returncode, talked.stdout) == (0, "It is empty.\n"), talked.stderr
+    forked = project.runops("chat", "--fork", session, "-m", "What is it?", "--mode", "chat")
+    assert (forked.returncode, forked.stdout) == (0, "No nodes.\n"), forked.stderr
+    fork = session_of(forked)
+    other = project.runops("build", "--resume", fork, "Go on.", "--yes")
+    assert (other.returncode, project.show(fork)["mode"]) == (4, "agent"), other.stderr

@@ -12,7 +12,6 @@ from hypothesis import strategies as draw
 from director.cli import session_options
 from director.cli.builds import options
 from director.draft.goal import Goal
-from director.session import settings as session_settings
 from director.session.state import SessionState
 from nodes.errors import UsageError
 from runtime.context import limits
@@ -174,19 +173,17 @@ def test_settings_override_the_defaults_of_a_build(monkeypatch: pytest.MonkeyPat
 
 
 def test_effects_and_runs_may_change_when_a_build_resumes(tmp_path: Path) -> None:
-    """New values stay for later resumes. `--effects allow` still needs a site on this machine, and `--url` cannot change."""
+    """New values stay for later resumes. `--effects allow` still needs a site on this machine; another site and inputs are taken."""
     chosen = settings.load(home=tmp_path / ".runops", model_director="m", model_base_url="http://127.0.0.1:9")
     here = host.of_command(chosen)
     models = session_options.Models.of(here)
 
     def goal(**given: Any) -> Goal:
-        found = session_options.find(here, "last", {}, "build") if "resume" in given else None
+        found = session_options.find(here, "last", {}, builds=True) if "resume" in given else None
         writer = now(options.open_build(options.BuildOrder(**given), here, models, found))
-        build = writer.history.header.build if writer.history.header is not None else None
-        assert build is not None
-        found = session_settings.with_settings(Goal.of(build), SessionState(writer))
+        now_told = SessionState(writer).goal
         let_go(writer.conversation)
-        return found
+        return now_told
 
     first = goal(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")
     options.BuildOrder(resume="last", effects="hold", runs=3).check()
@@ -196,5 +193,10 @@ def test_effects_and_runs_may_change_when_a_build_resumes(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="on this machine only"):
         goal(resume="last", effects="allow")
     assert goal(resume="last").policy == "hold"
-    with pytest.raises(UsageError, match="--url"):
-        options.BuildOrder(resume="last", url="http://127.0.0.1:1").check()
+    again = goal(resume="last", url="http://127.0.0.1:1", inputs=("n=1",))
+    assert (again.url, again.inputs, again.goal, again.save) == (
+        "http://127.0.0.1:1",
+        {"n": "1"},
+        "x",
+        first.save,
+    )

@@ -99,7 +99,7 @@ async def test_a_typed_line_break_is_the_key_enter(tmp_path: Path) -> None:
     build, asked = asking(
         tmp_path, "yes", "no", "no", text=TEXT.replace("type: browser_action, action: press, key: Enter", typing)
     )
-    build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
+    build.effects = grants.Grants(build.writer, build.state, build.person)
     wanted = leaf(build, "note")
     withheld = await build.effects.demand([(wanted, "note")], place="1_run_draft")
     assert not withheld(wanted, "note")
@@ -138,9 +138,7 @@ async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
     text = TEXT.replace("Pay for", "Pay tops3cret-word")
     build = build_contexts.opened(tmp_path, SITE, None, policy="ask", who=person, known={"WORD": "tops3cret-word"})
     loaded = draft.Draft.of(text).loaded
-    await grants.Grants(build.writer, build.state, build.goal, build.person).demand(
-        effects.actions_of(loaded), place="1_run_draft"
-    )
+    await grants.Grants(build.writer, build.state, build.person).demand(effects.actions_of(loaded), place="1_run_draft")
     assert person.asked
     assert not any("tops3cret" in each for each in person.asked)
 

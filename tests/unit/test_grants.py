@@ -194,7 +194,7 @@ async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
     """After "hold all" no question follows and earlier approved actions are withheld too, also in a later process of the build."""
     build, asked = asking(tmp_path, "yes", "hold all")
     withheld = await holds(build)
-    again = grants.Grants(build.writer, build.state, build.goal, build.person)
+    again = grants.Grants(build.writer, build.state, build.person)
     later = await again.demand([(leaf(build, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
     for each in (withheld, later):
         assert each(leaf(build, "pay"), "each[1]/pay")
@@ -205,7 +205,7 @@ async def test_answers_survive_a_resume(tmp_path: Path) -> None:
     """A resumed build finds its earlier answers, yes and no, in its log."""
     build, asked = asking(tmp_path, "yes", "no", "no")
     await holds(build)
-    build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
+    build.effects = grants.Grants(build.writer, build.state, build.person)
     withheld = await holds(build, "7_finish")
     assert (len(asked), withheld(leaf(build, "pay"), "each[1]/pay"), withheld(leaf(build, "note"), "note")) == (
         3,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from pathlib import Path
@@ -89,8 +88,7 @@ async def test_a_foreign_file_is_not_overwritten(tmp_path: Path, browsers: Brows
     value: Any = partial.value
     assert Path(value["file"]).name == "built.partial.yaml"
     assert left(build) == ("mine", "mine, too")
-    forced = opened(tmp_path / "b")
-    forced.goal = dataclasses.replace(forced.goal, force=True)
+    forced = opened(tmp_path / "b", force=True)
     forced.goal.save.write_text("old")
     assert (await finish(forced)).error is None
     assert "proved: full" in forced.goal.save.read_text()
@@ -99,8 +97,7 @@ async def test_a_foreign_file_is_not_overwritten(tmp_path: Path, browsers: Brows
 @pytest.mark.parametrize("proved", [True, False])
 async def test_an_unfinished_draft_replaces_nothing(tmp_path: Path, browsers: Browsers, proved: bool) -> None:
     """Even with ``--force``, an unfinished draft overwrites neither a foreign file nor the build's own proved one. It is saved beside it, and the text says so."""
-    build = opened(tmp_path)
-    build.goal = dataclasses.replace(build.goal, force=True)
+    build = opened(tmp_path, force=True)
     build.goal.save.write_text("mine")
     if proved:
         assert (await finish(build)).error is None

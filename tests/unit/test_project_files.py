@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
-from director.builds import open as open_build
-from director.draft import project_files
 from director.draft.goal import Goal
 from director.editing import tools
 from director.session import open as open_session
@@ -34,12 +33,7 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
     (folder / ".runops").mkdir()
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
-    build = build_contexts.opened(folder, "http://127.0.0.1:8765")
-    goal = Goal("Do it.", None, folder / save)
-    build.goal = goal
-    build.state = SessionState(build.writer, project_files.of_build(goal.as_logged()))
-    open_build.furnish(build)
-    return build
+    return build_contexts.opened(folder, save=save)
 
 
 async def create(build: BuildContext, use: str) -> str:
@@ -83,7 +77,7 @@ async def test_a_file_that_is_no_workflow_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_the_session_of_a_build_knows_its_files(tmp_path: Path) -> None:
-    """A build finds files from the save path in its log, a repair from the repaired file; another session has none."""
+    """A build finds files from the save path in its log, a repair from the repaired file, another session from its own folder."""
     (tmp_path / ".runops").mkdir()
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -93,11 +87,11 @@ def test_the_session_of_a_build_knows_its_files(tmp_path: Path) -> None:
     for build, where in (
         (goal.as_logged(), "# a"),
         (goal.as_logged().model_copy(update={"repairs": repairs}), "# b"),
-        (None, None),
+        (None, "# a"),
     ):
-        files = SessionState(_writer(tmp_path, build)).files
-        assert (files is None) == (where is None)
-        assert files is None or where is None or where in str(files.read("part.yaml"))
+        with contextlib.chdir(tmp_path / "a"):
+            files = SessionState(_writer(tmp_path, build)).files
+            assert where in str(files.read("part.yaml"))
 
 
 def _writer(folder: Path, build: entries.Build | None) -> LogWriter[Session]:

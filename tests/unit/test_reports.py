@@ -113,6 +113,15 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
             exit=1,
             mode="chat",
             about=endings.AboutReport(run=None, file="x.yaml"),
+            built=endings.BuiltReport(
+                goal="Do it.",
+                file="x.yaml",
+                proved="full",
+                output=1,
+                changed=None,
+                finish={"done": True},
+                questions=[],
+            ),
             words=[
                 endings.of_word("Why?", "So.", None, None),
                 endings.of_word("And?", None, ERROR, None),

@@ -8,60 +8,26 @@ from typing import Any
 
 import typer
 
-from director.builds import loop, subject
-from director.builds import open as open_build
+from director.builds import loop
 from director.cli import foreground, session_options
 from director.cli import input as typed_input
 from director.cli import screen as cli_screen
 from director.cli.builds import options, outcome
-from director.scouting import pages
 from director.session import person
 from director.session.open import SessionWriter
 from nodes.errors import RunOpsError
 from runtime.cli import console, foreground_run, signals
 from runtime.report import endings
-from runtime.settings import settings
 from runtime.workspace import host
-
-
-class Building(foreground.Conversation):
-    """Resources of a build in progress, until ``close``."""
-
-    command = "build"
-    options = loop.OPTIONS
-
-    def __init__(
-        self,
-        writer: SessionWriter,
-        here: host.Host,
-        models: session_options.Models | None,
-        screen: cli_screen.BuildScreen,
-        who: person.Person,
-    ) -> None:
-        super().__init__(writer, here, models, screen)
-        # The budget belongs to the session: each run gets what is left of it.
-        of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
-        self.build = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
-        self._subject = subject.BuildSubject(self.build)
-        self.toolsets = open_build.toolsets(self.build)
-        self.pages = pages.Pages(self.build)
-        screen.session, screen.plan = self.session, lambda: self.state.value("plan")
-
-    async def close(self) -> None:
-        try:
-            await self.build.close()
-        finally:
-            await super().close()
 
 
 def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin or resume a build, and follow it to its end. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     order.check()
     foreground_run.silence()
-    here = here.having(options.settings_for(here.settings))
     found: session_options.Found | None = None
     if order.resume is not None:
-        found = session_options.find(here, order.resume, options.given(order, here.settings), "build")
+        found = session_options.find(here, order.resume, options.given(order, here.settings), builds=True)
         here = found.here
     models = session_options.Models.of(here)
     word = order.goal if order.resume is not None else None
@@ -99,15 +65,14 @@ def follow(
     ended: loop.Ended | None = None
     failed: RunOpsError | None = None
     code = 0
-    with foreground.followed(opening, lambda writer: Building(writer, here, models, screen, who)) as (
-        front,
-        conversation,
-    ):
-        # Browsers left by a dead process are not reused; runs that are resumed elsewhere keep theirs.
-        dead = [each for each in conversation.session.open_runs if not here.reader.owned(each)]
-        foreground.end_browsers(here.reader, [conversation.id, *dead])
+    with foreground.followed(
+        opening, lambda writer: foreground.Conversation(writer, here, models, screen, who, command="build")
+    ) as (front, conversation):
+        front.complete(conversation.settle())
+        build = conversation.build
+        assert build is not None, "a build is in mode agent"
         try:
-            ended = front.run(loop.to_its_end(conversation.build, conversation.talk, word))
+            ended = front.run(loop.to_its_end(build, conversation.talk, word))
         except signals.Interrupted as interrupted:
             code = interrupted.exit
         except RunOpsError as error:
@@ -115,4 +80,4 @@ def follow(
         screen.ends()
         if ended is not None:
             screen.answered(ended.answer)
-    return outcome.of_build(conversation.id, conversation.session, ended, failed, code)
+    return outcome.of_build(conversation.id, conversation.session, ended, failed, code, goal=conversation.state.goal)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from director.cli import session_options
 from director.draft import draft as drafts
+from director.draft import goal as goals
 from director.draft import header as draft_header
 from director.draft import output_files
 from director.draft.goal import Goal, Policy
@@ -17,23 +18,20 @@ from director.session import open as open_session
 from director.session import person
 from director.session import settings as session_settings
 from director.session.state import SessionState
+from director.tools import begin
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.cli import values as given_values
 from runtime.context import window
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.language.expressions import filters
 from runtime.log import entries
 from runtime.secrets import masking, sources
 from runtime.settings.settings import Settings
 from runtime.workspace import host
 
-FOLDER = "workflows"  # folder of new workflows, if it exists
-SLUG = 60  # limit of a file name made from a goal, in characters
 REQUEST_SECONDS = 300.0  # default time limit of one request of a build, in seconds: its answers are long
 RECENT_OUTPUTS = 5_000  # default size of a build's newest part, in which tool outputs are whole, in tokens
 CHECKPOINT_AT = 60_000  # default number of tokens since the last summary of a build at which the next one is made
-GOAL = 4_000  # limit of a goal, in characters
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,44 +63,60 @@ class BuildOrder:
                 raise UsageError(
                     "usage", "there is no goal", fix='say what is to be built: runops build "GOAL" --url URL'
                 )
-            if len(self.goal) > GOAL:
-                raise UsageError(
-                    "usage", f"the goal has {len(self.goal):,} characters, and may have {GOAL:,}", fix="say it shorter"
-                )
-            return
-        goal = (("--url", self.url), ("--save", self.save), ("--force", self.force), ("-i", self.inputs))
-        said = [name for name, value in (*goal, ("--secret", self.secrets)) if value]
-        if said:
-            raise UsageError(
-                "usage",
-                f"a build that continues keeps its goal: {', '.join(said)} cannot be changed",
-                fix="leave it out, or begin another build",
-            )
-        if self.answer is not None and not self.answer.strip():
+        elif self.answer is not None and not self.answer.strip():
             raise UsageError("usage", "`--answer` says nothing", fix="give it a text")
 
-    def as_goal(self) -> Goal:
-        """Return a new build's goal. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
-        assert self.goal is not None
-        goal = self.goal.strip()
-        save = (self.save if self.save is not None else _named(goal)).absolute()
-        if save.suffix not in session_options.SUFFIXES:
-            raise UsageError("usage", f"{save} is no name of a workflow", fix="end it with .yaml")
-        _refuse_place(save, force=self.force)
-        policy = self.effects or ("hold" if self.yes or os.environ.get("CI") else "ask")
+    @property
+    def is_about_goal(self) -> bool:
+        """True if it says something about what is built, besides the goal itself."""
+        return any((self.url, self.save, self.force, self.inputs, self.secrets))
+
+    def as_goal(self, file: Path | None = None) -> Goal:
+        """Return a new session's goal; ``file`` is the workflow that it is about. Raises UsageError like ``changed``."""
+        new = Goal.unsaid(file.absolute() if file is not None else None)
+        policy = self.effects or goals.policy(unattended=self.yes)
+        goal = self.changed(dataclasses.replace(new, policy=policy, runs=self.runs or new.runs))
+        if self.goal is not None and not goal.is_named:
+            save = goals.named(goal.goal, goal.save.parent)
+            _refuse_place(save, force=self.force)
+            goal = dataclasses.replace(goal, save=save)
         if policy == "allow":
-            grants.refuse_allow([self.url] if self.url is not None else [])
-        values = given_values.inputs(self.inputs).values
-        names = tuple(dict.fromkeys(self.secrets))
-        goal = Goal(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
-        _refuse_head(goal)
+            grants.refuse_allow([goal.url] if goal.url is not None else [])
         return goal
 
+    def changed(self, goal: Goal) -> Goal:
+        """Return ``goal`` with what is said here; inputs and secrets are added to its own.
 
-def _named(goal: str) -> Path:
-    name = str(filters.slug(goal))[:SLUG].strip("-_") or "workflow"
-    folder = Path(FOLDER)
-    return (folder if folder.is_dir() else Path()) / f"{name}.yaml"
+        Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``.
+        """
+        text = self.goal.strip() if self.goal is not None else ""
+        if len(text) > goals.LONGEST:
+            raise UsageError(
+                "usage", f"the goal has {len(text):,} characters, and may have {goals.LONGEST:,}", fix="say it shorter"
+            )
+        save = goal.save
+        if self.save is not None:
+            save = self.save.absolute()
+            if save.suffix not in session_options.SUFFIXES:
+                raise UsageError("usage", f"{save} is no name of a workflow", fix="end it with .yaml")
+            _refuse_place(save, force=self.force)
+        url = _checked(self.url) or goal.url
+        if goal.policy == "allow" and url != goal.url:
+            grants.refuse_allow([url] if url is not None else [])
+        made = dataclasses.replace(
+            goal,
+            goal=text or goal.goal,
+            url=url,
+            save=save,
+            inputs={**goal.inputs, **given_values.inputs(self.inputs).values},
+            secrets=tuple(dict.fromkeys([*goal.secrets, *self.secrets])),
+            force=goal.force or self.force,
+        )
+        _refuse_head(made)
+        return made
+
+
+NOTHING = BuildOrder()
 
 
 def _refuse_place(save: Path, *, force: bool) -> None:
@@ -173,33 +187,66 @@ def given(order: BuildOrder, settings: Settings) -> dict[str, Json]:
 async def open_build(
     order: BuildOrder, here: host.Host, models: session_options.Models, found: session_options.Found | None = None
 ) -> open_session.SessionWriter:
-    """Begin a build, or resume the ``found`` one, with the answer that was given."""
+    """Begin a build, or resume the ``found`` session as one, with the answer that was given."""
     source: entries.SessionHeader | session_options.Found
-    said = given(order, here.settings)
     if found is not None:
-        header = found.past.header
-        assert header is not None
-        assert header.build is not None
-        source, goal = found, Goal.of(header.build)
-        if order.effects == "allow":
-            grants.refuse_allow([goal.url] if goal.url is not None else [])
-        later: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
-        said |= {name: value for name, value in later.items() if value is not None}
+        goal, secrets = resumed(order, here, models, found)
+        secrets |= sources.read(here.secrets, goal.secrets, goal.place.parent)
+        source = found
     else:
-        goal = order.as_goal()
+        goal, secrets = begun(order, here, models)
         source = entries.SessionHeader(purpose="build", versions={}, build=goal.as_logged())
-    secrets = sources.read(here.secrets, goal.secrets, goal.place.parent)
-    if found is None:
-        _refuse_secret(order, goal, masking.Masker({**secrets, **models.masked()}))
 
     async def keep(own: SessionState) -> None:
-        session_settings.keep(own, said)
+        session_settings.keep(own, given(order, here.settings))
         if order.strategy is not None:
             session_options.set_limit(own, here.settings, "strategy", order.strategy, f"--strategy {order.strategy}")
+        if found is not None:
+            keep_changes(own, order, goal)
+        if own.history.mode != "agent":
+            version = entries.Version(of="mode", number=0, reason="runops build", by="person")
+            own.keep(version, "agent")
         if order.answer is not None:
             await person.answer(own.writer, order.answer)
 
     return await session_options.open_session(here, models, source, secrets, keep, take_over=order.take_over)
+
+
+def begun(
+    order: BuildOrder, here: host.Host, models: session_options.Models, file: Path | None = None
+) -> tuple[Goal, dict[str, str]]:
+    """Return the goal of a new session, and the secrets that it may use. Raises UsageError like ``BuildOrder.changed``, ``secret-in-input``."""
+    goal = order.as_goal(file)
+    secrets = sources.read(here.secrets, goal.secrets, goal.place.parent)
+    _refuse_secret(order, goal, masking.Masker({**secrets, **models.masked()}))
+    return goal, secrets
+
+
+def resumed(
+    order: BuildOrder, here: host.Host, models: session_options.Models, found: session_options.Found
+) -> tuple[Goal, dict[str, str]]:
+    """Return the goal of a session that continues, as the flags change it, and all secrets that it may use. Raises like ``begun``."""
+    # What is typed as goal is a further message.
+    order = dataclasses.replace(order, goal=None)
+    goal = order.changed(found.goal) if order.is_about_goal else found.goal
+    if order.effects == "allow":
+        grants.refuse_allow([goal.url] if goal.url is not None else [])
+    secrets = {
+        **session_options.secrets_of(found.past, here),
+        **sources.read(here.secrets, order.secrets, goal.place.parent),
+    }
+    _refuse_secret(order, goal, masking.Masker({**secrets, **models.masked()}))
+    return goal, secrets
+
+
+def keep_changes(own: SessionState, order: BuildOrder, goal: Goal) -> None:
+    """Log what the flags change in a session that continues; its next requests and runs go by it."""
+    later: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
+    session_settings.keep(own, {name: value for name, value in later.items() if value is not None})
+    if order.is_about_goal:
+        # A message that would become the goal is none yet.
+        text = own.goal.goal if own.is_goal_kept else ""
+        begin.keep_goal(own, dataclasses.replace(goal, goal=text), reason="the command line", by="person")
 
 
 def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:

@@ -10,6 +10,9 @@ from pathlib import Path
 from director.builds import loop
 from director.cli import foreground
 from director.draft import output_files
+from director.draft.goal import Goal
+from director.proving import finish
+from director.tools.build_context import BuildContext
 from nodes.errors import BudgetReached, Paused, RunOpsError
 from nodes.values import Json
 from runtime.cli import console
@@ -36,12 +39,17 @@ class Outcome:
 
 
 def of_build(
-    session: str, past: log_session.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
+    session: str,
+    past: log_session.Session,
+    ended: loop.Ended | None,
+    error: RunOpsError | None,
+    code: int,
+    again: str = "",
+    goal: Goal | None = None,
 ) -> Outcome:
     """Return the outcome. After an interruption by a signal ``ended`` and ``error`` are None, and ``code`` is its exit code."""
     left = ended.value if ended is not None else {}
     file, fix = left.get("file"), left.get("fix")
-    build = past.header.build if past.header is not None else None
     changed: str | None = None
     status: endings.BuildStatus = foreground.STATES.get(code, "failed")
     if ended is not None:
@@ -53,7 +61,7 @@ def of_build(
         session=session,
         status=status,
         exit=code,
-        goal=build.goal if build is not None else None,
+        goal=goal.goal if goal is not None else None,
         file=file,
         proved=left.get("proved"),
         output=left.get("output"),
@@ -64,15 +72,45 @@ def of_build(
         runs=of_session.costs_of_runs(past),
         questions=of_session.questions_of(past),
     )
-    again = f"runops build --resume {session}"
+    again = again or f"runops build --resume {session}"
     if error is not None:
-        text = _broken_off(again, error)
+        text = broken_off(again, error)
     elif ended is None:
         text = f"interrupted; nothing is lost\n  again  {again}"
     else:
-        apply = f"runops repair --run {build.repairs.run} --apply" if build is not None and build.repairs else again
-        text = _closing(record, left, again, apply)
+        apply = f"runops repair --run {goal.repairs.run} --apply" if goal is not None and goal.repairs else again
+        text = closing(record, left, again, apply)
     return Outcome(record, text, ended)
+
+
+def built(build: BuildContext) -> endings.BuiltReport | None:
+    """Return what a session has built, as its log tells; None if nothing was begun."""
+    drafts, history = build.state.history.versions("draft"), build.writer.history
+    last = finish.last(build)
+    if not drafts and last is None:
+        return None
+    left = last.value if last is not None else {}
+    file, done = left.get("file"), bool(left.get("done"))
+    changed: str | None = None
+    if last is not None and done and file and not left.get("fix"):
+        changed = output_files.changed(Path(str(file)), build.writer.conversation.id)
+        changed = changed or ("the draft has changed since: it is not proved as it is now" if last.is_older else None)
+    return endings.BuiltReport(
+        goal=build.goal.goal or None,
+        file=file,
+        proved=left.get("proved"),
+        output=left.get("output"),
+        changed=changed,
+        finish=left or None,
+        questions=of_session.questions_of(history),
+    )
+
+
+def in_a_word(left: dict[str, Json]) -> str:
+    """Return what `finish` did, for a model that says nothing beside it."""
+    if not left.get("done") or not left.get("file"):
+        return str(left.get("summary") or "It is not done.")
+    return f"It is proved and saved as it is: {shown(str(left['file']))}"
 
 
 def shown(path: str) -> str:
@@ -85,7 +123,7 @@ def rows(facts: list[tuple[str, str]]) -> list[str]:
     return [f"  {name:<{wide}}  {harmless(text)}" for name, text in facts]
 
 
-def _closing(record: endings.BuildRecord, left: dict[str, Json], again: str, apply: str) -> str:
+def closing(record: endings.BuildRecord, left: dict[str, Json], again: str, apply: str) -> str:
     done = record.status == "done"
     head = f"done  {'proved' if record.changed is None else 'was proved'}: {one_line(str(record.proved))}"
     facts = list(_facts(left))
@@ -137,7 +175,7 @@ def _bounded(output: Json) -> str:
     return text if len(text) <= MOST_OUTPUT else f"{text[:MOST_OUTPUT]}… (more of it: the notes, or `--json`)"
 
 
-def _broken_off(again: str, error: RunOpsError) -> str:
+def broken_off(again: str, error: RunOpsError) -> str:
     if isinstance(error, Paused):
         choices = error.evidence.get("choices") or ()
         numbered = [f"  {number} {one_line(str(each))}" for number, each in enumerate(choices, 1)]

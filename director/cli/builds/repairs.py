@@ -13,10 +13,10 @@ import typer
 from director.cli import foreground as cli_foreground
 from director.cli import input as typed_input
 from director.cli import session_options
-from director.cli.builds import foreground, options, outcome
+from director.cli.builds import foreground, outcome
+from director.draft import project_files
 from director.draft.goal import Policy
 from director.effects import grants
-from director.proving import repair_builds
 from director.repair import effects as repair_effects
 from director.repair import goals, patch_files, repair
 from director.session import person, settings
@@ -152,7 +152,7 @@ class _Repair:
             why = f"the step is in {step.file.path}, and a build fixes only the file that was run"
             return None, f"no model is asked: {why}"
         try:
-            return self._built(found, of_build.having(options.settings_for(of_build.settings))), None
+            return self._built(found, of_build), None
         except (SetupError, UsageError) as error:
             # What was found without a model is still reported.
             return None, f"no model was asked: {error.message}. {error.fix or ''}".rstrip()
@@ -168,7 +168,7 @@ class _Repair:
         goal = goals.of(found, self.past, self._loaded, here.reader, policy=policy, runs=self._goal.runs)
         known = sources.read(here.secrets, goal.secrets, goal.place.parent)
         masker = masking.Masker({**known, **models.masked()}, hidden_names.of(here.settings.hidden_names))
-        text = repair_builds.text_of(goal.place)
+        text = project_files.text_of(goal.place)
         if masker.but_words.holds(text):
             raise UsageError(
                 "secret-refused",

@@ -9,20 +9,26 @@ from typing import Any, Literal
 
 import typer
 
+from director.builds import loop
 from director.cli import foreground, session_options
 from director.cli import input as typed_input
 from director.cli import screen as cli_screen
+from director.cli.builds import options as build_options
+from director.cli.builds import outcome
 from director.cli.session import followed_runs, json_lines, slash_commands
 from director.conversation import knowledge, reply
+from director.draft.goal import Goal
+from director.session import person as persons
 from director.session import settings as session_settings
 from director.session.open import SessionWriter
 from director.session.state import SessionState
-from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
+from nodes.errors import BudgetReached, ModelError, Paused, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
 from runtime.display.stream import Talk
 from runtime.log import entries, ledger
+from runtime.models.turns import turn
 from runtime.report import chat_events, endings, of_session
 from runtime.report.parts import Costs
 from runtime.workspace import host
@@ -44,6 +50,8 @@ class ChatOptions:
     settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Other given settings of the session, by name."""
     take_over: bool = False
+    order: build_options.BuildOrder = build_options.NOTHING
+    """What is said about building: the site, inputs, secrets, effects."""
 
     def check(self) -> None:
         """Raise UsageError ``usage`` for contradictions."""
@@ -67,7 +75,7 @@ def converse(options: ChatOptions, here: host.Host, *, form: Form, quiet: bool) 
     person = options.message is None and not lines and typed_input.interactive()
     found: session_options.Found | None = None
     if options.resume is not None:
-        found = session_options.find(here, options.resume, options.settings, "chat")
+        found = session_options.find(here, options.resume, options.settings)
     elif options.fork is not None:
         found = session_options.find(here, options.fork, options.settings)
     here = found.here if found is not None else here
@@ -79,8 +87,9 @@ def converse(options: ChatOptions, here: host.Host, *, form: Form, quiet: bool) 
         screen = cli_screen.Screen(
             as_it_comes=person, quiet=quiet, answers=Talk(sys.stderr) if form == "json" else None
         )
+    who = typed_input.person_at(screen.asks) if person and typed_input.can_ask() else persons.Nobody()
     with foreground.followed(
-        _open(options, here, models, found), lambda writer: foreground.Conversation(writer, here, models, screen)
+        _open(options, here, models, found), lambda writer: foreground.Conversation(writer, here, models, screen, who)
     ) as (front, conversation):
         code = Chat(conversation, front, person=person, lines=lines).carry_out(options)
         screen.end(_ending(conversation, code))
@@ -99,19 +108,29 @@ async def _open(
     if here.settings.chat_knowledge is not None:
         # Unreadable files are reported before anything is begun.
         knowledge.Knowledge.read([here.settings.chat_knowledge])
+    order = options.order
+    goal: Goal | None = None
     if found is not None:
-        source, secrets = found, session_options.secrets_of(found.past, here)
+        goal, secrets = build_options.resumed(order, here, models, found)
+        source = found
     else:
         about = session_options.About.named(options.about, here)
         file = str(about.file) if about.file is not None else None
-        source = entries.SessionHeader(purpose="chat", run=about.run, file=file, versions={})
-        secrets = about.secrets(here)
+        secrets = dict(about.secrets(here))
+        if order != build_options.NOTHING:
+            goal, own_secrets = build_options.begun(order, here, models, about.workflow_file(here.reader))
+            secrets |= own_secrets
+        source = entries.SessionHeader(
+            purpose="chat", run=about.run, file=file, versions={}, build=goal.as_logged() if goal is not None else None
+        )
 
     async def keep(own: SessionState) -> None:
         mode = options.mode or (here.settings.chat_mode if found is None else None)
         if mode is not None and mode != own.history.mode:
             own.keep(entries.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
         session_settings.keep(own, options.settings)
+        if found is not None and goal is not None:
+            build_options.keep_changes(own, order, goal)
         for name, value in options.window.items():
             session_options.set_limit(own, here.settings, name, value, f"--{name.replace('_', '-')}")
 
@@ -129,6 +148,7 @@ def _ending(conversation: foreground.Conversation, code: int) -> endings.ChatEnd
         exit=code,
         mode=conversation.session.mode,
         about=endings.AboutReport(run=about.run, file=str(about.file) if about.file is not None else None),
+        built=outcome.built(conversation.build) if conversation.build is not None else None,
         words=conversation.words,
         costs=Costs.maybe(conversation.session.ledger.totals()),
         runs=of_session.costs_of_runs(conversation.session),
@@ -153,6 +173,7 @@ class Chat:
         self._told_session()
         try:
             if options.resume is not None:
+                self._front.complete(conversation.settle())
                 self._front.complete(followed_runs.settle(conversation))
                 # A crash may have left a message unanswered.
                 self._answer("", lambda talk: talk.go_on())
@@ -239,10 +260,13 @@ class Chat:
     def _answer(self, said: str, answering: Callable[[reply.Talk], Coroutine[Any, Any, str | None]]) -> None:
         """Show the model's answer, if there is something to answer."""
         conversation, rows = self._conversation, len(self._conversation.session.ledger.rows)
+        before = conversation.session.last_seq
         answer: str | None = None
         failed: RunOpsError | None = None
         try:
             answer = self._front.run(answering(conversation.talk))
+            if conversation.session.last_seq == before:
+                answer = None  # nothing was left to answer
         except RunOpsError as error:
             failed = error
             self._failed(error)
@@ -251,7 +275,7 @@ class Chat:
                 self._done(endings.of_word(said, answer, failed, None))
         if answer is not None:
             self._code = 0
-            conversation.screen.answered(answer)
+            self._ended(conversation.talk.ended, answer)
             spent = conversation.session.ledger.rows[rows:]
             conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
 
@@ -276,9 +300,27 @@ class Chat:
             )
         )
 
+    def _ended(self, ended: turn.Done | None, answer: str) -> None:
+        """Show the answer, and with the call that ended a build what is proved and saved."""
+        screen, conversation = self._conversation.screen, self._conversation
+        if ended is None:
+            screen.answered(answer)
+            return
+        value: Any = ended.value
+        left: dict[str, Json] = value if isinstance(value, dict) else {}
+        screen.answered(answer if answer.strip() else outcome.in_a_word(left))
+        as_ended = loop.Ended(bool(left.get("done", True)), left, answer)
+        found = outcome.of_build(
+            conversation.id, conversation.session, as_ended, None, 0, conversation.again, conversation.state.goal
+        )
+        screen.say(found.text)
+
     def _failed(self, error: RunOpsError) -> None:
         self._code, self._over = error.exit, error.exit in FINAL
         self._conversation.screen.broken()
+        if isinstance(error, Paused):
+            console.say(outcome.broken_off(f"runops build --resume {self._conversation.id}", error))
+            return
         # The next command names the larger budget, so the fix would repeat it.
         shown = error.replaced(fix=None) if isinstance(error, BudgetReached) else error
         console.say(console.failure(shown, self._next(error)))

@@ -188,6 +188,8 @@ class SlashCommands:
             near = errors.near(words[0], MODES)
             raise wrong.replaced(fix=f"did you mean `/mode {near}`?") if near else wrong
         talk.mode = mode
+        # From the first moment in mode agent on, the tools of a build are offered.
+        self._front.complete(self._conversation.renew())
         self._conversation.screen.say(f"--  mode {mode}")
         return None
 
