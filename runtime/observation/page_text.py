@@ -35,6 +35,12 @@ def unfenced(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if line not in (BEGIN, END))
 
 
+def parts(text: str) -> list[str]:
+    """Split a text into our words and texts of pages, in turns; the first is ours."""
+    return _PAGE.split(text)
+
+
+_PAGE = re.compile(rf"{re.escape(BEGIN)}\n(.*?)(?:\n{re.escape(END)}|\Z)", re.DOTALL)
 _CLOCK = re.compile(r"\d+(:\d\d)+|\d+ ?(s|sec|seconds?|min|minutes?)\b")
 
 

@@ -27,9 +27,6 @@ _OURS = re.compile(
 )
 """Heading that looks like one of ours in a session, in either of Markdown's two forms."""
 
-_PAGE = re.compile(rf"{re.escape(page_text.BEGIN)}\n(.*?)(?:\n{re.escape(page_text.END)}|\Z)", re.DOTALL)
-"""Text of a page within a message."""
-
 _LIVE = re.compile(r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=@)(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
 """Text that Markdown or a CI server would interpret: a mark, a mention, an address."""
 
@@ -57,7 +54,7 @@ def plain(text: str) -> str:
 
 def spoken(text: str) -> str:
     """Return a speaker's Markdown without headings that look like another speaker's. Page texts in it become code."""
-    parts = _PAGE.split(text)
+    parts = page_text.parts(text)
     own = [_OURS.sub(r"\1\\\2", harmless(each)) for each in parts[::2]]
     theirs = [f"\n\n{fenced(each, 'text')}\n\n" for each in parts[1::2]]
     return "".join(each for pair in itertools.zip_longest(own, theirs, fillvalue="") for each in pair)

@@ -23,8 +23,9 @@ BENCH = "bench"  # versions not listed: values of nodes that a build ran alone, 
 WHO = 7  # columns for the kind of a line
 
 
-def whole(report: SessionReport, style: Style) -> list[str]:
-    lines = _Lines(report, style)
+def whole(report: SessionReport, style: Style, *, full: bool = False) -> list[str]:
+    """Return all lines; ``full`` has whole arguments and outputs of calls."""
+    lines = _Lines(report, style, full=full)
     return [*lines.head(), *lines.keeps(), *lines.talk(entries.SESSION_THREAD, ""), *lines.tail()]
 
 
@@ -34,8 +35,11 @@ def lines(report: SessionReport, style: Style) -> list[str]:
 
 
 class _Lines:
-    def __init__(self, report: SessionReport, style: Style) -> None:
-        self._report, self._style = report, style
+    def __init__(self, report: SessionReport, style: Style, *, full: bool = False) -> None:
+        self._report, self._style, self._full = report, style, full
+        self._outputs = {
+            (each.thread, each.asked): each.text for each in report.said if isinstance(each, said.ToolResultLine)
+        }
         self._results = {each.call: each for each in report.said if isinstance(each, said.ResultLine)}
         self._threads = {each.thread for each in report.said}
         self._answered = {(each.thread, each.asked) for each in report.said if isinstance(each, said.ToolResultLine)}
@@ -104,8 +108,7 @@ class _Lines:
             case said.SummaryLine():
                 yield from _block("summary", f"(of the lines up to {line.upto})\n{line.text}")
             case said.CallLine():
-                text = f"{'tool':<{WHO}}  {self._call(line)}"
-                yield cut(text, self._style.width) if self._style.width else text
+                yield from self._tool(line)
             case said.VersionLine(of="grant", value={"what": what}):
                 # Its name is only a digest of the allowed action.
                 yield f"{'kept':<{WHO}}  {line.of} {one_line(str(what))}  {_version(line)}"
@@ -118,6 +121,15 @@ class _Lines:
                 yield f"{'note':<{WHO}}  a torn last line was cut: {count(line.data['bytes'], 'byte')}"
             case _:
                 pass
+
+    def _tool(self, call: said.CallLine) -> Iterator[str]:
+        text = f"{'tool':<{WHO}}  {self._call(call)}"
+        yield cut(text, self._style.width) if self._style.width else text
+        if not self._full:
+            return
+        yield from fully("arguments", call.args)
+        if (output := self._outputs.get((call.thread, call.asked or ""))) is not None:
+            yield from ("  shown", *(f"    {each}" for each in harmless(output).split("\n")))
 
     def _call(self, call: said.CallLine) -> str:
         result = self._results.get(call.call)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from importlib import metadata
 from typing import Annotated
 
-from nodes.errors import SetupError, UsageError
+from nodes.errors import RunOpsError, SetupError, UsageError
 from runtime.cli import console, flags
 from runtime.context import report as context_report
 from runtime.context import report_text
 from runtime.display import plans
 from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
-from runtime.report import markdown, of_run, of_session, session_text, text
+from runtime.report import html, markdown, models, of_run, of_session, session_text, text
 from runtime.workspace import host, run_index, session_index
 
 WINDOWS = "runops.windows"
@@ -39,14 +40,32 @@ def show(
     as_markdown: Annotated[
         bool, flags.option("--markdown", "Print it as Markdown, for a CI summary or a ticket.")
     ] = False,
+    as_html: Annotated[
+        bool, flags.option("--html", "Print it as one HTML page: each call and each step opens on a click.")
+    ] = False,
+    full: Annotated[
+        bool, flags.option("--full", "Of a session: each call with its whole arguments and its output.")
+    ] = False,
 ) -> None:
     """Show a run step by step: outcomes, values, errors with their evidence, and open calls. Of a session: messages, saved values, costs.
 
     It only reads, so it works while a run or session is active, and after it died. `--window` of a run shows the request of a chat about it.
     """
-    others = {"--json": as_json, "--window": window, "--as-nodes": as_nodes is not None}
-    if as_markdown and (other := next((name for name, given in others.items() if given), None)):
-        raise UsageError("usage", f"`--markdown` and `{other}` are two forms of a report", fix="leave one of them out")
+    forms = {
+        "--markdown": as_markdown,
+        "--html": as_html,
+        "--full": full,
+        "--json": as_json,
+        "--window": window,
+        "--as-nodes": as_nodes is not None,
+    }
+    given = [name for name, each in forms.items() if each]
+    if len(given) > 1 and given != ["--json", "--window"]:
+        raise UsageError(
+            "usage", f"`{given[0]}` and `{given[1]}` are two forms of a report", fix="leave one of them out"
+        )
+    if as_html and at is not None:
+        raise UsageError("usage", "`--html` shows the whole, and `--at` a part", fix="leave one of them out")
     here = host.load()
     store = here.reader
     found = run_index.find(store, conversation)
@@ -57,12 +76,21 @@ def show(
     elif session_index.kind(store, found) == "session":
         if as_nodes is not None:
             raise UsageError("usage", f"{found} is a session, and `--as-nodes` is for runs", fix="leave it out")
-        shown = _session(store, found, at, as_json=as_json, as_markdown=as_markdown)
+        if as_html:
+            shown = _page_of_session(store, found)
+        else:
+            shown = _session(store, found, at, as_json=as_json, as_markdown=as_markdown, full=full)
+    elif full:
+        raise UsageError(
+            "usage", f"{found} is a run, and `--full` is for sessions", fix="take `--at STEP`, or `--html`"
+        )
     elif as_nodes is not None:
         from runtime.agents import export  # most calls need none
 
         past, _reading = run_index.load_history(store, found)
         shown = export.as_nodes(found, past, store, as_nodes)
+    elif as_html:
+        shown = html.of_run(_whole_run(store, found))
     else:
         shown = _run(store, found, at, as_json=as_json, as_markdown=as_markdown)
     console.result(shown.removesuffix("\n"))
@@ -85,15 +113,35 @@ def _window(here: host.Host, conversation: str) -> context_report.Report:
     raise SetupError("window-not-offered", message, fix=fix)
 
 
-def _session(store: log_store.StoreReader, session: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
+def _page_of_session(store: log_store.StoreReader, session: str) -> str:
+    reading = store.read(session)
+    report = of_session.session_report(session_index.fold(reading), reading, Texts(store))
+    runs: dict[str, models.RunReport] = {}
+    for run in html.runs_of(report):
+        # One that was pruned, or whose log is damaged, is only named.
+        with contextlib.suppress(RunOpsError):
+            runs[run] = _whole_run(store, run)
+    return html.of_session(report, runs)
+
+
+def _whole_run(store: log_store.StoreReader, run: str) -> models.RunReport:
+    past, reading = run_index.load_history(store, run)
+    return of_run.run_report(past, reading, store)
+
+
+def _session(
+    store: log_store.StoreReader, session: str, at: str | None, *, as_json: bool, as_markdown: bool, full: bool
+) -> str:
     reading, whole = store.read(session), at is None
-    brief = not as_json and whole
+    brief = not as_json and whole and not full
     report = of_session.session_report(session_index.fold(reading), reading, Texts(store), at=at, brief=brief)
     if as_json:
         return report.as_json()
     if as_markdown:
         return markdown.of_session(report) if whole else markdown.part_of_session(report)
-    return "\n".join((session_text.whole if whole else session_text.lines)(report, _style()))
+    if whole:
+        return "\n".join(session_text.whole(report, _style(), full=full))
+    return "\n".join(session_text.lines(report, _style()))
 
 
 def _run(store: log_store.StoreReader, run: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
