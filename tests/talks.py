@@ -55,7 +55,7 @@ class About(subject.Subject):
         return "Buys tea. 2 nodes."
 
     @override
-    def outline(self) -> str:
+    def outline(self, configuration: int = 0) -> str:
         return "1 open  browser_action goto\n2 pay  browser_action click"
 
     @override

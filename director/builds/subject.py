@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from typing_extensions import override
 
-from director.draft import header
+from director.draft import header, layout
 from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import reference
 from director.proving import finish
 from director.session import prompt
 from director.session.subject import Subject
-from director.subjects.files import DraftSubject, FileSubject
+from director.subjects.files import DraftSubject, FileSubject, ended
 from director.tools.build_context import BuildContext
+from nodes.values import Json
 from runtime.context import window
 from runtime.display.text import cut, one_line
 from runtime.observation import page_text
 from runtime.secrets import hidden_names
+from runtime.workspace import run_index
 
 TITLE = 120  # limit of the goal in the title, in characters
+WHOLE_RUNS = frozenset({"run_draft", "finish"})  # tools that run the whole draft
 NAMED = 5  # limit of the stale nodes that are named
 
 POLICIES = {
@@ -84,9 +87,8 @@ class BuildSubject(DraftSubject):
         if draft is None:
             goal = f"Goal: {self._goal.goal}\n" if self._state.is_goal_kept else ""
             return f"{goal}The draft has no nodes yet: `create_nodes` begins it."
-        lines = super().summary().splitlines()
         # A new draft has the goal as its description: do not show it twice.
-        said = [each for each in lines if each.removeprefix("For: ") != one_line(self._goal.goal)]
+        said = [each for each in self.facts() if each.removeprefix("For: ") != one_line(self._goal.goal)]
         return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
 
     def _next(self, draft: Draft) -> str:
@@ -102,19 +104,39 @@ class BuildSubject(DraftSubject):
         return "Next: `run_draft`, for all was tried"
 
     @override
-    def outline(self) -> str:
+    def facts(self) -> Sequence[str]:
+        return self._other.facts() if self._other is not None else super().facts()
+
+    @override
+    def outline(self, configuration: int = 0) -> str:
         if self._other is not None:
-            return self._other.outline()
+            return self._other.outline(configuration)
         draft = self._state.draft
         if draft is None:
             return ""
         states = self._build.bench.marks()
-        lines: list[str] = []
-        for line in draft.outline().splitlines():
-            words = line.split()
-            state = states.get(words[1]) if len(words) > 1 else None
-            lines.append(f"{line}  [{state}]" if state is not None else line)
-        return "\n".join(lines)
+
+        def state(placed: layout.Placed) -> str:
+            return f"[{states[placed.id]}]" if placed.id in states else ""
+
+        return draft.layout.outline(state, configuration)
+
+    @override
+    def last_run(self) -> str:
+        history = self._state.history
+        whole = [
+            run
+            for call, runs in history.runs_of.items()
+            if history.actions[call].call.action in WHOLE_RUNS
+            for run in runs
+        ]
+        past = self._build.runs.past(max(whole)) if whole else None
+        if past is None:
+            return super().last_run()
+        status = run_index.state_of(past, owned=max(whole) in history.open_runs)
+        ending = past.ending.data if past.ending is not None else {}
+        error: Mapping[str, Json] = ending.get("error") or {}
+        return ended(max(whole), status, past.started, past.last_at, ending.get("path"), error.get("code"))
 
     @override
     def nodes(self, which: str, kind: str | None) -> str:

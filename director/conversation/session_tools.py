@@ -66,7 +66,7 @@ class Toolbox(ModelTools):
     def _own(self) -> Sequence[Toolset]:
         which = toolbox.of(TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head.")
         table: list[_Row] = [
-            ("get_workflow_summary", "The workflow or run: its state, what blocks it, its outline.", {}, READ, lambda _: f"{self._subject.summary()}\n\n{self._subject.outline()}".strip()),
+            ("get_workflow_summary", "The workflow or run: facts, phase, last run, what blocks it, what is next.", {}, READ, lambda _: self._summary()),
             ("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(PERHAPS, "Only of this node type.")}, READ, lambda given: self._subject.nodes(str(given["which"]), given.get("type")) or "(no nodes yet)"),
             ("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(PERHAPS, "One of them, whole; null for all, shortened."), "run": toolbox.of(PERHAPS, "Of that run of the session, by its id; null: as it is now.")}, READ, self._variables),
             ("get_current_plan", "The plan.", {}, READ, lambda _: plans.as_text(self._state.plan)),
@@ -78,10 +78,14 @@ class Toolbox(ModelTools):
             ("update_workflow_description", "Replaces the description of what the person wants.", {"description": TEXT, "reason": REASON}, CHANGED, self._write_description),
             ("get_workflow_variable", "One of the session's variables, whole.", {"key": TEXT}, READ, self._variable),
             ("set_variable", "Keeps a value in the session.", {"name": TEXT, "value": toolbox.of(TEXT, "As JSON."), "reason": REASON}, KEPT, self._write_variable),
-            ("clear_variable", "Clears a variable, or the value of a node, which is stale then.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
-            ("clear_all_variables", "Clears all variables and all values of nodes.", {"reason": REASON}, CHANGED, self._all_cleared),
+            ("clear_variable", "Clears a variable, or a node's value.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
+            ("clear_all_variables", "Clears all of both.", {"reason": REASON}, CHANGED, self._all_cleared),
         ]  # fmt: skip
         return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
+
+    def _summary(self) -> str:
+        phase = f"Phase: {plans.phase(self._state.plan)}"
+        return f"{self._subject.summary()}\n{phase}\n\n{self._subject.outline()}".strip()
 
     def _variables(self, arguments: dict[str, Json]) -> str:
         key, run = arguments.get("key"), arguments.get("run")

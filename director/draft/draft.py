@@ -52,15 +52,8 @@ class Draft:
     def layout(self) -> layout.Layout:
         return layout.Layout(self.loaded.document)
 
-    def outline(self) -> str:
-        return self.layout.outline()
-
-    def summary(self) -> str:
-        file = self.loaded.workflow
-        lines = [f"draft of {file.name}", *([f"For: {file.description}"] if file.description else [])]
-        lines += [f"Inputs: {', '.join(file.inputs)}"] if file.inputs else []
-        lines += [f"Secrets: {', '.join(file.secrets)}"] if file.secrets else []
-        return "\n".join([*lines, f"Nodes: {self.layout.kinds()}"])
+    def outline(self, configuration: int = 0) -> str:
+        return self.layout.outline(configuration=configuration)
 
     def with_nodes(self, nodes: str, after: str | None = None) -> Draft:
         """Return the draft with further nodes, given as YAML text: a list of them, or one.

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
 
 from director.draft.lines import Lines, opening
 from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
+from runtime.display.text import cut
 from runtime.language import yaml_text
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.workflow import Workflow
 from runtime.language.yaml_text import Path
 
+NAMED = frozenset({"id", "type", "action", "query", "use", "description"})  # fields that an outline shows by themselves
 HEAD = "workflow"  # name of the head of a file, used next to the ids of nodes
+CONFIGURATION = 300  # limit of a node's configuration in an outline, in characters
 RECENT = 10  # number of recent nodes
 
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
@@ -48,6 +52,7 @@ class Layout:
         self.blocks: dict[str, dict[str, Path]] = {}
         """The blocks of each container by its id: name of the block, as in ``Placed.block``, and path of its list."""
         data: Json = document.data
+        self._units: dict[Path, NodeSource] = {}
         self._anatomy: Anatomy | None = None
         if isinstance(data, dict):
             self._anatomy = anatomy = Anatomy(cast("dict[str, Json]", data), Workflow)
@@ -61,6 +66,7 @@ class Layout:
             path = anatomy.written(unit.path)
             action = unit.text("action") or unit.text("query") or unit.text("use") or ""
             line = self._document.values[path].line
+            self._units[path] = unit
             yield Placed(0, depth, unit.id or "?", unit.type, action, _label(block, owner), line, path)
             named = {
                 _label(block[len(unit.path) :], unit.data): anatomy.written(block) for block, _inner in unit.blocks
@@ -75,9 +81,23 @@ class Layout:
         named: list[Json] = declared if isinstance(declared, list) else []
         return [each for each in named if isinstance(each, str)]
 
-    def outline(self, more: Callable[[Placed], str] = lambda _placed: "") -> str:
-        lines = (f"{each.position:>3} {'  ' * each.depth}{each}  {more(each)}" for each in self.nodes)
-        return "\n".join(line.rstrip() for line in lines)
+    def outline(self, more: Callable[[Placed], str] = lambda _placed: "", configuration: int = 0) -> str:
+        """Return a line for each node, with ``more``, and its description and configuration in at most so many characters."""
+        lines: list[str] = []
+        for each in self.nodes:
+            configured = cut(self.configuration(each), configuration) if configuration else ""
+            parts = [f"{each.position:>3} {'  ' * each.depth}{each}", more(each), configured]
+            lines.append("  ".join(filter(None, parts)))
+        return "\n".join(lines)
+
+    def configuration(self, placed: Placed) -> str:
+        """Return a node's description and its own fields as JSON, without the nodes in it."""
+        unit = self._units[placed.path]
+        inner = {path[len(unit.path) :] for path, _nodes in unit.blocks} | {("confirm", "nodes")}
+        own = {name: each for name, each in unit.data.items() if name not in NAMED}
+        fields = _without(own, inner, ())
+        said = " ".join(str(unit.data.get("description") or "").split())
+        return "  ".join(filter(None, (said, json.dumps(fields, ensure_ascii=False) if fields else "")))
 
     def kinds(self) -> str:
         """Return the number of nodes, by type: ``7 (browser_action 4, iterate 1 …)``."""
@@ -164,6 +184,16 @@ class Layout:
         own = problem.file == self._document.source.name
         where = self.where(problem.mark.start) if problem.mark is not None and own else ""
         return dataclasses.replace(problem, message=f"`{where}`: {problem.message}") if where else problem
+
+
+def _without(value: Any, inner: Collection[Path], path: Path) -> Any:
+    """Return data without what is at these paths."""
+    if isinstance(value, dict):
+        kept = {name: each for name, each in value.items() if (*path, name) not in inner}
+        return {name: _without(each, inner, (*path, name)) for name, each in kept.items()}
+    if isinstance(value, list):
+        return [_without(each, inner, (*path, number)) for number, each in enumerate(value)]
+    return value
 
 
 def _label(block: tuple[str | int, ...], owner: Any) -> str:

@@ -13,6 +13,7 @@ from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.display import plans
+from runtime.display.text import count
 
 Status = Literal["pending", "in_progress", "completed", "blocked"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -111,8 +112,34 @@ def of(data: Json) -> Plan:
     return plan
 
 
-def as_text(plan: Plan | None) -> str:
-    return "\n".join(plans.as_todo(plan.as_json())) if plan is not None else "(there is no plan yet)"
+def as_text(plan: Plan | None, *, open_only: bool = False) -> str:
+    """Return the plan as a list of tasks; ``open_only``: without the completed ones."""
+    if plan is None:
+        return "(there is no plan yet)"
+    if open_only:
+        phases = tuple(
+            each.model_copy(update={"tasks": tuple(task for task in each.tasks if task.status != "completed")})
+            for each in plan.phases
+        )
+        gone = sum(task.status == "completed" for task in plan.tasks())
+        left = f"({count(gone, 'completed task')} left out: `get_current_plan` has them.)"
+        return "\n".join(
+            [*plans.as_todo(plan.model_copy(update={"phases": phases}).as_json()), *([left] if gone else [])]
+        )
+    return "\n".join(plans.as_todo(plan.as_json()))
+
+
+def phase(plan: Plan | None) -> str:
+    """Return on one line the current phase with its status, and the next task."""
+    if plan is None:
+        return "there is no plan yet"
+    tasks = [*plan.tasks()]
+    completed = sum(each.status == "completed" for each in tasks)
+    status = next((each.status for each in plan.phases if each.phase_name == plan.current_phase), None)
+    current = f"{plan.current_phase} ({status})" if status is not None else "none is current"
+    coming = plan.next_task
+    task = f"; next task: {coming.task_id}, {coming.description}" if coming is not None else ""
+    return " ".join(f"{current}, {completed} of {count(len(tasks), 'task')} completed{task}".split())
 
 
 def as_step(plan: Plan, task_id: str) -> str:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 
+from director.draft import layout
 from director.session import plan as plans
 from director.session import variables
 from director.session.state import SessionState
@@ -23,6 +24,7 @@ from runtime.observation import page_text
 
 Knowledge = Callable[[str], Sequence[Part]]  # returns what is known about a question, best first
 
+SHORT = 80  # characters of a node's configuration where there is little room
 WANTED = frozenset({"goal", "directive"})
 """Instructions that a person or a file gave; the others are the same for every session."""
 
@@ -50,7 +52,7 @@ def around(
             for each in _prefix(mode, subject)
         ),
         tuple(tools),
-        tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, state, subject)),
+        tuple(_told(each, state) for each in _state(limits.strategy, state, subject)),
         known,
         Part("knowledge", prompt("knowledge")),
     )
@@ -60,7 +62,7 @@ def stands(state: SessionState, subject: Subject) -> Sequence[Part]:
     """Return how things stand, whatever the strategy: the goal, and the state in full."""
     goal = state.description or subject.description()
     parts = (*([Part("goal", goal)] if goal else []), *_state("injected", state, subject))
-    return [Part(each.name, state.masker.text(each.text)) for each in parts]
+    return [_told(each, state) for each in parts]
 
 
 @functools.cache
@@ -83,14 +85,37 @@ def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
 def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> Iterator[Part]:
     if strategy == "clean":
         return
+    shorter = (plans.as_text(state.plan, open_only=True),)
+    plan = Part("plan", plans.as_text(state.plan), shorter=shorter, rest="`get_current_plan`")
     if strategy == "hybrid":
         yield Part("status", " ".join(subject.title.split()))
         if state.plan is not None:
-            yield Part("plan", plans.as_text(state.plan))
+            yield plan
         return
-    yield Part("plan", plans.as_text(state.plan))
-    yield Part("outline", subject.outline() or "(there is no workflow yet)")
+    yield plan
+    yield Part("workflow", _workflow(subject), shorter=tuple(_shorter(subject)), rest="`get_workflow_nodes`")
     values = "\n".join(variables.render(variables.told(state, subject.variables())))
     # A variable may contain page text.
-    yield Part("variables", page_text.fenced(values) if values else "(none has a value)")
-    yield Part("browser state", subject.browser_state())
+    told = page_text.fenced(values) if values else "(none has a value)"
+    yield Part("variables", told, rest="`get_workflow_variables`")
+    yield Part("browser state", subject.browser_state(), rest="`get_browser_state`")
+
+
+def _workflow(subject: Subject, configuration: int = layout.CONFIGURATION, note: str = "") -> str:
+    outline = subject.outline(configuration) or "(there is no workflow yet)"
+    return "\n".join([*subject.facts(), *([note] if note else []), outline])
+
+
+def _shorter(subject: Subject) -> Iterator[str]:
+    """Yield the workflow with less of each node's configuration, then without it."""
+    yield _workflow(subject, SHORT, f"(Of each configuration {SHORT} characters: `get_workflow_nodes` has the rest.)")
+    yield _workflow(subject, 0, "(Without the configuration: `get_workflow_nodes` has it.)")
+
+
+def _told(part: Part, state: SessionState) -> Part:
+    """Return the part without secrets, and without values whose names say that they are secret."""
+
+    def told(text: str) -> str:
+        return state.masker.names.text(state.masker.text(text))
+
+    return dataclasses.replace(part, text=told(part.text), shorter=tuple(map(told, part.shorter)))

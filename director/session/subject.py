@@ -23,8 +23,13 @@ class Subject(Protocol):
     @abstractmethod
     def summary(self) -> str: ...
 
+    def facts(self) -> Sequence[str]:
+        """Return lines on the workflow, as far as they are known: id, name, purpose, inputs, number of nodes, last run."""
+        return ()
+
     @abstractmethod
-    def outline(self) -> str: ...
+    def outline(self, configuration: int = 0) -> str:
+        """Return a line for each node with its status, and its description and configuration in at most so many characters."""
 
     @abstractmethod
     def nodes(self, which: str, kind: str | None) -> str:

@@ -11,12 +11,13 @@ from director.draft import layout
 from director.session.state import SessionState
 from director.session.subject import Subject
 from nodes.errors import RunOpsError, UsageError
+from runtime.context import briefs
 from runtime.language import reader, workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.secrets import masking, sources
 from runtime.services import functions
 from runtime.system import regular_files
-from runtime.workspace import host
+from runtime.workspace import host, run_index
 
 MOST_PROBLEMS = 10
 GIVEN = "(given when a run is started)"  # placeholder of an input without a default
@@ -61,21 +62,30 @@ class FileSubject(Subject):
 
     def _summary(self, now: _File) -> Iterator[str]:
         yield self._title(now)
-        if now.loaded is not None:
-            file = now.loaded.workflow
-            facts = {
-                "For": file.description,
-                "Inputs": ", ".join(f"{name} ({each.type})" for name, each in file.inputs.items()),
-                "Secrets": ", ".join(file.secrets),
-                "Uses": ", ".join(each.path.name for each in now.loaded.files()[1:]),
-            }
-            yield from (f"{name}: {said}" for name, said in facts.items() if said)
-        yield f"Nodes: {now.layout.kinds()}"
+        yield from self._facts(now)
         yield from now.problems()
+        yield f"Next: {'`/run` runs it' if now.problem is None else 'the mistakes are fixed in the file'}"
+
+    def _facts(self, now: _File) -> Iterator[str]:
+        yield f"Id: {self.path.name}"
+        if now.loaded is not None:
+            yield from described(now.loaded.workflow)
+            uses = ", ".join(each.path.name for each in now.loaded.files()[1:])
+            yield from [f"Uses: {uses}"] if uses else []
+        yield f"Nodes: {now.layout.kinds()}"
+        yield f"Last run: {self._last_run()}"
+
+    def _last_run(self) -> str:
+        found = run_index.last_of(self._here.reader, str(self.path.absolute()))
+        return ended(found.id, found.state, found.started, found.ended) if found is not None else NEVER_RUN
 
     @override
-    def outline(self) -> str:
-        return self._masked(lambda now: now.layout.outline())
+    def facts(self) -> Sequence[str]:
+        return self._masked(lambda now: "\n".join(self._facts(now))).splitlines()
+
+    @override
+    def outline(self, configuration: int = 0) -> str:
+        return self._masked(lambda now: now.layout.outline(configuration=configuration))
 
     @override
     def nodes(self, which: str, kind: str | None) -> str:
@@ -141,13 +151,29 @@ class DraftSubject(Subject):
         draft = self._state.draft
         if draft is None:
             return self.title
-        number = len(self._state.history.versions("draft"))
-        return f"{draft.summary()}\nVersion: {number}, valid"
+        return "\n".join([self.title, *self.facts()])
 
     @override
-    def outline(self) -> str:
+    def facts(self) -> Sequence[str]:
         draft = self._state.draft
-        return draft.outline() if draft is not None else ""
+        if draft is None:
+            return [f"Id: {self._state.conversation}"]
+        number = len(self._state.history.versions("draft"))
+        return [
+            f"Id: {self._state.conversation}",
+            *described(draft.loaded.workflow),
+            f"Nodes: {draft.layout.kinds()}",
+            f"Version: {number}, valid",
+            f"Last run: {self.last_run()}",
+        ]
+
+    def last_run(self) -> str:
+        return NEVER_RUN
+
+    @override
+    def outline(self, configuration: int = 0) -> str:
+        draft = self._state.draft
+        return draft.outline(configuration) if draft is not None else ""
 
     @override
     def nodes(self, which: str, kind: str | None) -> str:
@@ -182,6 +208,27 @@ class GoneSubject(DraftSubject):
     @override
     def summary(self) -> str:
         return f"{self._why}\n{super().summary()}"
+
+
+NEVER_RUN = "none yet"
+
+
+def described(file: workflow.Workflow) -> Iterator[str]:
+    """Yield lines with name, purpose, inputs and secrets of a workflow."""
+    facts = {
+        "Name": file.name,
+        "For": file.description,
+        "Inputs": ", ".join(f"{name} ({each.type})" for name, each in file.inputs.items()),
+        "Secrets": ", ".join(file.secrets),
+    }
+    yield from (f"{name}: {' '.join(said.split())}" for name, said in facts.items() if said)
+
+
+def ended(run: str, state: str, began: str, last: str, path: str | None = None, code: str | None = None) -> str:
+    """Return on one line when a run was, and how it ended."""
+    where = f" at {briefs.ours(path)}" if path else ""
+    why = f" ({code})" if code else ""
+    return f"{run}: {state}{where}{why}, begun {began}, last entry {last}"
 
 
 def _declared(file: workflow.Workflow) -> dict[str, object]:

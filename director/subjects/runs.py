@@ -7,7 +7,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from director.draft import layout
 from director.session import state_paths
 from director.session.subject import Subject
 from director.subjects import run_report
+from director.subjects.files import described, ended
 from nodes import budgets as node_budgets
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -172,7 +173,11 @@ class RunSubject(Subject):
         return "\n".join([self.title, *_summary(self.now)])
 
     @override
-    def outline(self) -> str:
+    def facts(self) -> Sequence[str]:
+        return [*_facts(self.now)]
+
+    @override
+    def outline(self, configuration: int = 0) -> str:
         now = self.now
 
         def went(placed: layout.Placed) -> str:
@@ -181,7 +186,7 @@ class RunSubject(Subject):
                 return f"- {next(iter(outcomes), 'not reached')}"
             return f"- {', '.join(f'{each} ×{number}' for each, number in outcomes.items())}"
 
-        return now.layout.outline(went)
+        return now.layout.outline(went, configuration)
 
     @override
     def nodes(self, which: str, kind: str | None) -> str:
@@ -247,12 +252,20 @@ class RunSubject(Subject):
         return state_paths.of_entries(self.now.reading.entries, path, Texts(self._store))
 
 
-def _summary(now: View) -> Iterator[str]:
-    report, file = now.report, now.loaded.workflow
-    if file.description:
-        yield f"For: {file.description}"
-    yield f"File: {Path(report.file).name}   started {report.started}, last entry {report.last}"
+def _facts(now: View) -> Iterator[str]:
+    report = now.report
+    yield f"Id: run {report.run}"
+    yield f"File: {Path(report.file).name}"
+    yield from described(now.loaded.workflow)
     yield f"Nodes: {now.layout.kinds()}"
+    error = report.asks or report.error
+    path = (report.question.path if report.question is not None else None) or report.path
+    yield f"Last run: {ended(report.run, report.state, report.started, report.last, path, error.code if error else None)}"
+
+
+def _summary(now: View) -> Iterator[str]:
+    report = now.report
+    yield from _facts(now)
     steps = Counter(outcome for path, outcome in now.outcomes.items() if path in now.past.attempts)
     yield f"Steps: {', '.join(f'{number} {outcome}' for outcome, number in steps.items()) or 'none yet'}"
     if report.error is not None:
@@ -269,8 +282,7 @@ def _summary(now: View) -> Iterator[str]:
         path = report.question.path or ""
         yield f"Waits at {briefs.ours(path)}: {report.question.code}"
         yield page_text.fenced("\n".join([*_theirs(path), report.question.message]))
-    if report.next is not None:
-        yield f"To continue: {report.next}"
+    yield f"Next: {report.next or ('nothing, it is over' if report.state == 'passed' else 'see what happens')}"
     if open_ones := report.open[:5]:
         yield f"Open, no outcome recorded: {', '.join(map(briefs.ours, open_ones))}"
         if theirs := [each for path in open_ones for each in _theirs(path)]:

@@ -19,6 +19,7 @@ from nodes.values import Json
 from runtime.context.report import Left, Reduction, Report, Section
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Tool
+from runtime.observation import page_text
 from runtime.settings.shares import Known, Shares
 
 Strategy = Literal["injected", "clean", "hybrid"]
@@ -151,6 +152,8 @@ class Part:
     name: str
     text: str
     on_tools: bool = False  # true if it is about tools: it is said only where some are offered
+    shorter: tuple[str, ...] = ()  # shorter texts of the same, the longest first, for a window without room
+    rest: str = ""  # what has the whole if it is cut: the name of a tool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -317,10 +320,12 @@ class _Builder:
         taken: list[Part] = []
         known = self._around.knowledge(asked) if word is not None else ()
         rule = self._around.on_knowledge if known else None
-        for each in filter(None, (*self._around.state, rule, *known)):
-            if not each.text:
-                continue
-            part = _cut(taken, each, room)
+        state = [each for each in self._around.state if each.text]
+        shares = _shares([estimates.of_text(_headed(each)) for each in state], room)
+        more = [each for each in (rule, *known) if each is not None and each.text]
+        for number, each in enumerate([*state, *more]):
+            within = min(room, _tokens(taken) + shares[number]) if number < len(state) else room
+            part = _cut(taken, each, within)
             if part is not None:
                 taken.append(part)
             if part != each:
@@ -492,17 +497,32 @@ def _each_tokens(parts: Sequence[Part]) -> list[int]:
     return [upto[end + 1] - upto[end] for end in range(len(parts))]
 
 
+def _shares(needs: Sequence[int], room: int) -> list[int]:
+    """Divide the room: each part gets what it needs, or an equal share of what smaller ones leave."""
+    shares = [0] * len(needs)
+    for left, number in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
+        shares[number] = min(needs[number], room // (len(needs) - left))
+        room -= shares[number]
+    return shares
+
+
 def _cut(before: Sequence[Part], part: Part, room: int) -> Part | None:
-    """Cut the part to the lines that fit after the parts before it; None if not even its first line fits."""
-    lines = part.text.splitlines()
+    """Return the longest text of the part that fits after the parts before it, or lines of the shortest; None if not even one fits."""
+    for text in (part.text, *part.shorter):
+        whole = part if text is part.text else Part(part.name, text)
+        if _tokens([*before, whole]) <= room:
+            return whole
+    lines = (part.shorter or (part.text,))[-1].splitlines()
+    rest = f"; {part.rest} has the rest" if part.rest else ""
 
     def upto(most: int) -> Part:
-        return part if most == len(lines) else Part(part.name, "\n".join([*lines[:most], "… (cut)"]))
+        text = "\n".join(lines[:most])
+        if text.rfind(page_text.BEGIN) > text.rfind(page_text.END):
+            text = f"{text}\n{page_text.END}"
+        return Part(part.name, f"{text}\n… (cut{rest})")
 
     def fits(most: int) -> bool:
         return _tokens([*before, upto(most)]) <= room
 
-    if fits(len(lines)):
-        return part
     most = bisect.bisect_left(range(len(lines)), 1, key=lambda number: 0 if fits(number + 1) else 1)
     return upto(most) if most and fits(most) else None

@@ -56,7 +56,7 @@ class HiddenNames:
         )
 
     def json(self, value: Json, name: str = "") -> Json:
-        """Return the value of this name as a model sees it. True, false, null and empty values reveal nothing, and stay."""
+        """Return the value of this name as a model sees it. True, false, null, empty values and references reveal nothing, and stay."""
         if name and self.named(name):
             return value if _is_bare(value) else MASK
         if isinstance(value, dict):
@@ -76,7 +76,8 @@ class HiddenNames:
                 continue
             end = _end(text, found.end(), found[1])
             shown = text[found.end() : end]
-            if end > found.end() and shown.strip("\\\"'[]{}"):
+            bare = shown.strip("\\\"'[] ")
+            if end > found.end() and bare.strip("{} ") and not (bare.startswith("{{") and bare.endswith("}}")):
                 parts += [text[done : found.end()], f"{found[1]}{found[2]}{MASK}{found[1]}{found[2]}"]
                 done = end
         return "".join([*parts, text[done:]]) if parts else text
@@ -104,7 +105,9 @@ def _words(name: str) -> list[str]:
 
 
 def _is_bare(value: Json) -> bool:
-    return value is None or isinstance(value, bool) or value in ("", [], {})
+    if isinstance(value, str):
+        return not value or (value.startswith("{{") and value.endswith("}}"))
+    return value is None or isinstance(value, bool) or value in ([], {})
 
 
 def _leaves(value: Json) -> Iterator[str]:

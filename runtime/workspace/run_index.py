@@ -63,6 +63,15 @@ def list_runs(
     return found[::-1]
 
 
+def last_of(store: log_store.StoreReader, file: str) -> RunSummary | None:
+    """Return the newest whole run of the workflow file at this path, among the newest runs and sessions."""
+    for each in store.summaries(None, PAGE, None):
+        head = each.first.run if isinstance(each.first, log_entries.Scope) else None
+        if head is not None and head.file == file and head.trial is None:
+            return _summary(store, each)
+    return None
+
+
 def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummary | None:
     """Summarize a run, from its first and last entry if they suffice; None if it is no run."""
     if read.error is not None:

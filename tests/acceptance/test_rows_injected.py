@@ -49,8 +49,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "injected": INJECTED,
     "hybrid": ("--strategy", "hybrid"),
     "warn_at_3000": (*INJECTED, "--warn-at", "3000"),
-    "compress_at_3300": (*INJECTED, "--compress-at", "3300"),
-    "compress_to_100": (*INJECTED, "--compress-at", "3300", "--compress-to", "100"),
+    "compress_at_3600": (*INJECTED, "--compress-at", "3600"),
+    "compress_to_100": (*INJECTED, "--compress-at", "3600", "--compress-to", "100"),
 }
 """Settings of the row, each with a value besides its default."""
 
@@ -69,8 +69,11 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
     if name == "hybrid":
         assert list(state) == ["status", "plan"]
     else:
-        assert list(state) == ["plan", "outline", "variables", "browser state"]
-        assert "total" in state["outline"]
+        assert list(state) == ["plan", "workflow", "variables", "browser state"]
+        assert re.search(
+            r"^  2 total  transform  - error: expression-failed  \{\"expr\": ", state["workflow"], re.MULTILINE
+        )
+        assert "Name: Add up the prices" in state["workflow"]
         variables = re.findall(r"^([\w.]+) = (.+)$", state["variables"], re.MULTILINE)
         assert dict(variables) | {
             "unit": '"EUR"',
@@ -86,10 +89,10 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
     assert "Leave out" in rendered(second)
     assert SECRET not in str([text_of(each) for each in chats.bodies()])
     for file in (project.folder / ".runops").rglob("*"):
-        assert not file.is_file() or b"## outline" not in file.read_bytes()
+        assert not file.is_file() or b"## workflow" not in file.read_bytes()
     warned, summed = done.stderr.count("the window is nearly full"), summaries(chats)
     # A window that has shrunk fills again.
-    assert warned == {"warn_at_3000": 1, "compress_at_3300": 1, "compress_to_100": 2}.get(name, 0)
+    assert warned == {"warn_at_3000": 1, "compress_at_3600": 1, "compress_to_100": 2}.get(name, 0)
     assert bool(summed) == name.startswith("compress_")
     if summed:
         demand_summary(chats, bound=100 if name == "compress_to_100" else None)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 from runtime.testing import scripted_model
-from tests.builds_rig import Builds, use
-from tests.chats import text_of, words_of
+from runtime.testing.scripted_model import text
+from tests.builds_rig import Builds, plan, use
+from tests.chats import PRICES, text_of, words_of
+from tests.rows import parts_of
 
 NODES = """\
 - {id: parts, type: transform, expr: "{{ ['9.30', '8.00'] }}"}
@@ -96,7 +99,7 @@ nodes:
 
 def test_row_001_11_values_are_hidden_by_their_names_in_a_run(builds: Builds) -> None:
     """A model node sees neither an input nor a part of a value whose name says so, in its request or its brief; the run uses the real ones."""
-    project = builds.answers(scripted_model.text('{"value": "done"}'))
+    project = builds.answers(text('{"value": "done"}'))
     project.write("sign_in.yaml", SIGN_IN)
     done = project.here("run", "sign_in.yaml", "--json")
     assert done.returncode == 0, done.stderr
@@ -120,9 +123,7 @@ def test_row_001_11_values_are_hidden_by_their_names_in_a_chat(builds: Builds) -
         + use("get_workflow_variable", key="login")
         + use("get_workflow_variable", key="token")
     )
-    project = builds.answers(
-        scripted_model.text('{"value": "done"}'), set_creds + set_key, reads, scripted_model.text("Yes.")
-    )
+    project = builds.answers(text('{"value": "done"}'), set_creds + set_key, reads, text("Yes."))
     project.write("sign_in.yaml", SIGN_IN)
     project.here("run", "sign_in.yaml", "--quiet")
     done = project.here("chat", "last", "--strategy", "injected", "-m", "Keep it.")
@@ -139,6 +140,96 @@ def test_row_001_11_values_are_hidden_by_their_names_in_a_chat(builds: Builds) -
         "length = 13",
     ):
         assert shown in told, shown
-    project = builds.answers(variables(), scripted_model.text("Yes."), RUNOPS_HIDDEN_NAMES="pin")
+    project = builds.answers(variables(), text("Yes."), RUNOPS_HIDDEN_NAMES="pin")
     project.here("chat", "last", "-m", "Show it.")
     assert any('inputs.password = "open-sesame-1"' in each for each in words_of(builds.bodies()[-1]))
+
+
+SUMMARY = use("get_workflow_summary")
+OUTLINE = (
+    '  2 total  transform  - error: expression-failed  Adds them up  {"expr": "{{ parts | map(\'number\') | sum }}"}'
+)
+
+
+def summary_lines(builds: Builds) -> dict[str, str]:
+    """The lines of the summary that the model was shown last, by their names."""
+    shown = builds.outputs()[-1].partition("\n\n")[0]
+    return dict(line.partition(": ")[::2] for line in shown.splitlines() if ": " in line)
+
+
+def written(builds: Builds) -> None:
+    """Write a workflow whose second node has a description, and fails."""
+    total = "- {id: total, type: transform, description: Adds them up, expr:"
+    builds.project.write("prices.yaml", PRICES.replace("- {id: total, type: transform, expr:", total))
+
+
+def test_row_000_8_the_summary_in_a_chat_about_a_file_and_its_run(builds: Builds) -> None:
+    """Id, name, inputs, number of nodes, phase of the plan, last run with its end, and the next step; of the file and of its run."""
+    project = builds.answers(SUMMARY, text("Yes."), plan() + SUMMARY, text("Yes."), SUMMARY, text("Yes."))
+    written(builds)
+    project.here("chat", "prices.yaml", "-m", "What is it?")
+    facts = summary_lines(builds)
+    assert facts.items() >= {
+        "Id": "prices.yaml", "Name": "Add up the prices", "Inputs": "prices (string)", "Nodes": "2 (transform 2)",
+        "Last run": "none yet", "Phase": "there is no plan yet", "Next": "`/run` runs it",
+    }.items()  # fmt: skip
+    run = project.here("run", "prices.yaml", "--quiet") and project.runs()[-1]["id"]
+    project.here("chat", "prices.yaml", "--mode", "agent", "-m", "What now?")
+    facts = summary_lines(builds)
+    assert facts["Last run"].startswith(f"{run}: failed, begun 20")
+    assert facts["Phase"] == "Build (in_progress), 0 of 2 tasks completed; next task: 1, Open it"
+    project.here("chat", run, "-m", "What of it?")
+    facts = summary_lines(builds)
+    assert facts["Id"] == f"run {run}"
+    assert facts["Last run"].startswith(f"{run}: failed at total (expression-failed), begun 20")
+    assert facts["Next"].startswith("runops ")
+
+
+def test_row_000_8_the_summary_in_a_build(builds: Builds) -> None:
+    """The id is that of the build, the last run is the last one of the whole draft, and the next step follows from the bench."""
+    run_draft = use("run_draft", inputs=None, reason="to see")
+    build(builds, plan() + CREATE + EXECUTE, SUMMARY, run_draft, SUMMARY)
+    first, last = builds.outputs()[3], builds.outputs()[5]
+    assert "\nLast run: none yet\n" in first
+    assert re.search(r"^Last run: [0-9A-Z]{26}: passed, begun 20", last, re.MULTILINE)
+    assert re.search(r"^Id: [0-9A-Z]{26}$", last, re.MULTILINE)
+    assert "\nNodes: 3 (transform 3)\n" in last
+    assert "\nPhase: Build (in_progress), 0 of 2 tasks completed; next task: 1, Open it\n" in last
+    assert "\nNext: `run_draft`" in last
+
+
+def test_row_001_7_the_injected_state_has_the_workflow_whole(builds: Builds) -> None:
+    """Each node with status, description and configuration, and the workflow's metadata and last run are in each request, without a call."""
+    project = builds.answers(text("Yes."))
+    written(builds)
+    project.here("run", "prices.yaml", "--quiet")
+    project.here("chat", "last", "--strategy", "injected", "-m", "Why?")
+    state = parts_of(words_of(builds.bodies()[-1]))
+    assert list(state) == ["plan", "workflow", "variables", "browser state"]
+    lines = state["workflow"].splitlines()
+    assert OUTLINE in lines
+    for begins in (
+        "Id: run ",
+        "Name: Add up the prices",
+        "Inputs: prices (string)",
+        "Nodes: 2 (transform 2)",
+        "Last run: ",
+    ):
+        assert any(each.startswith(begins) for each in lines), begins
+
+
+def test_row_001_7_what_does_not_fit_is_told_with_the_tool_that_has_it(builds: Builds) -> None:
+    """In a small window nodes lose their configuration, then lines go; each part says which tool has the rest."""
+    many = "\n".join(f'  - {{id: n{number}, type: transform, expr: "{"word " * 30}"}}' for number in range(100))
+    project = builds.answers(text("Yes."))
+    project.write("many.yaml", f"version: 1\nname: Many\nnodes:\n{many}\n")
+    for limit, told in (
+        ("24000", "n99  transform  {"),
+        ("4000", "(Without the configuration: `get_workflow_nodes` has it.)"),
+        ("1500", "… (cut; `get_workflow_nodes` has the rest)"),
+    ):
+        project = builds.answers(text("Yes."))
+        project.here("chat", "many.yaml", "--strategy", "injected", "--hard-limit", limit, "-m", "Why?")
+        state = parts_of(words_of(builds.bodies()[-1]))
+        assert told in state["workflow"], limit
+        assert state["browser state"]

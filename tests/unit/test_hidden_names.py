@@ -43,6 +43,8 @@ def test_a_name_says_so_with_whole_words(name: str, hidden: bool) -> None:
         ({"has_password": True, "secret": None}, {"has_password": True, "secret": None}),
         ({"cookies": [{"name": "sid", "value": "x"}]}, {"cookies": "[hidden]"}),
         ('{"api_key": "sk-1", "n": 1}', '{"api_key": "[hidden]", "n": 1}'),
+        ({"password": "{{ secrets.P }}"}, {"password": "{{ secrets.P }}"}),
+        ('{"password": "{{ secrets.P }}", "token": {"a": 1}}', '{"password": "{{ secrets.P }}", "token": "[hidden]"}'),
         ("Bearer of news", "Bearer of news"),
     ],
 )

@@ -30,7 +30,7 @@ class Page(talks.About):
         return {"seen": text, "list": [text, text], "none": []}
 
     @override
-    def outline(self) -> str:
+    def outline(self, configuration: int = 0) -> str:
         return f"1 open  {talks.SECRET}"
 
     @override
@@ -84,11 +84,11 @@ def test_each_mode_has_its_banner_rules_and_persona() -> None:
 
 
 def test_a_strategy_decides_how_much_of_the_state_is_shown() -> None:
-    """Injected shows plan, outline, variables and browser; hybrid shows a status line and the plan; clean shows nothing."""
+    """Injected shows plan, workflow, variables and browser; hybrid shows a status line and the plan; clean shows nothing."""
     life = session()
     names = {name: [each.name for each in frame(life, name).state] for name in ("injected", "hybrid", "clean")}
     assert names == {
-        "injected": ["plan", "outline", "variables", "browser state"],
+        "injected": ["plan", "workflow", "variables", "browser state"],
         "hybrid": ["status", "plan"],
         "clean": [],
     }

@@ -94,7 +94,7 @@ async def test_the_summary_of_a_failed_run_says_why_it_failed(tmp_path: Path) ->
     assert "no element matches css=gone" in summary
     assert "Steps: 10 ok, 1 error: target-not-found" in summary
     assert "Cost: no model was asked" in summary
-    assert f"To continue: runops resume {rig.id}" in summary
+    assert f"Next: runops resume {rig.id}" in summary
 
 
 async def test_the_outline_has_the_status_of_each_step(tmp_path: Path) -> None:

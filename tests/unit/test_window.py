@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from nodes.errors import ModelError
@@ -84,6 +86,33 @@ def test_a_small_output_has_no_pointer() -> None:
     assert outputs(found.window(tool_results=False)) == ["12 orders are open"]
     found.answers("", [Asked("count", "{}", PAGE)])
     assert outputs(found.window(tool_results=False))[1].startswith("(left out: ")
+
+
+def test_each_part_of_the_state_is_cut_by_its_own_rule() -> None:
+    """Where there is no room, a part has its longest shorter form that fits; else whole lines, and the name of what has the rest. Small parts stay whole."""
+    rows = "\n".join(f"{number} node" for number in range(60))
+    full = "\n".join(f"{line}  a long configuration of it" for line in rows.splitlines())
+    values = f"[page]\n{rows}\n[end of page]"
+    state = (
+        window.Part("plan", "Goal: buy it"),
+        window.Part("workflow", full, shorter=(rows,), rest="`get_workflow_nodes`"),
+        window.Part("variables", values, rest="`get_workflow_variables`"),
+    )
+    around = dataclasses.replace(AROUND, state=state)
+    shown = {
+        limit: dict(
+            each.partition("\n")[::2] for each in talk().window(around, hard_limit=limit).state.split("## ")[1:]
+        )
+        for limit in (6_000, 1_500, 700)
+    }
+    assert shown[6_000]["workflow"].strip() == full
+    assert shown[1_500]["workflow"].strip() == rows
+    assert shown[1_500]["variables"].strip() == values
+    assert shown[700]["plan"].strip() == "Goal: buy it"
+    assert shown[700]["workflow"].strip().endswith("node\n… (cut; `get_workflow_nodes` has the rest)")
+    assert (
+        shown[700]["variables"].strip().endswith("node\n[end of page]\n… (cut; `get_workflow_variables` has the rest)")
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,7 +338,7 @@ def test_the_thread_gets_unused_shares() -> None:
     sections = {each.name: each for each in built.report.sections}
     assert 1_200 < sections["thread"].tokens <= 1_720
     assert sections["thread"].share == 0.43
-    assert 1_300 < sections["plan"].tokens <= 1_600
+    assert 700 < sections["plan"].tokens <= 1_600
 
 
 def test_state_takes_no_more_than_half_of_a_loose_window() -> None:
