@@ -38,6 +38,9 @@ class ModelLeaf(Leaf):
     budget: Budget | None = None
     """Limit for one step with all its attempts: ``{tokens: 20k, calls: 3}``, or ``tokens=20k,calls=3``. There is a default. Each iteration
     of a loop is a separate step; the run's ``--budget`` limits all of them together."""
+    conversation: Literal["session", "none"] = "session"
+    """``session``: if a chat began the run (``/run``), the model has what was said there before, as background. ``none``: it never has. A
+    run that no chat began has no conversation either way."""
 
     @property
     @override

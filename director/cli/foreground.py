@@ -30,13 +30,13 @@ from director.subjects import runs as run_subjects
 from director.tools import build_context
 from nodes.errors import BudgetReached, LogError, SetupError, UsageError
 from runtime.cli import console, foreground, foreground_run
-from runtime.context import limits, window
+from runtime.context import background, items, limits, window
 from runtime.display import costs
 from runtime.language import agent_files
 from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.store import store as log_store
-from runtime.messages.messages import Usage
+from runtime.messages.messages import Item, Usage
 from runtime.models import run_models
 from runtime.report import endings
 from runtime.secrets import masking
@@ -173,6 +173,11 @@ class Conversation:
 
     def limits(self) -> window.Limits:
         return limits.of_session(self.session, self.writer, self.settings)
+
+    def background(self) -> Sequence[Item]:
+        """Return the conversation until now as the models of a run have it that begins here."""
+        thread = items.Thread(self.session.thread(entries.SESSION_THREAD), self.writer)
+        return background.of_session(thread, self.limits())
 
     async def happened(self, text: str) -> None:
         """Log an action of the person, or something that happened meanwhile."""

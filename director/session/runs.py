@@ -15,7 +15,7 @@ from runtime.log import entries, history
 from runtime.log import session as log_session
 from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
-from runtime.messages.messages import Usage
+from runtime.messages.messages import Item, Usage
 from runtime.models import budgets
 from runtime.runs import start
 from runtime.runs.runtime import Run
@@ -68,14 +68,19 @@ class Runs:
         await self._writer.barrier()
 
     def options(
-        self, begun: Callable[[str], Awaitable[None]], before: entries.Ran = NOTHING, *, command: str = "chat"
+        self,
+        begun: Callable[[str], Awaitable[None]],
+        before: entries.Ran = NOTHING,
+        *,
+        command: str = "chat",
+        background: Sequence[Item] = (),
     ) -> start.Options:
         session, name = self._writer.history, self._writer.conversation.id
         allowance: budgets.Allowance | None = None
         if session.budget is not None:
             spent = budgets.spent_in_all(session.ledger, self._price) - budgets.amount(before)
             allowance = budgets.Allowance(name, node_budgets.parse(session.budget), spent, command)
-        return start.Options(parent=name, allowance=allowance, begun=begun)
+        return start.Options(parent=name, allowance=allowance, begun=begun, background=background)
 
     def of(self, call: entries.Call) -> Sequence[str]:
         """Return the runs begun for a call, in order, ended or not."""

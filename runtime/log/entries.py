@@ -18,6 +18,9 @@ SESSION_THREAD = "session"
 """Thread of a session in which the person talks with the model."""
 
 
+BACKGROUND_THREAD = "background"
+"""Thread of a run with one entry: the conversation of the session that began it, as the models of its steps have it."""
+
 MODEL = "model:"
 
 

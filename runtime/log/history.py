@@ -39,6 +39,8 @@ class History(threads.Fold):
         self.page: log_entries.PageState | None = None
         self.failed_at = 0  # line at which the run last ended as failed
         self.ending: log_attempts.Ending | None = None
+        self.background: log_entries.User | None = None
+        """The conversation of the session that began the run; None if none did."""
         self.question: log_entries.Note | None = None
         self.answer: log_entries.Note | None = None
         self.answers: dict[str, dict[str, Json]] = {}  # A person's answers to the questions of a step, by its path
@@ -86,6 +88,8 @@ class History(threads.Fold):
                 self.checkpoint, self.checkpoint_before = entry, self.checkpoint
             case log_entries.Note() if entry.name not in ("requested", "submitted"):
                 self._note(entry)
+            case log_entries.User(thread=log_entries.BACKGROUND_THREAD):
+                self.background = entry
             case _:
                 self.ledger.add(entry, self._requester(entry.thread))
 

@@ -73,14 +73,7 @@ class Session(threads.Fold):
                     self.mode = "agent"
                 self.builds = self.builds or self.mode == "agent" or header.build is not None
             case log_entries.Event():
-                self.about = entry.run or self.about
-                if entry.run is not None:
-                    self.runs.setdefault(entry.run, entry.what or "")
-                if entry.asked is not None and entry.run is not None:
-                    self.told.pop(entry.run, None)
-                    self.told[entry.run] = entry.upto or 0
-                self._ended(entry.run)
-                self.ledger.add(entry, "")
+                self._happened(entry)
             case log_entries.Note():
                 self._note(entry)
             case log_entries.Call():
@@ -94,6 +87,16 @@ class Session(threads.Fold):
                     self.builds = self.builds or self.mode == "agent"
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
+
+    def _happened(self, entry: log_entries.Event) -> None:
+        self.about = entry.run or self.about
+        if entry.run is not None:
+            self.runs.setdefault(entry.run, entry.what or "")
+        if entry.asked is not None and entry.run is not None:
+            self.told.pop(entry.run, None)
+            self.told[entry.run] = entry.upto or 0
+        self._ended(entry.run)
+        self.ledger.add(entry, "")
 
     def _note(self, entry: log_entries.Note) -> None:
         match entry.name:

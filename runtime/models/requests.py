@@ -53,6 +53,7 @@ class RequestScope:
     left: Callable[[], float]
     tell: Callable[[str], None]  # reports the reason of a wait
     brief: Callable[[], str] = lambda: ""  # returns the brief about the run's state; called for each request
+    before: Sequence[Item] = ()  # items before those of its thread, in each request
     longer: str = ""  # how a longer answer is allowed: what a person changes for it
     hear: Callable[[str], None] = lambda _piece: None
     """Called with each piece of an answer's text as it arrives, secrets masked; once if it arrives whole. A resent request starts over."""
@@ -103,7 +104,7 @@ class Exchanges:
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
-        items = readable(request.items, self._models.reader(request.model))
+        items = readable((*self._requester.before, *request.items), self._models.reader(request.model))
         request = dataclasses.replace(request, items=items, brief=self._requester.brief())
         self._refuse_secrets(request)
         ledger = self._writer.history.ledger

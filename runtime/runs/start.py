@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,9 +16,10 @@ from runtime.browser import open as open_browser
 from runtime.engine import rendering, run_state
 from runtime.engine.run_state import RunState
 from runtime.language import prepare, reader, workflow
-from runtime.log import history
+from runtime.log import entries, history
 from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter, value_of
+from runtime.messages import messages
 from runtime.recovery import copies, resume, workflow_source
 from runtime.runs import model_plan, run
 from runtime.secrets import hidden_names, masking
@@ -79,6 +80,8 @@ class Options:
     holds: run_state.Withholds = run_state.withholds_nothing
     """Selects side effects to withhold. The first one ends the run as paused (``held``)."""
     watch: run_state.Watch | None = None
+    background: Sequence[messages.Item] = ()
+    """The conversation of the parent until now, for the models of the run's steps."""
     begun: Callable[[str], Awaitable[None]] | None = None
     """Called with the run's id once its log is open, before the run does anything."""
 
@@ -111,6 +114,11 @@ async def begin(
         run.write_header(
             writer, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
         )
+        if options.background:
+            from runtime.context import background  # most runs have none
+
+            said = masking.masked_json(masker, background.written(options.background))
+            writer.said(entries.User(thread=entries.BACKGROUND_THREAD), said, entries.BACKGROUND_THREAD)
         opened = await _open(prepared, writer, given, listener, models, options)
     return await opened.begin() if part is None else await opened.drive(part.run(opened.engine))
 

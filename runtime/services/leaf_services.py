@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from nodes.cognition import ModelLeaf
 from nodes.errors import AuthorError
 from nodes.ports import Agent, Model, Python, Sql
 from nodes.values import Json
@@ -17,6 +18,7 @@ from runtime.services import artifacts, functions, signed_in
 from runtime.services.questions import pause
 
 if TYPE_CHECKING:
+    from runtime.messages.messages import Item
     from runtime.models import requests, run_models
 
 AgentFactory = Callable[[RunState, LeafView, "run_models.RunModels", "requests.RequestScope"], Agent]
@@ -94,9 +96,19 @@ class LeafServices(StepServices):
             role=self._step.node.asks or "cognition",
             left=lambda: self._step.left,
             tell=lambda what: self._run.emit(events.StepWaiting(self._step.path, what)),
+            before=self._before(),
             longer="give the node a larger `max_output`",
             brief=lambda: briefs.of_step(self._run, self._models, self._step.node, self._step.frame, self._step.path),
         )
+
+    def _before(self) -> Sequence[Item]:
+        """Return the conversation of the session that began the run, if the node's model is to have it."""
+        from runtime.context import background  # most runs have none
+
+        said, node = self._run.history.background, self._step.node
+        if said is None or not isinstance(node, ModelLeaf) or node.conversation == "none":
+            return ()
+        return background.read(self._run.writer.text_of(said))
 
     @property
     @override

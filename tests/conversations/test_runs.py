@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing.scripted_model import Answer, AskedFor, call, text, text_of
+from runtime.context import background
+from runtime.testing.scripted_model import Answer, AskedFor, Failure, call, text, text_of
 from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
 
@@ -200,3 +201,58 @@ def test_a_pruned_or_damaged_run_says_so(chats: Chats) -> None:
     assert "this session has no run 01NONE (run-unknown)" in none
     told = [each for each in words_of(chats.bodies()[-1]) if each.startswith("output: run ")]
     assert ["output = 11" in told[0], "output = 22" in told[1]] == [True, True]
+
+
+A = text({"value": "a"})
+
+SORT = """\
+version: 1
+name: Sort
+nodes:
+  - {id: one, type: cognition, instruction: Sort it., input: tea, output: [a, b]}
+  - {id: two, type: cognition, instruction: Sort it., input: rice, output: [a, b], conversation: none}
+output: "{{ one }}{{ two }}"
+"""
+"""A workflow that asks a model twice, once without the conversation."""
+
+
+def test_004_4_a_model_node_has_the_conversation_behind_it(chats: Chats) -> None:
+    """A model node of a run from a session has what was said there, marked as background; with `conversation: none` it has not."""
+    project = chats.answers(text("I remember MARZIPAN."), A, A, text("Both a."))
+    project.write("sort.yaml", SORT)
+    done = typed(project, "remember MARZIPAN\n/run\nand now?\n", "chat", "sort.yaml")
+    assert done.returncode == 0, done.stderr
+    _first, one, two, last = (words_of(body) for body in chats.bodies())
+    assert [each.split("\n")[0] for each in one[1:3]] == ["user: remember MARZIPAN", "assistant: I remember MARZIPAN."]
+    assert (one[0].startswith(f"user: {background.BEGIN}"), one[3], one[-1]) == (
+        True,
+        f"user: {background.END}",
+        "user: tea",
+    )
+    assert two == ["user: rice"]
+    # What the run was given is not part of the session's own thread.
+    assert not any(background.BEGIN in each for each in last)
+
+
+def test_a_resumed_run_has_the_same_conversation(chats: Chats) -> None:
+    """The conversation of a run is that of its beginning, also after a resume, wherever it is resumed; a run of no session has none."""
+    project = chats.answers(
+        text("I remember MARZIPAN."),
+        Failure(400, "not now", kind="invalid_request_error"),
+        text("It failed."),
+        A,
+        A,
+        A,
+        A,
+    )
+    project.write("sort.yaml", SORT)
+    done = typed(project, "remember MARZIPAN\n/run\nwhat now?\n", "chat", "sort.yaml")
+    assert done.returncode == 0, done.stderr
+    resumed = project.runops("resume", "last", "--quiet")
+    assert resumed.returncode == 0, resumed.stderr
+    project.runops("run", "sort.yaml", "--quiet")
+    asked = [words_of(body) for body in chats.bodies() if "Sort it." in body["instructions"]]
+    failed, again, second, *alone = asked
+    assert failed == again
+    assert any("MARZIPAN" in each for each in again)
+    assert [second, *alone] == [["user: rice"], ["user: tea"], ["user: rice"]]

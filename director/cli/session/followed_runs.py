@@ -51,9 +51,10 @@ def to_its_end(
 
     async def carried() -> None:
         nonlocal run_id, ended
+        options = conversation.runs.options(begun, before, background=conversation.background())
         async with Runtime.of(here) as carrier:
             with shown:
-                ended = await (await begin(carrier, listen, conversation.runs.options(begun, before))).to_its_end()
+                ended = await (await begin(carrier, listen, options)).to_its_end()
             # A run that had already ended reports its end, but no beginning.
             run_id = ended.run
 
