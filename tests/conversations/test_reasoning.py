@@ -100,6 +100,35 @@ def test_a_chain_asks_for_none(chats: Chats) -> None:
     assert second["previous_response_id"]
 
 
+def test_reasoning_survives_in_the_background_and_in_a_fork(chats: Chats) -> None:
+    """000-24: a background response gives its reasoning, too, where the state behind the thread prevents a chain; a fork has it, also a large one."""
+    large = "Zm9v" * 2000
+    project = chats.answers(
+        thought("Hm.", sealed=large) + LOOK, text("It adds up."), text("Yes."), RUNOPS_MODEL_BACKGROUND="true"
+    )
+    session = session_of(project.here("chat", "prices.yaml", "-m", "What does it do?"))
+    assert project.here("chat", "--fork", session, "-m", "Sure?").returncode == 0
+    assert [body["background"] for body in chats.bodies()] == [True] * 3
+    assert list(map(sealed, chats.bodies())) == [[], [large], [large]]
+
+
+def test_a_delegate_takes_over_the_reasoning(chats: Chats) -> None:
+    """000-24: a delegate that sees the conversation is sent it with the reasoning, and keeps its own between its calls."""
+    task = {"goal": "Look.", "deliverable": "A word.", "end": "It is known.", "context": "inherit"}
+
+    def answer(asked: scripted_model.AskedFor) -> scripted_model.Answer:
+        delegate = "You are a delegate" in asked.instructions
+        calls = sum(each.get("type") == "function_call" for each in asked.items)
+        if not delegate:
+            return thought("I look.") + (LOOK, call("delegate", task), text("So."))[min(calls, 2)]
+        return thought("It looks.") + (LOOK if calls == 1 else text("It adds up."))
+
+    project = chats.answers(answer)
+    done = project.here("chat", "prices.yaml", "--mode", "agent", "-m", "Send one.")
+    assert done.returncode == 0, done.stderr
+    assert list(map(len, map(sealed, chats.bodies()))) == [0, 1, 1, 2, 2]
+
+
 def test_a_model_that_does_not_reason_is_asked_without(chats: Chats) -> None:
     """000-24: a model that refuses to be asked for its reasoning gets the request without, and is not asked for it again."""
     project = chats.answers(LOOK, text("It adds up."))
