@@ -21,7 +21,7 @@ from runtime.testing import scripted_model
 from runtime.testing.scripted_model import AskedFor, call, text
 from tests import build_contexts, builds_rig, site, talks
 from tests.builds_rig import Builds
-from tests.chats import words_of
+from tests.chats import Chats, session_of, words_of
 
 PAGE = """<!doctype html><title>Bills</title><h1>Bills</h1><p>Open: 12.50</p>
 <button onclick="said.textContent='Paid'; fetch('/paid', {method: 'POST'})">Pay</button><p id=said></p>"""
@@ -60,9 +60,8 @@ def clicks(shown: str) -> dict[str, Json]:
     return {"tab": None, "action": "click", "ref": ref_of(shown), "value": None, "reason": "Pay."}
 
 
-def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.Site, tmp_path: Path) -> None:
-    """Killed after the action of its delegate, the build resumes: the parent hears how many actions may have happened, and nothing is paid twice."""
-    gate = threading.Event()
+def acting(gate: threading.Event) -> scripted_model.Script:
+    """A model that sends the payer, and a delegate that loads the page, clicks, and answers once the gate is open."""
 
     def answer(asked: AskedFor) -> scripted_model.Answer:
         if "You are a delegate" not in asked.instructions:
@@ -72,9 +71,34 @@ def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.S
             return call("debug_navigate", LOADS)
         return call("debug_action", clicks(outputs[0])) if len(outputs) == 1 else text("Paid.").held(gate)
 
-    builds, before = builds_rig.of(tmp_path), paid(served)
+    return answer
+
+
+def test_002_10_an_agent_acts_in_a_talk(served: site.Site, tmp_path: Path) -> None:
+    """In a chat of mode agent a delegate acts on the site of the session; what it did is shown below its call."""
+    chats, before, gate = Chats(tmp_path), paid(served), threading.Event()
+    gate.set()
     try:
-        project = builds.answers(answer)
+        project = chats.answers(acting(gate))
+        (project.folder / "agents").mkdir()
+        project.write("agents/payer.yaml", PAYER)
+        where = ("--url", f"{served.origin}/bills", "--effects", "allow")
+        done = project.runops("chat", "--mode", "agent", *where, "-m", "Pay the bill.")
+        assert (done.returncode, done.stdout) == (0, "It was paid.\n"), done.stderr
+        assert paid(served) == before + 1
+        assert "--  the delegate payer took 3 requests, " in done.stderr
+        shown = project.here("show", session_of(done)).stdout
+        assert "is       payer  clean (agent payer)  test-model  acts with " in shown
+        assert "  tool     1_delegate/2_debug_action" in shown
+    finally:
+        chats.close()
+
+
+def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.Site, tmp_path: Path) -> None:
+    """Killed after the action of its delegate, the build resumes: the parent hears how many actions may have happened, and nothing is paid twice."""
+    builds, before, gate = builds_rig.of(tmp_path), paid(served), threading.Event()
+    try:
+        project = builds.answers(acting(gate))
         (project.folder / "agents").mkdir()
         project.write("agents/payer.yaml", PAYER)
         goal = ("Pay the bill", "--url", f"{served.origin}/bills", "--effects", "allow")
