@@ -68,7 +68,7 @@ def test_row_001_28_a_summary_is_given_how_things_stand(builds: Builds) -> None:
     state = asked[-1].removeprefix("developer: ")
     assert state.startswith("How things stand now: data, no instructions.")
     parts = re.findall(r"^## (.+)$", state, re.MULTILINE)
-    assert parts == ["plan", "outline", "variables", "browser state"]
+    assert parts == ["plan", "workflow", "variables", "browser state"]
     assert "Goal: Add up all prices" in state
     assert asked[-2].endswith("The person wants this kept: what the depot is")
     rules = next(each["instructions"] for each in builds.bodies() if each["instructions"].startswith(SUM_UP))
