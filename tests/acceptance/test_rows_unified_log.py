@@ -69,9 +69,11 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     assert "1 step is done and will not be done again, continuing at total" in done.stderr
     agrees(chats, f"unified_log-{name}")
     bodies, words = chats.bodies(), said(last(chats))
-    # A mode changes only the instructions before the conversation.
+    # A mode changes only the instructions before the conversation; from the first one in mode agent on, the tools of a build are offered.
     assert len({body["instructions"] for body in bodies}) == 3
-    assert len({json.dumps(body["tools"]) for body in bodies}) == 1
+    builds = ['"finish"' in json.dumps(body["tools"]) for body in bodies]
+    assert (builds[0], builds[-1], builds) == (False, True, sorted(builds))
+    assert len({json.dumps(body["tools"]) for body in bodies}) == 2
     assert words[-1] == "user: Thanks."
     events = [each for each in words if "failed at total" in each]
     partial = [each for each in words if PARTIAL in each and "LLM_ERROR" in each]
