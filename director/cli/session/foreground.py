@@ -158,6 +158,11 @@ def _ending(conversation: foreground.Conversation, code: int) -> endings.ChatEnd
     )
 
 
+def _left(ended: turn.Done) -> dict[str, Json]:
+    value: Any = ended.value
+    return value if isinstance(value, dict) else {}
+
+
 class Chat:
     def __init__(
         self, conversation: foreground.Conversation, front: Foreground, *, person: bool, lines: bool = False
@@ -267,6 +272,8 @@ class Chat:
             answer = self._front.run(answering(conversation.talk))
             if conversation.session.last_seq == before:
                 answer = None  # nothing was left to answer
+            elif conversation.talk.ended is not None and not (answer or "").strip():
+                answer = outcome.in_a_word(_left(conversation.talk.ended))
         except RunOpsError as error:
             failed = error
             self._failed(error)
@@ -303,12 +310,10 @@ class Chat:
     def _ended(self, ended: turn.Done | None, answer: str) -> None:
         """Show the answer, and with the call that ended a build what is proved and saved."""
         screen, conversation = self._conversation.screen, self._conversation
+        screen.answered(answer)
         if ended is None:
-            screen.answered(answer)
             return
-        value: Any = ended.value
-        left: dict[str, Json] = value if isinstance(value, dict) else {}
-        screen.answered(answer if answer.strip() else outcome.in_a_word(left))
+        left = _left(ended)
         as_ended = loop.Ended(bool(left.get("done", True)), left, answer)
         found = outcome.of_build(
             conversation.id, conversation.session, as_ended, None, 0, conversation.again, conversation.state.goal
