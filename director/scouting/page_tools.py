@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import re
+import struct
 import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
 from runtime.browser.elements import locators, targets
 from runtime.browser.page.tab import Tab
+from runtime.messages import messages
 from runtime.models.turns import turn
 from runtime.observation import page_text
 from runtime.secrets import masking
@@ -32,6 +35,7 @@ TRIED = 8  # most elements that a tried target lists
 WAIT_SECONDS, LONGEST_WAIT = 10, 60
 QUIET = "quiet"  # what is waited for: no more requests
 
+SIZE_AT = 16  # where a PNG says its width and height
 BAD = 400  # least HTTP status that is reported: what looks like an empty list may be an error page
 
 _FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
@@ -188,7 +192,7 @@ class Looking:
         return masking.Masker(self._build.known())
 
     async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Save a picture in the session's files, secrets painted over."""
+        """Save a picture in the session's files, secrets and password fields painted over, and show it to a model that sees."""
         mask = self._observer.masking()
         ref = arguments["ref"]
         async with self._page(arguments["tab"]) as page:
@@ -209,7 +213,9 @@ class Looking:
         head = view.render(200).partition("\n")[0]
         ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
         value: Json = {"path": kept["path"], "size": kept["size"]}
-        return turn.Outcome(f"{ours}\n{page_text.fenced(head)}", value)
+        width, height = struct.unpack(">II", data[SIZE_AT : SIZE_AT + 8])
+        picture = messages.Picture(base64.b64encode(data).decode(), width, height)
+        return turn.Outcome(f"{ours}\n{page_text.fenced(head)}", value, picture=picture)
 
     async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         self._observer.shown(page, theirs, self._thread, whole=whole)

@@ -155,7 +155,11 @@ def toolsets(
         shot = {"tab": page, "ref": _REF, "reason": REASON}
         named = {"name": TEXT, "reason": REASON}
         every += [
-            LookTool(build, tool("screenshot", "Save a picture of a page as a file.", shot), looks.screenshot),
+            LookTool(
+                build,
+                tool("screenshot", "Take a picture of a page, to see it, and keep it as a file.", shot),
+                looks.screenshot,
+            ),
             ActionTool(
                 build,
                 tool("debug_open_tab", "Open another scout tab.", {"name": TEXT, "url": TEXT, "reason": REASON}),

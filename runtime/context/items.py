@@ -33,6 +33,8 @@ HAPPENED = "(Not said, but what happened meanwhile.)\n"
 UNSENT = frozenset({"window-too-large", "window-unsummed"})
 """Errors before which nothing was sent, so that no answer broke off."""
 
+NO_PICTURE = "(the picture is left out here; the file has it)"
+
 PREVIEW = 160  # characters of an output shown with its pointer: its first lines
 CUT_ESCAPE = 6  # longest escape of JSON, in characters: that many may be cut at the end of a preview
 
@@ -58,7 +60,7 @@ def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
     def read(pointers: bool) -> tuple[Item, ...]:
         calls = texts.calls_of(answer)
         said = items_of(answer, texts.text_of(answer), calls, texts.thoughts_of(answer))
-        outputs = (ToolOutput(each.id, _output(each.id, exchange.done[each.id], texts, pointers)) for each in calls)
+        outputs = (_output(each.id, exchange.done[each.id], texts, pointers) for each in calls)
         return (*said, *outputs)
 
     return WindowItem("exchange", answer.seq, large, small, read)
@@ -69,17 +71,22 @@ def _output_sizes(asked: str, done: threads.Done) -> tuple[Size, Size | None]:
     output = done.output
     if output is None:
         return output_size(asked, OPEN), None
-    whole, short = Size(output.tokens, output.chars, 1), output_size(asked, pointer(output))
+    whole, short = Size(output.tokens, output.chars, 1), output_size(asked, without_picture(output) or pointer(output))
     return whole, short if is_shorter(short, whole) else None
 
 
-def _output(asked: str, done: threads.Done, texts: Texts, pointers: bool) -> str:
+def _output(asked: str, done: threads.Done, texts: Texts, pointers: bool) -> ToolOutput:
     output = done.output
     if output is None:
-        return OPEN
+        return ToolOutput(asked, OPEN)
     if pointers and _output_sizes(asked, done)[1] is not None:
-        return pointer(output)
-    return texts.text_of(output) or NOTHING
+        return ToolOutput(asked, without_picture(output) or pointer(output))
+    return ToolOutput(asked, texts.text_of(output) or NOTHING, texts.picture_of(output))
+
+
+def without_picture(output: log_entries.ToolResult) -> str:
+    """Return the text of an output with a picture, in place of both; empty for any other."""
+    return f"{output.text or NOTHING}\n{NO_PICTURE}" if output.picture is not None and output.blob is None else ""
 
 
 def _run(told: log_entries.Event, texts: Texts) -> WindowItem:

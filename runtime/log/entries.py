@@ -307,9 +307,18 @@ class Assistant(Said):
     thoughts: list[ThoughtEntry] | None = None
 
 
+class PictureEntry(Record):
+    """A picture that a tool shows to the model."""
+
+    blob: Blob
+    width: int
+    height: int
+
+
 class ToolResult(Said):
     kind: Literal["tool_result"] = "tool_result"
     asked: str
+    picture: PictureEntry | None = None
 
 
 class Summary(Said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from runtime.log import history as history_module
 from runtime.log.store import store as log_store
 from runtime.log.threads import Fold
 from runtime.messages import estimates
-from runtime.messages.messages import Item, Message, Thought, ToolCall, ToolOutput
+from runtime.messages.messages import Item, Message, Picture, Thought, ToolCall, ToolOutput
 from runtime.secrets import masking
 from runtime.system import regular_files
 from runtime.system.crash_points import CrashPoint, crash_point
@@ -51,8 +52,16 @@ class Texts:
             for each in entry.thoughts or ()
         )
 
+    def picture_of(self, entry: entries.ToolResult) -> Picture | None:
+        shown = entry.picture
+        if shown is None:
+            return None
+        return Picture(base64.b64encode(self.store.blob(shown.blob.sha256)).decode(), shown.width, shown.height)
+
     def items_of(self, entry: entries.Said) -> tuple[Item, ...]:
         """Return the items of an entry in a request that holds all of it."""
+        if isinstance(entry, entries.ToolResult):
+            return items_of(entry, self.text_of(entry), picture=self.picture_of(entry))
         if isinstance(entry, entries.Assistant):
             return items_of(entry, self.text_of(entry), self.calls_of(entry), self.thoughts_of(entry))
         return items_of(entry, self.text_of(entry))
@@ -169,6 +178,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         path: str,
         calls: Sequence[ToolCall] = (),
         thoughts: Sequence[Thought] = (),
+        picture: Picture | None = None,
     ) -> None:
         """Write a message to or from a model: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, large ones in blobs.
 
@@ -189,7 +199,10 @@ class LogWriter(Texts, Generic[Folded_co]):
                 fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
             # Later requests hold the written text: a mask may have more tokens than the text that it hides.
             hidden = [dataclasses.replace(each, arguments=self._arguments(each)) for each in calls]
-            items = items_of(entry, masked, hidden, thoughts)
+            items = items_of(entry, masked, hidden, thoughts, picture)
+            if picture is not None:
+                blob = self._blob(base64.b64decode(picture.data), f"{path}.png")
+                fields["picture"] = entries.PictureEntry(blob=blob, width=picture.width, height=picture.height)
             fields["tokens"] = sum(map(estimates.of_item, items))
             fields["chars"] = sum(map(chars_of, items))
         written = self._append(entry.model_copy(update=fields))
@@ -319,11 +332,15 @@ class LogWriter(Texts, Generic[Folded_co]):
 
 
 def items_of(
-    entry: entries.Said, text: str, calls: Sequence[ToolCall] = (), thoughts: Sequence[Thought] = ()
+    entry: entries.Said,
+    text: str,
+    calls: Sequence[ToolCall] = (),
+    thoughts: Sequence[Thought] = (),
+    picture: Picture | None = None,
 ) -> tuple[Item, ...]:
-    """Return the items of an entry with this text, these calls and these thoughts, in a request that holds all of it."""
+    """Return the items of an entry with this text, these calls, thoughts and picture, in a request that holds all of it."""
     if isinstance(entry, entries.ToolResult):
-        return (ToolOutput(entry.asked, text or NOTHING),)
+        return (ToolOutput(entry.asked, text or NOTHING, picture),)
     if isinstance(entry, entries.Event) and entry.asked is not None:
         arguments = json.dumps({"run": entry.run, "begun_by": entry.what}, ensure_ascii=False)
         return (ToolCall(entry.asked, entries.RUN_TOOL, arguments), ToolOutput(entry.asked, text or NOTHING))
@@ -344,12 +361,16 @@ def chars_of(item: Item) -> int:
     if isinstance(item, Thought):
         # It is no text: only its tokens count.
         return 0
+    if isinstance(item, ToolOutput) and item.picture is not None:
+        return len(item.text) + estimates.A_TOKEN * estimates.of_picture(item.picture.width, item.picture.height)
     return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
 
 
 def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
     parts = [*(entry.calls or ()), *(entry.thoughts or ())] if isinstance(entry, entries.Assistant) else []
     named: list[entries.Blob | None] = [getattr(entry, "blob", None), *(each.blob for each in parts)]
+    if isinstance(entry, entries.ToolResult) and entry.picture is not None:
+        named.append(entry.picture.blob)
     return [each for each in named if each is not None]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 
 from runtime.messages import tokens as text_tokens
@@ -15,6 +16,13 @@ A_MESSAGE = 4  # tokens around each message: its start, its role, the start and 
 AN_ANSWER = 3  # tokens that open the answer
 A_SCHEMA = 40  # tokens around a schema: each server explains it to the model in its own words
 A_TOOL = 20  # tokens around each tool: each server describes it to the model in its own form
+
+PATCH, MOST_PATCHES = (
+    32,
+    1_536,
+)  # pixels of a side of a patch, and patches of a picture, which is scaled down to have no more
+A_PATCH = 2.46  # tokens of a patch, of the model of OpenAI for which it has most
+A_TOKEN = 4  # characters that a token of a picture counts as, where a limit is in characters
 
 LEAST_TOKENS = 200
 """Minimum tokens of a request that shows a tokenizer's ratio; in a smaller one the server's additions outweigh it."""
@@ -39,7 +47,14 @@ def of_text(text: str) -> int:
 def of_item(item: Item) -> int:
     if isinstance(item, Thought):
         return A_MESSAGE + item.tokens
-    return sum(map(of_text, _texts(item)))
+    picture = item.picture if isinstance(item, ToolOutput) else None
+    return sum(map(of_text, _texts(item))) + (of_picture(picture.width, picture.height) if picture is not None else 0)
+
+
+def of_picture(width: int, height: int) -> int:
+    """Return the tokens of a picture: those of its patches, by the rule that OpenAI documents for its models that count patches."""
+    patches = -(-width // PATCH) * -(-height // PATCH)
+    return A_MESSAGE + math.ceil(min(patches, MOST_PATCHES) * A_PATCH)
 
 
 def of_tools(tools: Sequence[Tool]) -> int:

@@ -24,9 +24,19 @@ class ToolCall:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture for models that see."""
+
+    data: str  # PNG, in base64
+    width: int
+    height: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ToolOutput:
     id: str
     text: str
+    picture: Picture | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +87,9 @@ class Request:
     def key(self) -> str:
         """SHA-256 of the exact request without ``brief`` and ``state``. The log identifies the request by it."""
         said = {name: value for name, value in dataclasses.asdict(self).items() if name not in _TRANSIENT}
+        for item in said["items"]:
+            if item.get("picture", item) is None:
+                del item["picture"]
         text = json.dumps(said, ensure_ascii=True, sort_keys=False)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -19,7 +19,7 @@ from nodes.values import Json
 from runtime.log import entries, threads
 from runtime.log.writer import Fold, LogWriter, Texts
 from runtime.messages import estimates
-from runtime.messages.messages import Answer, Item, Request, Thought, ToolCall, Usage
+from runtime.messages.messages import Answer, Item, Request, Thought, ToolCall, ToolOutput, Usage
 from runtime.models import budgets, run_models, selection
 from runtime.models.client import parsing, polling
 from runtime.models.client.errors import Failed
@@ -37,6 +37,9 @@ TRIES = 5  # number of times one request is sent if its error may be temporary
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds before a request is sent again, unless the server names them: random, below a limit that doubles each time."""
+
+UNSEEN = "(you are shown no pictures: read the page with the other tools)"
+"""Said to a model that does not see, in place of a picture."""
 
 AT_ONCE = 20_000  # characters of a request or an answer that may be processed on the event loop
 TOLD_EVERY = 200  # characters of an answer between two progress reports
@@ -104,7 +107,8 @@ class Exchanges:
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
-        items = readable((*self._requester.before, *request.items), self._models.reader(request.model))
+        said = (*self._requester.before, *request.items)
+        items = readable(said, self._models.reader(request.model), sees=self._models.sees)
         request = dataclasses.replace(request, items=items, brief=self._requester.brief())
         self._refuse_secrets(request)
         ledger = self._writer.history.ledger
@@ -366,9 +370,17 @@ def recorded(entry: entries.Assistant, texts: Texts) -> Answer:
     return Answer(texts.text_of(entry), usage, entry.model, entry.response or "", calls=calls, thoughts=thoughts)
 
 
-def readable(items: Sequence[Item], reader: str) -> tuple[Item, ...]:
-    """Leave out the thoughts of other models and servers."""
-    return tuple(each for each in items if not isinstance(each, Thought) or each.reader == reader)
+def readable(items: Sequence[Item], reader: str, *, sees: bool = True) -> tuple[Item, ...]:
+    """Leave out the thoughts of other models and servers, and pictures if the model does not see."""
+    return tuple(
+        each if sees else _unseen(each) for each in items if not isinstance(each, Thought) or each.reader == reader
+    )
+
+
+def _unseen(item: Item) -> Item:
+    if not isinstance(item, ToolOutput) or item.picture is None:
+        return item
+    return ToolOutput(item.id, f"{item.text}\n{UNSEEN}")
 
 
 def texts_of(request: Request) -> list[str]:

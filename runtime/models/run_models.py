@@ -75,6 +75,12 @@ class RunModels:
         """True if a thread continues from the response that the server has stored."""
         return self.store and self._server is not None and self._server.profile.chaining
 
+    @property
+    def sees(self) -> bool:
+        """True if models are shown pictures: as the setting says, else as the provider's models mostly do."""
+        said = self._settings.model_sees
+        return said if said is not None else self._server is not None and self._server.profile.sees
+
     def reader(self, model: str) -> str:
         """Return the name of a model at its server, as a reader of encrypted reasoning; empty if a cassette answers."""
         return f"{model} at {self._server.base_url}" if self._server is not None else ""

@@ -85,6 +85,8 @@ class ToolResultLine(TextLine):
 
     kind: Literal["tool_result"]
     asked: str
+    picture: entries.PictureEntry | None = absent()
+    """A picture that was shown with it."""
 
 
 class ModelErrorLine(TextLine):

@@ -96,6 +96,8 @@ class Settings(BaseModel):
     """Abilities of the provider (docs/models.md); by default those known for the address."""
     model_timeout: float = Field(default=60.0, gt=0, le=24 * 3600, allow_inf_nan=False)
     """Time limit of one request to a model, in seconds."""
+    model_sees: bool | None = None
+    """Show pictures to models; by default where the provider's models see (docs/models.md#providers)."""
     model_store: bool = False
     """Let the provider store requests: then a conversation continues from there, and is not sent as a whole."""
     model_background: bool = False

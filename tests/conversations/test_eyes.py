@@ -1,12 +1,17 @@
-"""What a model of a session sees of pages, by the real command (rows 001-18, 001-20)."""
+"""What a model of a session sees of pages, by the real command (rows 001-18, 001-20); pictures."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from runtime.testing.scripted_model import text
+from runtime.messages import estimates
+from runtime.testing import scripted_model
+from runtime.testing.scripted_model import AskedFor, text
 from tests import site
 from tests.builds_rig import Builds, use
 
@@ -30,28 +35,25 @@ def test_001_18_001_20_a_target_is_tried_awaited_and_used_and_html_is_read_by_ra
     """A build tries a target, clicks by it, waits for what it shows, and reads long HTML on by range; no password is in any request or log."""
     why = "to see"
     pay = "{role: button, name: Pay}"
-    done = builds.build(
-        [
-            use("debug_navigate", tab=None, url="/bills", reason=why),
-            use("try_target", tab=None, target="css: .nothing", reason=why)
-            + use("try_target", tab=None, target=pay, reason=why),
-            use("debug_action", tab=None, action="click", ref=pay, value=None, reason=why),
-            use("wait_for", tab=None, rule="{text: Paid}", seconds=5, reason=why),
-            use("get_html", tab=None, ref=None, depth=None, reason=why),
-            lambda asked: use(
-                "read_state",
-                path=next(iter(reversed(asked.outputs.values()))).rpartition("`read_state` ")[2].split()[0],
-                start=4000,
-                end=5000,
-            ),
-            text("Seen."),
-            text("Seen."),
-        ],
-        "--url",
-        f"{served.origin}/bills",
-        "--effects",
-        "allow",
-    )
+    steps = [
+        use("debug_navigate", tab=None, url="/bills", reason=why),
+        use("try_target", tab=None, target="css: .nothing", reason=why),
+        use("try_target", tab=None, target=pay, reason=why),
+        use("debug_action", tab=None, action="click", ref=pay, value=None, reason=why),
+        use("wait_for", tab=None, rule="{text: Paid}", seconds=5, reason=why),
+        use("get_html", tab=None, ref=None, depth=None, reason=why),
+    ]
+
+    def answer(asked: AskedFor) -> scripted_model.Answer:
+        outputs = list(asked.outputs.values())
+        if len(outputs) < len(steps):
+            return steps[len(outputs)]
+        if len(outputs) > len(steps):
+            return text("Seen.")
+        path = outputs[-1].rpartition("`read_state` ")[2].split()[0]
+        return use("read_state", path=path, start=4000, end=5000)
+
+    done = builds.build(answer, "--url", f"{served.origin}/bills", "--effects", "allow")
     assert done.returncode == 1, "the build stops: its model finishes nothing"
     outputs = builds.outputs()
     shown = "\n".join(outputs)
@@ -67,3 +69,60 @@ def test_001_18_001_20_a_target_is_tried_awaited_and_used_and_html_is_read_by_ra
     everything = [str(each) for each in builds.bodies()]
     everything += [each.read_text() for each in (builds.folder / ".runops").rglob("*.jsonl")]
     assert [each for each in everything if "hunter2" in each] == []
+
+
+def pictures(body: dict[str, Any]) -> list[bytes]:
+    """The pictures in a request; the fake server has checked their form."""
+    outputs = [each["output"] for each in body["input"] if each.get("type") == "function_call_output"]
+    parts = [part for each in outputs if isinstance(each, list) for part in each if part["type"] == "input_image"]
+    return [base64.b64decode(each["image_url"].partition(",")[2]) for each in parts]
+
+
+def test_001_20_a_model_that_sees_is_shown_the_picture_while_it_is_recent(served: site.Site, builds: Builds) -> None:
+    """The picture goes with the output of its call, and is a file; older ones are words with a pointer, and counted while they are sent. What a session resumes with is the same."""
+    why = "to see"
+    shoot = use("screenshot", tab=None, ref=None, reason=why)
+    html = use("get_html", tab=None, ref=None, depth=None, reason=why)
+    steps = [
+        use("debug_navigate", tab=None, url="/bills", reason=why),
+        shoot,
+        shoot,
+        html,
+        html,
+        html,
+        html,
+        text("Seen."),
+        text("Seen."),
+    ]
+    builds.build(steps, "--url", f"{served.origin}/bills", "--strategy", "clean")
+    bodies = builds.bodies()
+    assert [len(pictures(each)) for each in bodies[:4]] == [0, 0, 1, 2]
+    assert pictures(bodies[-1]) == [], "the pictures are not recent any more"
+    assert any("the picture is left out here" in each for each in builds.outputs())
+    (first, *_) = pictures(bodies[2])
+    assert first.startswith(b"\x89PNG")
+    kept = [each.read_bytes() for each in (builds.folder / ".runops" / "files").rglob("*.png")]
+    assert first in kept
+    logs = [each.read_text() for each in (builds.folder / ".runops" / "conversations").glob("*.jsonl")]
+    (log,) = [each for each in logs if "tool_result" in each]
+    assert "iVBORw0" not in log, "the log names the picture and does not hold it"
+    found = [json.loads(each) for each in log.splitlines()]
+    (one, _other) = [each for each in found if each.get("kind") == "tool_result" and "picture" in each]
+    assert one["tokens"] > estimates.of_picture(one["picture"]["width"], one["picture"]["height"]) > 1_000
+    load = use("debug_navigate", tab=None, url="/bills", reason=why)
+    builds.resumes([load, shoot, text("So."), text("So.")])
+    assert [len(pictures(each)) for each in builds.bodies()[:3]] == [0, 0, 1]
+
+
+def test_001_20_a_model_that_does_not_see_is_told_so(served: site.Site, builds: Builds) -> None:
+    """With `model_sees` off, and where the provider's models mostly do not see, no picture is sent; the file is there."""
+    steps = [
+        use("debug_navigate", tab=None, url="/bills", reason="r"),
+        use("screenshot", tab=None, ref=None, reason="r"),
+        text("Seen."),
+        text("Seen."),
+    ]
+    builds.build(steps, "--url", f"{served.origin}/bills", RUNOPS_MODEL_SEES="false")
+    assert [pictures(each) for each in builds.bodies()] == [[]] * 4
+    assert any("you are shown no pictures" in each for each in builds.outputs())
+    assert [*(builds.folder / ".runops" / "files").rglob("*.png")]

@@ -12,6 +12,8 @@ from nodes.values import Json
 from runtime.models.turns import turn
 from tests import build_contexts, site
 
+pytestmark = pytest.mark.drawn(share=0.5, of="eyes")
+
 SECRET = "correct-horse-battery"
 
 PAGE = """<!doctype html><title>Bills</title><style>.x{}</style><script>var secretive = 1</script>

@@ -112,7 +112,8 @@ class Pictures(ElementAccess):
                 options: dict[str, Any] = {
                     "timeout": self._deadline.milliseconds(),
                     "animations": "disabled",
-                    "mask": [frame.locator(f"[{drawn_text.MARK}]") for frame in masked],
+                    # What a password field shows is nobody's to see, even as dots.
+                    "mask": [frame.locator(f"[{drawn_text.MARK}], input[type=password]") for frame in masked],
                     "mask_color": MASK_COLOUR,
                 }
                 if found is not None:

@@ -105,7 +105,9 @@ def _item(item: Message | ToolCall | ToolOutput, placeholders: _Placeholders, ca
             name = calls.setdefault(item.id, _name(len(calls)))
             return {"call": name, "tool": item.name, "arguments": placeholders.text(item.arguments)}
         case ToolOutput():
-            return {"output_of": calls[item.id], "text": placeholders.text(item.text)}
+            # The pixels of a page differ from run to run.
+            shown: dict[str, Json] = {} if item.picture is None else {"picture": True}
+            return {"output_of": calls[item.id], "text": placeholders.text(item.text), **shown}
 
 
 def _name(number: int) -> str:

@@ -300,10 +300,21 @@ def _item(item: Item) -> dict[str, Json]:
         case ToolCall():
             return {"type": "function_call", "call_id": item.id, "name": item.name, "arguments": item.arguments}
         case ToolOutput():
-            return {"type": "function_call_output", "call_id": item.id, "output": item.text}
+            return {"type": "function_call_output", "call_id": item.id, "output": _shown(item)}
         case Thought():
             # The summary is for people: the encrypted content has the whole thought.
             return {"type": "reasoning", "id": item.id, "summary": [], "encrypted_content": item.sealed}
+
+
+def _shown(output: ToolOutput) -> Json:
+    """Return the output of a call: its text, or a list of its text and its picture."""
+    if output.picture is None:
+        return output.text
+    address = f"data:image/png;base64,{output.picture.data}"
+    return [
+        {"type": "input_text", "text": output.text},
+        {"type": "input_image", "image_url": address, "detail": "high"},
+    ]
 
 
 def _tool(tool: Tool, strict: bool) -> dict[str, Json]:

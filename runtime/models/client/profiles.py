@@ -20,6 +20,7 @@ class Profile:
     streaming: bool  # true if it streams answers, with the events of the Responses API
     schemas: Schemas
     sealed: bool = False  # true if it gives reasoning in encrypted form, to be sent back with later requests
+    sees: bool = False  # true if its models mostly see pictures, and outputs of tools may hold them
     max_output: int = 4_000  # tokens, reasoning included, that an answer of a session may have if no setting says so
     hosts: tuple[str, ...] = ()  # host names, or their endings with a leading dot, that identify it
     ports: tuple[int, ...] = ()
@@ -32,9 +33,9 @@ AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azur
 PROFILES = {
     each.name: each
     for each in (
-        Profile("openai", True, True, True, "strict", True, REASONING, hosts=("api.openai.com",)),
-        Profile("azure", True, True, True, "strict", True, REASONING, hosts=AZURE),
-        Profile("openrouter", False, False, True, "strict", True, REASONING, hosts=("openrouter.ai",)),
+        Profile("openai", True, True, True, "strict", True, True, REASONING, hosts=("api.openai.com",)),
+        Profile("azure", True, True, True, "strict", True, True, REASONING, hosts=AZURE),
+        Profile("openrouter", False, False, True, "strict", True, False, REASONING, hosts=("openrouter.ai",)),
         Profile("vllm", False, False, True, "strict", ports=(8000,)),
         Profile("ollama", False, False, True, "plain", ports=(11434,)),
         Profile("compatible", False, False, False, "none"),

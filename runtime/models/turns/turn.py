@@ -15,7 +15,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json, normalise
 from runtime.log import entries, threads
 from runtime.log.writer import NOTHING, Fold, LogWriter
-from runtime.messages.messages import Answer, Request, Tool, ToolCall, is_models
+from runtime.messages.messages import Answer, Picture, Request, Tool, ToolCall, is_models
 from runtime.models import requests
 from runtime.models.turns import call_checks
 
@@ -59,6 +59,7 @@ class Outcome:
     value: Json = None
     error: dict[str, Json] | None = None  # the error, as `RunOpsError.as_json`; None after a success
     written: bool = False  # true if the call and its result are in the log already
+    picture: Picture | None = None  # shown with the text
 
 
 class Tools(Protocol):
@@ -140,6 +141,7 @@ class Turns:
         self._failures = call_checks.Failures()
         self._calls = 0  # number of calls in all answers before the current one
         self._last: threads.Exchange | None = None  # the last answer, until the caller has received it
+        self._pictures: dict[str, Picture] = {}  # pictures of calls that were done and not reported yet
         self._doing: set[str] = set()  # the ids of the calls that were begun in this process
         self._talks, self._find_out, self._refused = talks, find_out, refused
         self.count = 0  # number of finished turns, those before a crash included
@@ -321,6 +323,8 @@ class Turns:
             status = "ok" if outcome.error is None else "error"
             seconds = round(time.monotonic() - begun, 4)
             self._write(asked, place, state, status, normalise(outcome.value), outcome.error, seconds)
+        if outcome.picture is not None:
+            self._pictures[asked.id] = outcome.picture
         assert state.result is not None, "a tool that says that it wrote its call has written it, with its result"
         return outcome.text
 
@@ -376,9 +380,9 @@ class Turns:
         return INTERRUPTED if state.call.effect == "effect" else None
 
     def _report(self, asked: ToolCall, text: str, place: Place, state: threads.Done) -> Done:
-        self._writer.said(
-            entries.ToolResult(thread=self._options.thread, asked=asked.id), normalise(text) or NOTHING, place.path
-        )
+        shown = entries.ToolResult(thread=self._options.thread, asked=asked.id)
+        picture = self._pictures.pop(asked.id, None)
+        self._writer.said(shown, normalise(text) or NOTHING, place.path, picture=picture)
         return self._known(asked, state)
 
     def _known(self, asked: ToolCall, state: threads.Done) -> Done:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import dataclasses
 import itertools
 import json
@@ -53,6 +55,9 @@ LEAST_OUTPUT = 16  # tokens: the lowest `max_output_tokens`
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ASKED = ("input_text", "input_image", "input_file")
+_DETAILS = ("low", "high", "auto", "original")
+_PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,(.+)")
+_BEGINNINGS = {"png": b"\x89PNG\r\n\x1a\n", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
 _ROLES = {"user": _ASKED, "system": _ASKED, "developer": _ASKED, "assistant": ("output_text", "refusal")}
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "a boolean": bool,
@@ -187,13 +192,45 @@ def _check_item(item: Item, place: str) -> None:
         if item.get(name) is None:
             raise _missing(f"{place}.{name}")
         _check_kind(item[name], wanted, f"{place}.{name}")
-    if kind != "message":
+    if kind == "function_call_output":
+        _check_parts(item["output"], _ASKED, f"{place}.output")
+    if kind == "message":
+        _check_value(item["role"], _ROLES, f"{place}.role")
+        _check_parts(item["content"], _ROLES[item["role"]], f"{place}.content")
+
+
+def _check_parts(content: Json, kinds: Collection[str], place: str) -> None:
+    for number, part in enumerate(content if isinstance(content, list) else ()):
+        _check_kind(part, "an object", f"{place}[{number}]")
+        _check_value(part.get("type"), kinds, f"{place}[{number}].type")
+        if part["type"] == "input_image":
+            _check_picture(part, f"{place}[{number}]")
+
+
+def _check_picture(part: Item, place: str) -> None:
+    if part.get("detail") is not None:
+        _check_value(part["detail"], _DETAILS, f"{place}.detail")
+    address = part.get("image_url")
+    if address is None and part.get("file_id") is None:
+        raise _missing(f"{place}.image_url")
+    if isinstance(address, str) and address.startswith(("https://", "http://")):
         return
-    _check_value(item["role"], _ROLES, f"{place}.role")
-    parts: list[Item] = item["content"] if isinstance(item["content"], list) else []
-    for number, part in enumerate(parts):
-        _check_kind(part, "an object", f"{place}.content[{number}]")
-        _check_value(part.get("type"), _ROLES[item["role"]], f"{place}.content[{number}].type")
+    if address is not None and not _is_picture(address):
+        raise ApiError(
+            f"Invalid '{place}.image_url'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,...'), or a URL.",
+            "invalid_value",
+            f"{place}.image_url",
+        )
+
+
+def _is_picture(address: Json) -> bool:
+    found = _PICTURE.fullmatch(address) if isinstance(address, str) else None
+    if found is None:
+        return False
+    try:
+        return base64.b64decode(found[2], validate=True).startswith(_BEGINNINGS[found[1]])
+    except binascii.Error:
+        return False
 
 
 def check_thread(items: Sequence[Item], kept: Collection[str]) -> None:
