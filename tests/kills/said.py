@@ -16,7 +16,7 @@ from tests import shop_flows
 Way = Literal["streamed", "chained", "background"]
 
 Aside = Literal["delegates", "run"]
-"""A change caused by a death and excluded from the comparison: delegates called again, the steps of a resumed run."""
+"""A change caused by a death and excluded from the comparison: delegates called again, the tellings of a resumed run."""
 
 WAYS: dict[Way, dict[str, str]] = {
     "streamed": {},
@@ -209,10 +209,10 @@ _ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.\d]*Z?")
 
 
-_WORD = re.compile(r"/resume ID: |/run [^:]*flow\.yaml: ")
+_WORD = re.compile(r"/resume ID: |/run flow\.yaml(?: -i \S+)*: ")
 _REF = re.compile(r"\bref-\w+")
 _LINE = re.compile(r"to line \d+ of the log")
-_UNFINISHED = re.compile(r"/run: (?:run ID (?!passed)|of run ID nothing is known)")
+_UNFINISHED = re.compile(r"/run: of run ID nothing is known")
 
 
 def alike(text: str) -> str:
@@ -235,7 +235,7 @@ def canonical(asked: scripted_model.AskedFor) -> dict[str, Any]:
 
 
 def _but_unfinished(item: dict[str, Any]) -> dict[str, Any] | None:
-    """The item without the partial progress of a run that died with the session: its outcome is reported later."""
+    """The item without a run that died before it was recorded: the run that takes its place is told later."""
     lines = scripted_model.text_of(item).splitlines()
     if item.get("role") != "user" or not any(map(_UNFINISHED.match, lines)):
         return item
@@ -295,7 +295,7 @@ def shown(session: dict[str, Any], asides: Collection[Aside]) -> dict[str, Any]:
             continue
         if "delegates" in asides and (place != each["thread"] or asked.startswith("d")):
             continue
-        if "run" in asides and asked == ABOUT_THE_RUN:
+        if "run" in asides and (asked == ABOUT_THE_RUN or asked.startswith("run_")):
             continue
         entry = {name: value for name, value in each.items() if name not in _OWN}
         if "delegates" in asides:
