@@ -403,6 +403,21 @@ async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, served: sit
     assert await is_seen()
 
 
+async def test_a_password_field_is_painted_over(tab: Tab, served: site.Site) -> None:
+    """The screenshot is the same however long the password is, in a frame and a shadow root, too; other fields stay visible."""
+    pictures: list[bytes] = []
+    for typed in ("", "a", "a longer password"):
+        field = f"<input type=password value='{typed}'>"
+        inner = f'<iframe srcdoc="{field}"></iframe><div><template shadowrootmode=open>{field}</template></div>'
+        served.page("/password", f"<!doctype html>{field}<input value=seen>{inner}")
+        await tab.goto(f"{served.origin}/password")
+        pictures.append(await tab.screenshot(None, full_page=False, hide=lambda _text: False))
+    assert pictures[0] == pictures[1] == pictures[2]
+    served.page("/password", "<!doctype html><input value=other>")
+    await tab.goto(f"{served.origin}/password")
+    assert await tab.screenshot(None, full_page=False, hide=lambda _text: False) != pictures[0]
+
+
 async def test_a_secret_that_cannot_be_painted_over_fails_the_screenshot(tab: Tab, served: site.Site) -> None:
     """A secret drawn outside every element cannot be painted over, so the screenshot fails with `secret-on-page`."""
     style = "p::before {content: 'Hunter-22'; position: absolute; left: 2000px; top: 2000px}"
