@@ -24,7 +24,7 @@ _BY_STRATEGY = ("recent_outputs", "checkpoint_at", "compress_to")
 BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
     "injected": dict(zip(_BY_STRATEGY, (None, None, 20_000), strict=True)),
     "hybrid": dict(zip(_BY_STRATEGY, (2_500, 14_000, 2_000), strict=True)),
-    "clean": dict(zip(_BY_STRATEGY, (1_500, 8_000, 1_500), strict=True)),
+    "clean": dict(zip(_BY_STRATEGY, (1_000, 8_000, 1_500), strict=True)),
 }
 """Defaults by strategy: with the whole state injected, everything; with tools for the state, recent outputs, and a summary of the rest."""
 

@@ -43,7 +43,7 @@ def test_by_default_the_limits_are_those_of_the_strategy(tmp_path: Path) -> None
     session_options.set_limit(SessionState(one), chosen, "max_messages", 9, "/window max_messages 9")
     session_options.set_limit(SessionState(one), chosen, "strategy", "clean", "/window strategy clean")
     found = limits.of_session(one.history, one, chosen)
-    assert (found.recent_outputs, found.checkpoint_at, found.compress_to, found.max_messages) == (1_500, 8_000, 700, 9)
+    assert (found.recent_outputs, found.checkpoint_at, found.compress_to, found.max_messages) == (1_000, 8_000, 700, 9)
 
 
 @pytest.mark.parametrize("name", sorted(limits.UNLIMITED))
