@@ -20,6 +20,16 @@ class Said(Model):
     """A message to the model, or a word with a slash."""
 
 
+class Answered(Model):
+    """A line that answers the open question."""
+
+    answer: str
+    """One of its choices, by its text or its number, or free text."""
+
+
+ChatLine = Said | Answered
+
+
 class Heard(Model):
     """A line that a front end reads."""
 
@@ -108,6 +118,18 @@ class RunEvent(Heard):
     """As a listener has it (docs/embedding.md): `event` is `run-started`, `step-started`, `step-finished`, `run-ended` …"""
 
 
+class QuestionEvent(Heard):
+    """A tool asks the person; the session waits for an `answer`. Asked again after an answer that is none of the choices."""
+
+    event: Literal["question"] = "question"
+    path: str
+    """The call that asks."""
+    question: str
+    choices: list[str]
+    free: bool
+    """Whether another answer than the choices is allowed."""
+
+
 class ChangedEvent(Heard):
     """Something that is kept has changed: the plan, a variable, the draft."""
 
@@ -171,6 +193,7 @@ ChatEvent = Annotated[
     | OutputEvent
     | DelegateEvent
     | RunEvent
+    | QuestionEvent
     | ChangedEvent
     | NoteEvent
     | WarningEvent

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 from runtime.testing.scripted_model import call, first_of, incomplete, text, when
-from tests import reports
+from tests import command, reports
 from tests.builds_rig import Builds
 
 SECRET = "correct-horse-battery"
@@ -115,3 +116,53 @@ def test_000_23_one_message_is_an_exchange_of_its_own(builds: Builds) -> None:
     assert len(of(found, "answer")) == 1
     assert found[-1]["event"] == "end"
     assert SECRET not in done.stdout + done.stderr
+
+
+def test_000_23_a_program_answers_questions_while_its_messages_wait(builds: Builds) -> None:
+    """A question is an event; an `answer` goes to it although a message was written before, and the message has its turn after that. Without an answer the session waits (exit 4)."""
+    asks = call("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]})
+    project = builds.answers(
+        first_of(
+            when(
+                lambda asked: [*asked.outputs.values()][-1:] == ["blue"] and "Bye" not in asked.newest,
+                text("Blue it is."),
+            ),
+            when("Bye", text("Bye.")),
+            when("Paint", asks),
+        )
+    )
+    with project.start("chat", "--mode", "agent", "--json-lines", prepare=command.heed_signals, asks=True) as process:
+        assert isinstance(process, subprocess.Popen)
+        assert process.stdout is not None
+        found: list[dict[str, Any]] = []
+
+        def write(**line: str) -> None:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(line) + "\n")
+            process.stdin.flush()
+
+        write(answer="nobody asked")
+        for line in process.stdout:
+            (event,) = heard(line)
+            found.append(event)
+            if event["event"] == "answer" and event["said"] == "":
+                write(say="Paint it.")
+                write(say="Bye")
+            if event["event"] == "question" and len(of(found, "question")) == 1:
+                write(say="/vars")
+                write(answer="2")
+            if event["event"] == "answer" and event["said"] == "/vars":
+                process.stdin.close()
+        assert process.wait() == 0
+    (question,) = of(found, "question")
+    assert (question["question"], question["choices"], question["path"]) == (
+        "Which colour?",
+        ["red", "blue"],
+        "1_ask_user",
+    )
+    said = [(each["said"], each["answer"]) for each in of(found, "answer")]
+    assert said == [("", None), ("Paint it.", "Blue it is."), ("Bye", "Bye."), ("/vars", None)]
+    assert of(found, "answer")[0]["error"]["code"] == "line-unreadable"
+    waits = project.runops("chat", "--mode", "agent", "--json-lines", said='{"say": "Paint it again."}\n')
+    assert of(heard(waits.stdout), "question")
+    assert (waits.returncode, heard(waits.stdout)[-1]["ending"]["status"]) == (4, "paused")

@@ -81,17 +81,23 @@ def converse(options: ChatOptions, here: host.Host, *, form: Form, quiet: bool) 
     here = found.here if found is not None else here
     models = session_options.Models.of(here)
     screen: cli_screen.Screen
+    read: json_lines.Input | None = None
+    who: persons.Person = persons.Nobody()
     if lines:
-        screen = json_lines.Lines()
+        screen = events = json_lines.Lines()
+        if options.message is None:
+            read = json_lines.Input(sys.stdin.fileno())
+            who = json_lines.Asking(events, read)
     else:
         screen = cli_screen.Screen(
             as_it_comes=person, quiet=quiet, answers=Talk(sys.stderr) if form == "json" else None
         )
-    who = typed_input.person_at(screen.asks) if person and typed_input.can_ask() else persons.Nobody()
+        if person and typed_input.can_ask():
+            who = typed_input.person_at(screen.asks)
     with foreground.followed(
         _open(options, here, models, found), lambda writer: foreground.Conversation(writer, here, models, screen, who)
     ) as (front, conversation):
-        code = Chat(conversation, front, person=person, lines=lines).carry_out(options)
+        code = Chat(conversation, front, person=person, read=read).carry_out(options)
         screen.end(_ending(conversation, code))
     if not quiet or code:
         interrupted = "interrupted\n  " if foreground.STATES.get(code) == "interrupted" else ""
@@ -165,10 +171,15 @@ def _left(ended: turn.Done) -> dict[str, Json]:
 
 class Chat:
     def __init__(
-        self, conversation: foreground.Conversation, front: Foreground, *, person: bool, lines: bool = False
+        self,
+        conversation: foreground.Conversation,
+        front: Foreground,
+        *,
+        person: bool,
+        read: json_lines.Input | None = None,
     ) -> None:
-        """With ``person``, somebody types and sees the output: errors do not end the chat. With ``lines``, messages come as JSON."""
-        self._conversation, self._front, self._person, self._lines = conversation, front, person, lines
+        """With ``person``, somebody types and sees the output: errors do not end the chat. ``read`` has the lines of a front end."""
+        self._conversation, self._front, self._person, self._read = conversation, front, person, read
         self._code = 0
         self._over = False  # True if a further message would only repeat the last error
         self._slashes = slash_commands.SlashCommands(conversation, front)
@@ -191,9 +202,12 @@ class Chat:
                 earlier = [
                     conversation.writer.text_of(each) for each in said if isinstance(each, entries.User) and each.mode
                 ]
-                read = typed_input.lines(earlier, slash_commands.completed, person=self._person)
                 conversation.screen.ready()
-                self._follow((json_lines if self._lines else typed_input).messages(read))
+                if self._read is not None:
+                    self._follow(self._read.message)
+                else:
+                    read = typed_input.lines(earlier, slash_commands.completed, person=self._person)
+                    self._follow(typed_input.messages(read))
             elif not self._over:
                 self._take(options.message)
         except signals.Interrupted as interrupted:

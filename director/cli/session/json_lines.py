@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import codecs
+import collections
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Sequence
 
-from pydantic import ValidationError
+import pydantic
 from typing_extensions import override
 
 from director.cli import screen
+from director.session import person
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import events
@@ -17,26 +24,126 @@ from runtime.display.text import harmless
 from runtime.report import chat_events, endings
 from runtime.report.parts import Costs
 
+LINE: pydantic.TypeAdapter[chat_events.ChatLine] = pydantic.TypeAdapter(chat_events.ChatLine)
+AT_ONCE = 1 << 16  # bytes that are read at once
 
-def messages(read: Callable[[], str]) -> Callable[[], str]:
-    """Return a reader of messages: a line is ``{"say": TEXT}``, or the text itself.
 
-    It raises UsageError ``line-unreadable`` for another object, and EOFError after the last line.
-    """
+class Input:
+    """The lines that a front end writes, read by a thread, so that a question is answered while the session works."""
 
-    def message() -> str:
-        line = read()
-        if not line.lstrip().startswith("{"):
-            return line
+    def __init__(self, number: int) -> None:
+        """``number`` is the file descriptor to read."""
+        self._number = number
+        self._lines: collections.deque[str] = collections.deque()  # messages, and what is unreadable
+        self._answers: collections.deque[str] = collections.deque()
+        self._ended = False
+        self._came = threading.Condition()
+        self._waits: Callable[[], object] = lambda: None  # called when something came
+        self._thread: threading.Thread | None = None
+
+    def message(self) -> str:
+        """Return the next message. Raises EOFError after the last, UsageError ``line-unreadable`` for a line that is none."""
+        self._begin()
+        with self._came:
+            while not (self._lines or self._answers or self._ended):
+                self._came.wait()
+            if self._lines:
+                line = self._lines.popleft()
+                return _said(line)
+            if self._answers:
+                self._answers.popleft()
+                raise _unreadable("it answers a question, and none is open")
+        raise EOFError
+
+    async def answer(self) -> str | None:
+        """Return the next answer; None once the input has ended. Messages wait for their turn."""
+        self._begin()
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+        self._waits = lambda: loop.call_soon_threadsafe(came.set)
         try:
-            return chat_events.Said.model_validate_json(line).say
-        except ValidationError as error:
-            said = "; ".join(f"{'.'.join(map(str, each['loc']))} {each['msg']}".strip() for each in error.errors())
-            raise UsageError(
-                "line-unreadable", f"this line is no message: {said[:300]}", fix='write {"say": "…"}'
-            ) from None
+            while True:
+                came.clear()
+                with self._came:
+                    if self._answers:
+                        return self._answers.popleft()
+                    if self._ended:
+                        return None
+                await came.wait()
+        finally:
+            self._waits = lambda: None
 
-    return message
+    def _begin(self) -> None:
+        if self._thread is None:
+            # It may wait for ever: without Python's buffers it holds nothing that the end of the process needs.
+            self._thread = threading.Thread(target=self._read, name="front end", daemon=True)
+            self._thread.start()
+
+    def _read(self) -> None:
+        decoder, rest = codecs.getincrementaldecoder("utf-8")("replace"), ""
+        while True:
+            try:
+                data = os.read(self._number, AT_ONCE)
+            except OSError:
+                data = b""
+            *lines, rest = (rest + decoder.decode(data, not data)).split("\n")
+            lines += [rest] if not data and rest else []
+            with self._came:
+                for each in lines:
+                    found = _answer(each)
+                    if found is None:
+                        self._lines.append(each.removesuffix("\r"))
+                    else:
+                        self._answers.append(found)
+                self._ended = not data
+                self._came.notify_all()
+                waits = self._waits
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                waits()
+            if not data:
+                return
+
+
+def _answer(line: str) -> str | None:
+    try:
+        found = LINE.validate_json(line)
+    except pydantic.ValidationError:
+        return None
+    return found.answer if isinstance(found, chat_events.Answered) else None
+
+
+def _said(line: str) -> str:
+    if not line.lstrip().startswith("{"):
+        return line
+    try:
+        return chat_events.Said.model_validate_json(line).say
+    except pydantic.ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, each['loc']))} {each['msg']}".strip() for each in error.errors())
+        raise _unreadable(f"it is no message: {said[:300]}") from None
+
+
+def _unreadable(why: str) -> UsageError:
+    return UsageError("line-unreadable", f"a line cannot be taken: {why}", fix='write {"say": "…"}')
+
+
+class Asking(person.Person):
+    """Asks the front end."""
+
+    def __init__(self, lines: Lines, read: Input) -> None:
+        self._lines, self._read = lines, read
+
+    @override
+    async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
+        while True:
+            self._lines.question(
+                chat_events.QuestionEvent(
+                    path=place, question=question, choices=list(choices), free=free or not choices
+                )
+            )
+            typed = await self._read.answer()
+            if typed is None:
+                return await person.Nobody().ask(question, choices, place=place, free=free)
+            if (meant := person.meaning(typed, choices, free=free)) is not None:
+                return meant
 
 
 class Lines(screen.Screen):
@@ -91,6 +198,9 @@ class Lines(screen.Screen):
     @override
     def steps(self) -> display.Display:
         return _Steps(self)
+
+    def question(self, asked: chat_events.QuestionEvent) -> None:
+        self._emit(asked)
 
     @override
     def changed(self, of: str, name: str) -> None:

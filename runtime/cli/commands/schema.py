@@ -37,7 +37,7 @@ REPORTS: dict[Name, Any] = {
     "batch-ending": endings.BatchEnding,
     "chat-ending": endings.ChatEnding,
     "chat-event": chat_events.ChatEvent,
-    "chat-line": chat_events.Said,
+    "chat-line": chat_events.ChatLine,
     "build-ending": endings.BuildEnding,
     "repair-ending": endings.RepairEnding | endings.NothingToRepair | endings.RepairApplied,
 }
