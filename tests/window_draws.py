@@ -46,6 +46,7 @@ actions = st.one_of(
     st.tuples(st.just("answers"), st.sampled_from(TEXTS[:3]), st.lists(read, min_size=1, max_size=1)),
     st.tuples(st.just("says"), texts),
     st.tuples(st.just("answers"), texts, st.lists(asked, max_size=3)),
+    st.tuples(st.just("answers"), texts, st.lists(asked, max_size=2), st.integers(1, 900)),
     st.tuples(st.just("fails"), st.sampled_from(["model-timeout", "model-incomplete"]), texts),
     st.tuples(st.just("again"), texts),
     st.tuples(st.just("happens"), st.sampled_from(["/mode run", "/set key=value", "a run was started: 01JD"])),

@@ -13,11 +13,12 @@ from runtime.log import entries as log_entries
 from runtime.log import session
 from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
-from runtime.messages.messages import Request, Tool, ToolCall
+from runtime.messages.messages import Request, Thought, Tool, ToolCall
 from runtime.secrets import masking
 from tests.now import now
 
 MODEL = "test-model"
+SEALED = "c2VhbGVk" * 20  # what a server has encrypted
 
 SCHEMA = {
     "type": "object",
@@ -63,14 +64,16 @@ class Talk:
         """Add a message of a person."""
         self.writer.said(log_entries.User(thread=self.thread, mode="chat"), text, "")
 
-    def answers(self, text: str, asked: Sequence[Asked] = ()) -> None:
-        """Add an answer of the model with completed calls."""
+    def answers(self, text: str, asked: Sequence[Asked] = (), reasoning: int = 0) -> None:
+        """Add an answer of the model with completed calls, and that many tokens of encrypted reasoning before it."""
         calls: list[ToolCall] = []
         for each in asked:
             self._calls += 1
             calls.append(ToolCall(f"call_{self._calls}", each.name, each.arguments))
         answer = log_entries.Assistant(thread=self.thread, key=f"k{self._calls}", source="model", model=MODEL)
-        self.writer.said(answer, text, "", calls)
+        name = f"rs_{self.writer.history.last_seq}"
+        thoughts = [Thought(name, SEALED, reasoning, min(1, len(calls)))] if reasoning else []
+        self.writer.said(answer, text, "", calls, thoughts)
         for call, each in zip(calls, asked, strict=True):
             if each.output is not None:
                 self.writer.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.output, "")

@@ -19,7 +19,7 @@ from nodes.errors import ModelError
 from runtime.context import window
 from runtime.log import entries as log_entries
 from runtime.log import ledger
-from runtime.messages.messages import Answer, Item, Request, ToolCall, ToolOutput, Usage
+from runtime.messages.messages import Answer, Item, Request, Thought, ToolCall, ToolOutput, Usage
 from runtime.models import requests as models_requests
 from runtime.models.client.errors import Failed
 from runtime.secrets import masking
@@ -184,6 +184,8 @@ def plain(item: Item) -> tuple[str, ...]:
     """The item without ids and paths, which differ between logs."""
     if isinstance(item, ToolCall):
         return ("call", item.name, item.arguments)
+    if isinstance(item, Thought):
+        return ("thought", item.sealed)
     return ("output" if isinstance(item, ToolOutput) else item.role, re.sub(r"@state/[^\s;]+", "@state", item.text))
 
 

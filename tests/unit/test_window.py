@@ -9,7 +9,7 @@ import pytest
 from nodes.errors import ModelError
 from runtime.context import window
 from runtime.messages import estimates, tokens
-from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
+from runtime.messages.messages import Item, Message, Thought, ToolCall, ToolOutput
 from runtime.secrets import masking
 from tests.windows import AROUND, Asked, Talk, request, tool
 
@@ -29,7 +29,7 @@ def talk(*, outputs: int = 3) -> Talk:
 
 def texts(built: window.Window) -> list[str]:
     """The texts of its messages and outputs."""
-    return [each.text for each in built.items if not isinstance(each, ToolCall)]
+    return [each.text for each in built.items if not isinstance(each, ToolCall | Thought)]
 
 
 def outputs(built: window.Window) -> list[str]:

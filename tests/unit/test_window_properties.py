@@ -16,7 +16,7 @@ from runtime.context import summaries, window
 from runtime.log import entries, threads
 from runtime.log.writer import chars_of
 from runtime.messages import estimates
-from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
+from runtime.messages.messages import Item, Message, Thought, ToolCall, ToolOutput
 from runtime.models.client import client
 from runtime.testing.responses import rules
 from tests import window_draws as draws
@@ -137,7 +137,8 @@ def test_a_server_takes_the_request(case: draws.Case) -> None:
     body = {"model": MODEL, "input": sent, "tools": [client._tool(each, True) for each in found.tools]}
     rules.check_format(rules.check_fields(body, rules.OPENAI), rules.OPENAI)
     for each in found.items:
-        assert each.arguments if isinstance(each, ToolCall) else each.text
+        if not isinstance(each, Thought):
+            assert each.arguments if isinstance(each, ToolCall) else each.text
 
 
 @draws.often
@@ -173,8 +174,10 @@ def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
             assert present == list(calls)
         text = talk.writer.text_of(exchange.answer)
         if present and text:
-            before = found.items[found.items.index(calls[0]) - 1]
-            assert before == Message("assistant", text)
+            said = [each for each in found.items if not isinstance(each, Thought)]
+            assert said[said.index(calls[0]) - 1] == Message("assistant", text)
+        for thought in talk.writer.thoughts_of(exchange.answer) if present else ():
+            assert found.items[found.items.index(thought) + 1] == calls[0]
         for call in present:
             entry = exchange.done[call.id].output
             whole = talk.writer.text_of(entry) if entry is not None else "(open: no outcome is recorded)"
