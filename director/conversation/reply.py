@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from director.conversation import knowledge, session_tools, subagents
+from director.conversation import knowledge, replaced_calls, session_tools, subagents
 from director.conversation.delegate import LEVELS, Delegates, Delegation
 from director.session import prompt
 from director.session.events import Listener
@@ -93,6 +93,7 @@ class Talk:
             ids=self._names,
             stands=lambda: prompt.stands(state, subject),
             refresh=session_tools.REFRESH,
+            replaced=replaced_calls.ReplacedCalls(state, lambda: limits().strategy != "clean").of_thread(),
             summed=listener.summed,
             warn=lambda report: listener.fills(report, limits().overflow),
         )

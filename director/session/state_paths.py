@@ -34,11 +34,20 @@ def part(text: str, start: int | None, end: int | None) -> str:
 
 def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
     if path.startswith(LINE):
-        number = path.removeprefix(LINE)
+        number, _, place = path.removeprefix(LINE).partition("/")
         wanted = int(number) if number.isdecimal() and len(number) < 12 else 0
         found = next((each for each in _said(state) if each.seq == wanted), None)
+        if place:
+            return _arguments(found, place, texts)
         return texts.text_of(found) if found is not None else None
     return of_entries(_with_blobs(state), path, texts)
+
+
+def _arguments(answer: log_entries.Said | None, place: str, texts: Texts) -> str | None:
+    """Return the arguments of the call at a place of an answer, counted from 0."""
+    calls = texts.calls_of(answer) if isinstance(answer, log_entries.Assistant) else ()
+    number = int(place) if place.isdecimal() and len(place) < 6 else len(calls)
+    return calls[number].arguments if number < len(calls) else None
 
 
 def of_entries(entries: Iterable[log_entries.Entry], path: str, texts: Texts) -> str | None:

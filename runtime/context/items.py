@@ -11,6 +11,7 @@ from typing import Literal
 
 from typing_extensions import override
 
+from runtime.context import replaced as replaced_arguments
 from runtime.context import window
 from runtime.context.window import Kind, Size, WindowItem
 from runtime.log import entries as log_entries
@@ -49,7 +50,7 @@ def _composed(kind: Kind, line: int, text: str, role: Literal["user", "assistant
     return WindowItem(kind, line, size, size, lambda _pointers: (Message(role, text),))
 
 
-def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
+def _exchange(exchange: threads.Exchange, texts: Texts, replaced: replaced_arguments.Replaced) -> WindowItem:
     answer = exchange.answer
     says = 1 if answer.text or answer.blob or not answer.calls else 0
     large = small = Size(answer.tokens, answer.chars, says + len(answer.calls or ()))
@@ -58,12 +59,24 @@ def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
         large, small = large + whole, small + (short or whole)
 
     def read(pointers: bool) -> tuple[Item, ...]:
-        calls = texts.calls_of(answer)
+        return with_calls(texts.calls_of(answer), pointers)
+
+    def with_calls(calls: Sequence[ToolCall], pointers: bool) -> tuple[Item, ...]:
         said = items_of(answer, texts.text_of(answer), calls, texts.thoughts_of(answer))
         outputs = (_output(each.id, exchange.done[each.id], texts, pointers) for each in calls)
         return (*said, *outputs)
 
-    return WindowItem("exchange", answer.seq, large, small, read)
+    if not any(replaced.may(each.name) for each in answer.calls or ()):
+        return WindowItem("exchange", answer.seq, large, small, read)
+    calls = replaced.calls(answer.seq, texts.calls_of(answer))
+
+    def shorter(of: tuple[ToolCall, ...], later: WindowItem | None = None) -> WindowItem:
+        tokens, chars = calls.saved(of)
+        less = Size(tokens, chars)
+        own = functools.partial(with_calls, of)
+        return WindowItem("exchange", answer.seq, large - less, small - less, own, later, tokens)
+
+    return shorter(calls.now, shorter(calls.later) if calls.later != calls.now else None)
 
 
 def _output_sizes(asked: str, done: threads.Done) -> tuple[Size, Size | None]:
@@ -105,8 +118,10 @@ def _run(told: log_entries.Event, texts: Texts) -> WindowItem:
 class Thread(window.Pieces):
     """The items of a thread after its last summary."""
 
-    def __init__(self, thread: threads.Thread, texts: Texts) -> None:
-        self._thread, self._texts = thread, texts
+    def __init__(
+        self, thread: threads.Thread, texts: Texts, replaced: replaced_arguments.Replaced = replaced_arguments.NOTHING
+    ) -> None:
+        self._thread, self._texts, self._replaced = thread, texts, replaced
         self._first = thread.first
 
     @override
@@ -118,7 +133,7 @@ class Thread(window.Pieces):
         texts = self._texts
         match self._thread.said[self._first + number]:
             case threads.Exchange() as exchange:
-                return _exchange(exchange, texts)
+                return _exchange(exchange, texts, self._replaced)
             case log_entries.ModelError() as error if error.error.get("code") in UNSENT:
                 return WindowItem("error", error.seq, Size(), Size(), lambda _pointers: ())
             case log_entries.ModelError() as error:

@@ -16,6 +16,7 @@ from typing_extensions import override
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import items, summaries, window
+from runtime.context import replaced as replaced_arguments
 from runtime.context import report as context_report
 from runtime.log import entries
 from runtime.log.writer import Fold, LogWriter
@@ -59,6 +60,7 @@ class Frame(turn.Frame):
         ids: Callable[[], Collection[str]] = tuple,
         stands: Callable[[], Sequence[window.Part]] = tuple,
         refresh: Collection[str] = (),
+        replaced: replaced_arguments.Replaced = replaced_arguments.NOTHING,
         warn: Callable[[window.Report], None] = lambda _report: None,
         summed: Callable[[window.Reduction, window.Report], None] = lambda _rung, _report: None,
     ) -> None:
@@ -74,7 +76,7 @@ class Frame(turn.Frame):
         self._summaries = (
             summaries.Summaries(writer, thread, asks, max_output=max_output, ids=ids) if asks is not None else None
         )
-        self._stands, self._refresh = stands, refresh
+        self._stands, self._refresh, self._replaced = stands, refresh, replaced
         self._warn, self._summed = warn, summed
         self._model: str | None = None  # the model of the last request
         self.report: window.Report | None = None
@@ -196,7 +198,7 @@ class Frame(turn.Frame):
         return self._with_usage(dataclasses.replace(built, report=report))
 
     def _items(self) -> items.Thread:
-        return items.Thread(self._writer.history.thread(self._thread), self._writer)
+        return items.Thread(self._writer.history.thread(self._thread), self._writer, self._replaced)
 
     def _narrowed(self, model: str, limits: window.Limits | None = None) -> window.Limits:
         """Return the limits, by default the current ones, in our own token count: a model may count more tokens, and accept fewer."""

@@ -30,6 +30,8 @@ Overflow = Literal["prune", "summarize", "summarize-only"]
 
 Kind = Literal["user", "exchange", "error", "summary", "run", "events"]
 
+RECENT_ARGUMENTS = 2_500  # tokens of the newest part in which replaced arguments stay, where all outputs are whole
+
 STRICT = 1_500  # tokens of a hard limit, if none is named
 
 CONTINUE = "continue"
@@ -112,6 +114,10 @@ class WindowItem:
     small: Size  # size with pointers in place of outputs: in nothing larger than `large`
     read: Callable[[bool], tuple[Item, ...]] = dataclasses.field(compare=False)
     """Returns its items in a request; the argument is true for pointers in place of outputs."""
+    later: WindowItem | None = (
+        None  # the same once it is not recent: with pointers for the arguments that were replaced since
+    )
+    saved: int = 0  # tokens of arguments that were replaced
 
     def size(self, *, pointers: bool) -> Size:
         return self.small if pointers else self.large
@@ -236,6 +242,7 @@ class _Builder:
     def __init__(self, items: Pieces, around: RequestFrame, limits: Limits) -> None:
         self._items, self._around, self._limits = items, around, limits
         self._first_whole = _first_recent(items, limits.recent_outputs) if limits.tool_results else len(items)
+        self._first_current = _first_recent(items, limits.recent_outputs or RECENT_ARGUMENTS)
         self._left: list[Left] = []
         self._word = items.word.large if items.word is not None else Size()
         self._instruct(with_tools=False)
@@ -252,9 +259,13 @@ class _Builder:
         if summary is not None:
             items += summary.items(pointers=False)
         for number in sorted(kept if newest is None else [*kept, newest]):
-            items += self._items[number].items(pointers=not (number == newest or number in whole))
+            items += self._item(number).items(pointers=not (number == newest or number in whole))
         report = self._report(room, tools, known, summary, kept, whole)
         return Window(self._instructions, tuple(items), tools, _joined(known), report, self._beside_word(room))
+
+    def _item(self, number: int) -> WindowItem:
+        item = self._items[number]
+        return item.later if item.later is not None and number < self._first_current else item
 
     def _frame(self) -> tuple[tuple[Tool, ...], list[Part], int]:
         """Return the tools and the state that fit into their shares, and the tokens left to the thread. Raises ModelError."""
@@ -358,7 +369,7 @@ class _Builder:
         fitting = Fitting(rest)
         followed = False
         for number in range(len(self._items) - 1, -1, -1):
-            item = self._items[number]
+            item = self._item(number)
             if number == self._items.newest_word:
                 followed = True
             elif item.what == "error" and not followed:
@@ -375,10 +386,12 @@ class _Builder:
         return kept
 
     def _made_whole(self, kept: Sequence[int], rest: Size) -> set[int]:
-        total = sum((self._items[number].small for number in kept), Size())
+        total = sum((self._item(number).small for number in kept), Size())
         whole: set[int] = set()
         for number in kept:
-            item = self._items[number]
+            item = self._item(number)
+            if item.saved:
+                self._left.append(Left(ARGUMENTS, item.line, REPLACED, item.saved))
             larger = total - item.small + item.large
             if item.large == item.small or (number >= self._first_whole and larger.within(rest)):
                 total = larger
@@ -408,7 +421,7 @@ class _Builder:
     ) -> Report:
         limits, newest = self._limits, self._items.newest_word
         strict = limits.hard_limit is not None
-        thread = sum((self._items[number].size(pointers=number not in whole) for number in kept), Size())
+        thread = sum((self._item(number).size(pointers=number not in whole) for number in kept), Size())
         summed = self._items.summary.large.tokens if self._items.summary is not None else 0
         said = summed + self._items.tokens_before(len(self._items)) - (self._word.tokens if newest is not None else 0)
         parts = [Section(each.name, tokens) for each, tokens in zip(known, _each_tokens(known), strict=True)]
@@ -441,7 +454,8 @@ class _Builder:
 
 NO_ROOM, NO_SHARE, NOT_WANTED = "there is no room", "its share is used up", "they are not wanted"
 OLD = "they are not recent"
-OUTPUTS, OLDEST = "outputs", "of the oldest"
+REPLACED = "later ones have replaced them"
+OUTPUTS, ARGUMENTS, OLDEST = "outputs", "arguments", "of the oldest"
 _ENDLESS = 2**62
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
+from typing import Any
+
+import pytest
 
 from runtime.testing import scripted_model
 from runtime.testing.scripted_model import text
 from tests.builds_rig import Builds, plan, use
-from tests.chats import PRICES, text_of, words_of
+from tests.chats import PRICES, text_of, typed, words_of
 from tests.rows import parts_of
 
 NODES = """\
@@ -233,3 +237,64 @@ def test_row_001_7_what_does_not_fit_is_told_with_the_tool_that_has_it(builds: B
         state = parts_of(words_of(builds.bodies()[-1]))
         assert told in state["workflow"], limit
         assert state["browser state"]
+
+
+def arguments(body: dict[str, Any], tool: str) -> list[dict[str, Any]]:
+    """The arguments of the calls of this tool in a request, oldest first: they are JSON."""
+    return [json.loads(each["arguments"]) for each in body["input"] if each.get("name") == tool]
+
+
+@pytest.mark.parametrize("strategy", ["injected", "hybrid"])
+def test_row_001_24_the_plan_stands_once(strategy: str, builds: Builds) -> None:
+    """Where the state has the plan, no call has one, old or new, from its first request on; so no request changes what the one before began with."""
+    plans = [plan(overall_goal=f"Aim {number}") for number in range(3)]
+    project = builds.answers(*plans, text("Yes."))
+    done = project.here("chat", "--mode", "agent", "--strategy", strategy, "-m", "Plan it.")
+    assert done.returncode == 0, done.stderr
+    bodies = builds.bodies()
+    for number, body in enumerate(bodies[1:]):
+        everything = text_of(body)
+        assert everything.count("Aim") == everything.count(f"Aim {number}") == 1
+        before = bodies[number]["input"][:-1]  # without the state
+        assert body["input"][: len(before)] == before
+    assert [*arguments(bodies[-1], "update_plan")[0]] == ["reason", "left_out"]
+
+
+def test_row_001_24_what_was_replaced_leaves_the_window_in_steps(builds: Builds) -> None:
+    """In `clean` the newest plan stays as the argument of its call; older ones, values set again and nodes written again become pointers, a step at a time, and are read by their paths."""
+    long = "word " * 120
+    rows = [
+        [plan(notes=f"{long}{number}"), use("set_variable", name="v", value=json.dumps(f"{long}{number}"), reason="so"), text("Yes.")]
+        for number in range(6)
+    ]  # fmt: skip
+    project = builds.answers(*[each for row in rows for each in row])
+    words = "".join(f"Word {number}\n" for number in range(6))
+    done = typed(
+        project,
+        words,
+        "chat",
+        "--mode",
+        "agent",
+        "--strategy",
+        "clean",
+        "--checkpoint-at",
+        "0",
+        "--recent-outputs",
+        "600",
+    )
+    assert done.returncode == 0, done.stderr
+    bodies = builds.bodies()
+    for tool, name in (("update_plan", "plan"), ("set_variable", "value")):
+        last = ["left_out" in each for each in arguments(bodies[-1], tool)]
+        assert last[-1] is False, "the newest stays"
+        assert last == sorted(last, reverse=True)
+        assert sum(last) >= 3
+        assert name in arguments(bodies[-1], tool)[-1]
+    # A request begins like the one before, but for some steps.
+    same = [after["input"][: len(before["input"])] == before["input"] for before, after in itertools.pairwise(bodies)]
+    assert sum(same) >= 2 * len(same) // 3
+    path = re.findall(r"kept at (@state/line/\d+/0)", str(bodies[-1]["input"]))[0]
+    builds.answers(use("read_state", path=path, start=None, end=None), text("Well.")).here(
+        "chat", "--resume", "last", "-m", "Which?"
+    )
+    assert f"{long}0" in builds.outputs()[-1]
