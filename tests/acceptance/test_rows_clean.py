@@ -52,8 +52,8 @@ CLEAN = ("--strategy", "clean")
 SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "clean": (CLEAN, {}),
     "injected": (("--strategy", "injected"), {}),
-    "chained": (CLEAN, STORE),
-    "not_proved": (CLEAN, {**STORE, "RUNOPS_MODEL_PROFILE": "openrouter"}),
+    "chained": ((*CLEAN, "--recent-outputs", "3000"), STORE),
+    "not_proved": ((*CLEAN, "--recent-outputs", "3000"), {**STORE, "RUNOPS_MODEL_PROFILE": "openrouter"}),
     "not_clean": (("--strategy", "injected"), STORE),
     "checkpoint_at_1000": ((*CLEAN, "--checkpoint-at", "1000"), STORE),
 }
