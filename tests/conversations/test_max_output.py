@@ -91,4 +91,4 @@ def test_a_build_keeps_its_strategy_and_limits(chats: Chats) -> None:
     assert limits(chats) == [9_000] * 6
     assert [body["store"] for body in chats.bodies()] == [True] * 6
     for body in chats.bodies():
-        assert "## outline" in words_of(body)[-1]
+        assert "## variables" in words_of(body)[-1]

@@ -78,6 +78,13 @@ def test_another_model_is_not_sent_it(chats: Chats) -> None:
     assert list(map(sealed, chats.bodies())) == [[], ["sealed_0001_0"], [], ["sealed_0001_0"]]
 
 
+def test_another_server_is_not_sent_it(chats: Chats) -> None:
+    """000-24: a model of the same name at another address is not the one that can read it."""
+    session = session_of(chats.answers(thought("First.") + text("It adds up.")).here("chat", "-m", "What?"))
+    assert chats.answers(text("Yes.")).here("chat", "--resume", session, "-m", "Sure?").returncode == 0
+    assert list(map(sealed, chats.bodies())) == [[]]
+
+
 def test_reasoning_goes_with_its_exchange(chats: Chats) -> None:
     """000-24: what leaves the window leaves it with its reasoning, and reasoning counts in the size of the window."""
     look = (thought("Hm.") + LOOK).using(input=100, output=3_000, reasoning=2_900)
