@@ -133,8 +133,8 @@ class Project:
         )
 
     def runs(self) -> list[dict[str, Any]]:
-        """The runs that `runops runs --json` lists."""
-        return json.loads(self.here("runs", "--json").stdout)["runs"]
+        """The runs that `runops runs --all --json` lists."""
+        return json.loads(self.here("runs", "--all", "--json").stdout)["runs"]
 
     def show(self, conversation: str = "last", *more: str) -> dict[str, Any]:
         """The output of `runops show --json` for a run or a session, checked against its schema."""

@@ -20,6 +20,7 @@ from director.cli import screen as cli_screen
 from director.cli import session_options
 from director.cli.builds import options
 from director.conversation import delegate, reply
+from director.proving import finish
 from director.scouting import pages
 from director.session import person, runs, subject
 from director.session import settings as session_settings
@@ -115,6 +116,13 @@ class Conversation:
 
     def workflow_file(self) -> Path | None:
         return self.about.workflow_file(self.here.reader)
+
+    def workflow_to_run(self) -> Path | None:
+        """Return the workflow of the session: what was built in it and saved, else what it is about."""
+        last = finish.last(self.build) if self.build is not None else None
+        left = last.value if last is not None else {}
+        built = left.get("file") if left.get("done") and not left.get("fix") else None
+        return Path(str(built)) if built else self.workflow_file()
 
     @property
     def subject(self) -> subject.Subject:

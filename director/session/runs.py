@@ -52,7 +52,9 @@ class Runs:
 
         status = "interrupted"
         try:
-            ended = await (await begin(self._listener.ran, self.options(begun, command="build"))).to_its_end()
+            ended = await (
+                await begin(self._listener.ran, self.options(begun, tool=call.path, command="build"))
+            ).to_its_end()
             status = ended.status
         finally:
             for run in started:
@@ -72,6 +74,7 @@ class Runs:
         begun: Callable[[str], Awaitable[None]],
         before: entries.Ran = NOTHING,
         *,
+        tool: str | None = None,
         command: str = "chat",
         background: Sequence[Item] = (),
     ) -> start.Options:
@@ -80,7 +83,7 @@ class Runs:
         if session.budget is not None:
             spent = budgets.spent_in_all(session.ledger, self._price) - budgets.amount(before)
             allowance = budgets.Allowance(name, node_budgets.parse(session.budget), spent, command)
-        return start.Options(parent=name, allowance=allowance, begun=begun, background=background)
+        return start.Options(parent=name, tool=tool, allowance=allowance, begun=begun, background=background)
 
     def of(self, call: entries.Call) -> Sequence[str]:
         """Return the runs begun for a call, in order, ended or not."""

@@ -84,6 +84,8 @@ class RunHeader(Record):
     key: str | None = None
     budget: str | None = None
     parent: str | None = None
+    tool: str | None = None
+    """Path of the call, in the parent, of the tool that began it: such a run belongs to that session's work."""
 
 
 Mode = Literal["chat", "agent", "run"]

@@ -75,6 +75,7 @@ class Options:
 
     part: Part | None = None
     parent: str | None = None  # conversation that starts it
+    tool: str | None = None  # path of the call there of the tool that starts it
     allowance: budgets.Allowance | None = None  # the parent's allowance for models
     browsers: run.Browsers | None = None  # browsers in place of the run's own
     holds: run_state.Withholds = run_state.withholds_nothing
@@ -112,7 +113,14 @@ async def begin(
         writer = LogWriter(conversation, history.History(), masker, given.reader)
         trial = part.header if part is not None else None
         run.write_header(
-            writer, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
+            writer,
+            loaded,
+            prepared.inputs,
+            trial=trial,
+            key=key,
+            budget=models.budget_text,
+            parent=options.parent,
+            tool=options.tool,
         )
         if options.background:
             from runtime.context import background  # most runs have none

@@ -75,6 +75,10 @@ class Masker:
         """Characters at the end of a text that may hold the beginning of an incomplete secret."""
         self._widest = spellings.WIDEST * longest  # maximum number of bytes of a secret, in any spelling
 
+    def knowing(self, secrets: Mapping[str, str]) -> Masker:
+        """Return a masker of these secrets, too."""
+        return Masker({**self._secrets, **secrets}, self.names)
+
     def _writings(self, *, cased: bool) -> set[spellings.Writing]:
         return {writing for value in self._values for writing in found_in(value, cased=cased)}
 

@@ -38,6 +38,7 @@ class RunSummary:
     problem: str | None = None  # the problem of a damaged log, with file and line
     key: str | None = None
     parent: str | None = None  # the session that started it
+    tool: str | None = None  # the call of that session's tool that started it
 
 
 PAGE = 200  # size of the first page; each further page is twice as large, as a store may read all names for each page
@@ -45,17 +46,17 @@ PAGE = 200  # size of the first page; each further page is twice as large, as a 
 
 @integrity.uncollected()
 def list_runs(
-    store: log_store.StoreReader, limit: int | None = None, state: RunState | None = None
+    store: log_store.StoreReader, limit: int | None = None, state: RunState | None = None, *, of_tools: bool = False
 ) -> list[RunSummary]:
     """List the runs in ``state`` (None: in any), or the ``limit`` newest of them, oldest first.
 
-    A damaged one is listed as such; sessions and empty files are left out.
+    A damaged one is listed as such; sessions and empty files are left out, and without ``of_tools`` the runs that a session's tools began.
     """
     found: list[RunSummary] = []
     before, size = None, PAGE
     while page := store.summaries(before, size, state):
         for each in page:
-            if (summary := _summary(store, each)) is not None:
+            if (summary := _summary(store, each)) is not None and (of_tools or summary.tool is None):
                 found.append(summary)
             if len(found) == limit:
                 return found[::-1]
@@ -94,7 +95,9 @@ def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummar
             if past.header is None:
                 return None
             head, started, ended, steps, state = past.header, past.started, past.last_at, past.steps_done, read.state
-    return RunSummary(read.id, head.workflow, state, started, ended, steps, key=head.key, parent=head.parent)
+    return RunSummary(
+        read.id, head.workflow, state, started, ended, steps, key=head.key, parent=head.parent, tool=head.tool
+    )
 
 
 def _damaged(run: str, error: LogError) -> RunSummary:

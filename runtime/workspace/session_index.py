@@ -31,9 +31,11 @@ def kind(store: log_store.StoreReader, conversation: str) -> Kind | None:
 
 
 def is_user_run(store: log_store.StoreReader, conversation: str) -> bool:
-    """True if it was begun as a run: no session, and no copy for testing a fix."""
+    """True if it was begun as a run: no session, no copy for testing a fix, and not by a tool of a session."""
     match store.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
+            return False
+        case entries.Scope(run=entries.RunHeader(tool=str())):
             return False
         case entries.Scope(run=entries.RunHeader(trial=dict() as trial)):
             return "copy" not in trial

@@ -202,7 +202,7 @@ async def open_build(
         if order.strategy is not None:
             session_options.set_limit(own, here.settings, "strategy", order.strategy, f"--strategy {order.strategy}")
         if found is not None:
-            keep_changes(own, order, goal)
+            keep_changes(own, dataclasses.replace(order, goal=None), goal)
         if own.history.mode != "agent":
             version = entries.Version(of="mode", number=0, reason="runops build", by="person")
             own.keep(version, "agent")
@@ -239,14 +239,22 @@ def resumed(
     return goal, secrets
 
 
-def keep_changes(own: SessionState, order: BuildOrder, goal: Goal) -> None:
+def spoken(order: BuildOrder, here: host.Host, masker: masking.Masker, goal: Goal) -> tuple[Goal, dict[str, str]]:
+    """Return ``goal`` as the person changes it in the session, and the secrets that are new. Raises like ``begun``."""
+    made = order.changed(goal)
+    secrets = sources.read(here.secrets, order.secrets, made.place.parent)
+    _refuse_secret(order, made, masker.knowing(secrets))
+    return made, secrets
+
+
+def keep_changes(own: SessionState, order: BuildOrder, goal: Goal, *, reason: str = "the command line") -> None:
     """Log what the flags change in a session that continues; its next requests and runs go by it."""
     later: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
     session_settings.keep(own, {name: value for name, value in later.items() if value is not None})
-    if order.is_about_goal:
+    if order.is_about_goal or order.goal is not None:
         # A message that would become the goal is none yet.
-        text = own.goal.goal if own.is_goal_kept else ""
-        begin.keep_goal(own, dataclasses.replace(goal, goal=text), reason="the command line", by="person")
+        text = goal.goal if order.goal is not None or own.is_goal_kept else ""
+        begin.keep_goal(own, dataclasses.replace(goal, goal=text), reason=reason, by="person")
 
 
 def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:

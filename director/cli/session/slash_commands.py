@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
+from director.builds import subject as build_subject
 from director.cli import session_options
+from director.cli.builds import options as build_options
 from director.cli.foreground import Conversation
 from director.cli.session import followed_runs
 from director.session import open as open_session
@@ -19,9 +22,9 @@ from nodes.errors import UsageError
 from runtime import events
 from runtime.cli import foreground
 from runtime.cli import values as given_values
-from runtime.context import report_text
+from runtime.context import briefs, report_text
 from runtime.display import costs, delegates, plans
-from runtime.display.text import count, joined
+from runtime.display.text import count, joined, one_line
 from runtime.language import prepare, reader
 from runtime.log import entries, ledger
 from runtime.models import budgets
@@ -43,6 +46,7 @@ HELP = {
     "/cost": "what was spent",
     "/window [NAME VALUE]": "what the model would be sent now; or change how that is chosen",
     "/compress [WHAT]": "sum up what was said until now; WHAT is to be kept",
+    "/goal [TEXT] [--url URL] [-i NAME=VALUE] [--secret NAME] [--save FILE]": "tell what is built, or change it",
     "/plan": "the plan, as a list of tasks",
     "/vars": "the variables",
     "/help": "this list",
@@ -133,6 +137,32 @@ def _wrong(name: str, what: str) -> UsageError:
     return UsageError("usage", what, fix=f"type: {SHAPES[name]}")
 
 
+def _from_variables(names: Collection[str]) -> list[str]:
+    return [f"({', '.join(names)}: the session's {'variables' if len(names) > 1 else 'variable'})"] if names else []
+
+
+def goal_order(words: Words) -> build_options.BuildOrder:
+    """Return what the arguments of ``/goal`` say. Raises UsageError ``usage``."""
+    text: list[str] = []
+    given: dict[str, list[str]] = {}
+    rest = iter(words)
+    for each in rest:
+        name = {"--url": "url", "--save": "save", "-i": "inputs", "--input": "inputs", "--secret": "secrets"}.get(each)
+        if name is None:
+            text.append(each)
+        elif (value := next(rest, None)) is not None:
+            given.setdefault(name, []).append(value)
+        else:
+            raise _wrong("goal", f"after `{each}` a value is missing")
+    return build_options.BuildOrder(
+        goal=" ".join(text) or None,
+        url=given.get("url", [None])[-1],
+        save=Path(given["save"][-1]) if "save" in given else None,
+        inputs=tuple(given.get("inputs", ())),
+        secrets=tuple(given.get("secrets", ())),
+    )
+
+
 def write(path: Path, text: str) -> None:
     """Write a saved session atomically. Raises UsageError ``file-not-written``, also if another kind of file is there."""
     head = markdown.HEAD.encode()
@@ -154,6 +184,7 @@ class SlashCommands:
         self.ran: events.RunEnded | None = None  # the end of the run that the last command began or resumed
         self._known: dict[str, Callable[[Words], list[str] | None]] = {
             "mode": self._mode,
+            "goal": self._goal,
             "run": self._run,
             "resume": self._resume,
             "save": self._save,
@@ -169,7 +200,7 @@ class SlashCommands:
     def take(self, name: str, words: Words) -> bool:
         """Execute a command; return False if it ends the session. Raises RunOpsError."""
         self.ran = None
-        if name != "run":
+        if name not in ("run", "goal"):
             refuse_more(name, words, MOST.get(name, 0))
         if name == "quit":
             return False
@@ -191,6 +222,20 @@ class SlashCommands:
         # From the first moment in mode agent on, the tools of a build are offered.
         self._front.complete(self._conversation.renew())
         self._conversation.screen.say(f"--  mode {mode}")
+        return None
+
+    def _goal(self, words: Words) -> list[str] | None:
+        conversation = self._conversation
+        own = conversation.state
+        if not words:
+            return build_subject.goal_text(own.goal, own.masker.names).splitlines()
+        order = goal_order(words)
+        goal, secrets = build_options.spoken(order, conversation.here, conversation.writer.masker, own.goal)
+        conversation.writer.masker = conversation.writer.masker.knowing(secrets)
+        build_options.keep_changes(own, order, goal, reason="/goal")
+        self._front.complete(conversation.happened(" ".join(["/goal", *words])))
+        self._front.complete(conversation.renew())
+        conversation.screen.say(f"--  goal: {one_line(own.goal.goal) or '(your next message)'}")
         return None
 
     def _window(self, words: Words) -> list[str] | None:
@@ -263,19 +308,27 @@ class SlashCommands:
     def _run(self, words: Words) -> None:
         named, pairs = file_and_inputs(words)
         conversation = self._conversation
-        path = Path(named) if named is not None else conversation.about.workflow_file(conversation.here.reader)
+        path = Path(named) if named is not None else conversation.workflow_to_run()
         if path is None:
             raise UsageError("usage", "this session is about no workflow", fix=f"name one: {SHAPES['run']}")
         values = given_values.inputs(pairs)
         loaded = reader.load(path)
         values.refuse_unknown([loaded])
+        variables = conversation.state.variables.all()
+        inputs = loaded.workflow.inputs
+        kept = {name: each for name, each in variables.items() if name in inputs and name not in values.values}
+        if kept:
+            given = [f"{name} = {briefs.shown(each)} (-i)" for name, each in values.values.items()]
+            given += [f"{name} = {briefs.shown(each)} (variable of the session)" for name, each in kept.items()]
+            conversation.screen.say(f"--  inputs: {', '.join(given)}")
+        values = dataclasses.replace(values, values={**kept, **values.values})
         own = conversation.here.having(settings.load())
         prepared = prepare.prepare(loaded, values.of(loaded), own.secrets)
         self.ran = followed_runs.to_its_end(
             conversation,
             self._front,
             own,
-            " ".join(["/run", *map(shlex.quote, _told(named, pairs))]),
+            " ".join(["/run", *map(shlex.quote, _told(named, pairs)), *_from_variables(kept)]),
             lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 

@@ -19,17 +19,23 @@ def runs(
     sessions: Annotated[bool, flags.option("--sessions", "List sessions (`runops chat`, `build`), no runs.")] = False,
     limit: Annotated[int | None, flags.option("--limit, -n N", "Only the N newest.", min=1)] = None,
     state: Annotated[log_store.State | None, flags.option("--state", "Only runs in this state.")] = None,
+    of_tools: Annotated[
+        bool, flags.option("--all", "Also the runs that tools of sessions began, to try nodes and to prove a draft.")
+    ] = False,
     as_json: Annotated[bool, flags.option("--json", "Print the list as one JSON object.")] = False,
 ) -> None:
-    """List the runs of this project, oldest first, with state, start and duration. `--sessions` lists its sessions."""
+    """List the runs of this project, oldest first, with state, start and duration. `--sessions` lists its sessions.
+
+    What tools of a session ran is listed by `runops show SESSION`, and here with `--all`.
+    """
     store = host.load().reader
     if sessions:
-        if limit is not None or state is not None:
-            said = "`--limit` and `--state` are for runs, and `--sessions` lists none"
+        if limit is not None or state is not None or of_tools:
+            said = "`--limit`, `--state` and `--all` are for runs, and `--sessions` lists none"
             raise UsageError("usage", said, fix="leave one of them out")
         _sessions(store, as_json=as_json)
         return
-    found = run_index.list_runs(store, limit, state)
+    found = run_index.list_runs(store, limit, state, of_tools=of_tools)
     if as_json:
         listed: list[Json] = [{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found]
         console.result(console.as_json(home=store.place, runs=listed))
