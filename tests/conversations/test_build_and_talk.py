@@ -172,7 +172,7 @@ def test_a_variable_is_the_value_of_an_input_in_the_next_run(chats: Chats) -> No
     runs = project.runs()
     inputs = [project.show(each["id"])["inputs"] for each in runs]
     assert inputs == [{"n": 7, "m": 1}, {"n": 7, "m": 3}, {"n": 2, "m": 1}]
-    told = str(words_of(chats.bodies()[-1]))
+    told = text_of(chats.bodies()[-1])
     assert "(n: the session's variable)" in told
 
 
