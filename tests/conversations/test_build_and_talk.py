@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.testing.scripted_model import call, text
-from tests.chats import Chats, typed, words_of
+from tests.chats import Chats, text_of, typed, words_of
 
 EDIT = call(
     "update_node",
