@@ -178,6 +178,10 @@ class SubagentCall(Toolset):
     def began(self, call: entries.Call, subagent: Subagent) -> None:
         """Log what is to be known of the subagent besides its call."""
 
+    def unfounded(self, _call: entries.Call) -> str:
+        """Return what the subagent is told if its answer cannot rest on anything yet; empty if it can."""
+        return ""
+
     def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
         return ()
 
@@ -232,7 +236,7 @@ class SubagentCall(Toolset):
             return None
         said = self.writer.history.thread(entries.delegate_thread(call.call)).said
         last = said[-1] if said else None
-        if isinstance(last, threads.Exchange) and not last.answer.calls:
+        if isinstance(last, threads.Exchange) and not last.answer.calls and not self.unfounded(call):
             report = self._answered(self.writer.text_of(last.answer), call)
             return turn.Outcome(report, report)
         if self.models is not None:
@@ -269,6 +273,7 @@ class Subagent:
         self.sender = sender
         self._writer, self._limits, self._before = writer, of.limits, before
         self._thread = entries.delegate_thread(call.call)
+        self._unfounded = lambda: of.unfounded(call)
         terms = of.terms(call)
         self._most = terms.turns
         most = terms.max_output or models.max_output("delegate")
@@ -313,10 +318,21 @@ class Subagent:
 
     async def work(self, word: str) -> str:
         self._turns.say(word)
+        reminded = False
         while True:
             latest = await self._turns.turn()
             if not latest.answer.calls:
-                return latest.answer.text
+                missing = self._unfounded()
+                if not missing:
+                    return latest.answer.text
+                if reminded:
+                    raise ModelError(
+                        "report-unfounded",
+                        "it reported twice without having looked at any page",
+                        fix="send it again, with the page that it is to look at, or look yourself",
+                    )
+                reminded = True
+                self._turns.say(missing)
             if self._turns.count >= self._most:
                 raise ModelError(
                     "delegate-turns",

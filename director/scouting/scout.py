@@ -23,6 +23,8 @@ NAME = "send_scout"
 TURNS = 15
 BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))  # budget of one scout; never more than the build has left
 
+LOOK_FIRST = "You have not looked at any page yet. Look at it with your tools, then report what you saw."
+
 SCOUT = toolbox.tool(
     NAME,
     "Another model looks around on the site in a tab of its own, and reports.",
@@ -45,6 +47,15 @@ class Scouting(subagents.SubagentCall):
     @override
     def who(self, call: entries.Call) -> str:
         return "scout"
+
+    @override
+    def unfounded(self, call: entries.Call) -> str:
+        thread = entries.delegate_thread(call.call)
+        looked = any(
+            each.call.thread == thread and each.result is not None and each.result.status == "ok"
+            for each in self.writer.history.actions.values()
+        )
+        return "" if looked else LOOK_FIRST
 
     @override
     def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentTools:

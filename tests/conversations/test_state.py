@@ -158,7 +158,7 @@ OUTLINE = (
 def summary_lines(builds: Builds) -> dict[str, str]:
     """The lines of the summary that the model was shown last, by their names."""
     shown = builds.outputs()[-1].partition("\n\n")[0]
-    return dict(line.partition(": ")[::2] for line in shown.splitlines() if ": " in line)
+    return {name: told for name, _, told in (line.partition(": ") for line in shown.splitlines()) if told}
 
 
 def written(builds: Builds) -> None:
@@ -298,3 +298,22 @@ def test_row_001_24_what_was_replaced_leaves_the_window_in_steps(builds: Builds)
         "chat", "--resume", "last", "-m", "Which?"
     )
     assert f"{long}0" in builds.outputs()[-1]
+
+
+def test_a_scout_that_never_looked_has_no_report(builds: Builds) -> None:
+    """It is told once to look; a second report without a look is an error for its sender."""
+    scout = iter([text("It surely has a table."), text("A table, I am sure.")])
+    sends = use("send_scout", task="What is on the page?", url=None, reason="to know")
+    builder = iter([sends, use("finish", done=False, summary="So far.", unproved=None, reason="seen")])
+
+    def answer(asked: scripted_model.AskedFor) -> scripted_model.Answer:
+        return next(scout if asked.instructions.startswith("You are a scout") else builder)
+
+    builds.answers(answer).here("build", "Look", "--yes")
+    asked = [text_of(each) for each in builds.bodies()]
+    assert sum("You have not looked at any page yet." in each for each in asked) == 1
+    report = builds.outputs()[-1]
+    assert report.startswith(
+        "the scout failed: it reported twice without having looked at any page (the scout took 2 requests"
+    )
+    assert "report-unfounded" in report
