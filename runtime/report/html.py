@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
@@ -23,7 +24,7 @@ GOOD = frozenset({"ok", "recovered", "passed"})
 # No script, no request: the page shows what it holds, and nothing else.
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <meta name="referrer" content="no-referrer"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>
@@ -35,14 +36,20 @@ details {{ border-left: 3px solid var(--soft); padding-left: .8rem; margin: .35r
 table {{ border-collapse: collapse }} td, th {{ text-align: left; padding: .15rem .9rem .15rem 0; vertical-align: top }} td {{ overflow-wrap: anywhere }}
 .text {{ white-space: pre-wrap; overflow-wrap: anywhere }} .you {{ background: var(--soft); padding: .6rem .8rem; border-radius: .4rem }}
 .who {{ color: var(--dim); font-size: .8rem; margin-top: 1rem }} .dim {{ color: var(--dim) }} .bad {{ color: #c33 }} .page {{ border: 1px dashed var(--dim) }}
-ul.plan {{ list-style: none; padding-left: 0; white-space: pre-wrap }}
+img {{ max-width: 100%; border: 1px solid var(--soft) }} ul.plan {{ list-style: none; padding-left: 0; white-space: pre-wrap }}
 </style></head><body>
 """
 
 
-def of_session(report: SessionReport, runs: Mapping[str, RunReport]) -> str:
-    """Return the page of a session. ``runs`` are the reports of its runs that can be read."""
-    return _page(report.title, _Session(report, runs).whole())
+def of_session(report: SessionReport, runs: Mapping[str, RunReport], pictures: Mapping[str, bytes]) -> str:
+    """Return the page of a session. ``runs`` and ``pictures``, by id and SHA-256, are those that can be read."""
+    return _page(report.title, _Session(report, runs, pictures).whole())
+
+
+def pictures_of(report: SessionReport) -> list[str]:
+    """Return the SHA-256 of the pictures that were shown to models."""
+    shown = (each.picture for each in report.said if isinstance(each, said.ToolResultLine))
+    return list(dict.fromkeys(each.blob.sha256 for each in shown if each is not None))
 
 
 def runs_of(report: SessionReport) -> list[str]:
@@ -107,12 +114,12 @@ def _error(error: ErrorReport) -> list[str]:
 
 
 class _Session:
-    def __init__(self, report: SessionReport, runs: Mapping[str, RunReport]) -> None:
-        self._report, self._runs = report, runs
+    def __init__(self, report: SessionReport, runs: Mapping[str, RunReport], pictures: Mapping[str, bytes]) -> None:
+        self._report, self._runs, self._pictures = report, runs, pictures
         self._results = {each.call: each for each in report.said if isinstance(each, said.ResultLine)}
         self._calls = {(each.thread, each.asked): each for each in report.said if isinstance(each, said.CallLine)}
         self._outputs = {
-            (each.thread, each.asked): each.text for each in report.said if isinstance(each, said.ToolResultLine)
+            (each.thread, each.asked): each for each in report.said if isinstance(each, said.ToolResultLine)
         }
         self._begun: dict[str, list[str]] = {}
         for each in report.said:
@@ -208,8 +215,14 @@ class _Session:
         if result is not None and result.error is not None:
             parts += _error(result.error)
         if output is not None:
-            parts += [_tag("h3", "output"), *_spoken(output, "text")]
+            parts += [_tag("h3", "output"), *_spoken(output.text, "text"), *self._picture(output)]
         return _folded(head, parts)
+
+    def _picture(self, output: said.ToolResultLine) -> list[str]:
+        data = self._pictures.get(output.picture.blob.sha256) if output.picture is not None else None
+        if data is None:
+            return []
+        return [f'<img alt="a picture of the page" src="data:image/png;base64,{base64.b64encode(data).decode()}">']
 
 
 def _spoken(text: str, kind: str) -> Iterator[str]:

@@ -71,6 +71,12 @@ def test_001_18_001_20_a_target_is_tried_awaited_and_used_and_html_is_read_by_ra
     assert [each for each in everything if "hunter2" in each] == []
 
 
+def logs_of(builds: Builds) -> dict[str, str]:
+    """The logs of all sessions and runs, by id."""
+    folder = builds.folder / ".runops" / "conversations"
+    return {each.stem: each.read_text() for each in folder.glob("*.jsonl")}
+
+
 def pictures(body: dict[str, Any]) -> list[bytes]:
     """The pictures in a request; the fake server has checked their form."""
     outputs = [each["output"] for each in body["input"] if each.get("type") == "function_call_output"]
@@ -103,12 +109,13 @@ def test_001_20_a_model_that_sees_is_shown_the_picture_while_it_is_recent(served
     assert first.startswith(b"\x89PNG")
     kept = [each.read_bytes() for each in (builds.folder / ".runops" / "files").rglob("*.png")]
     assert first in kept
-    logs = [each.read_text() for each in (builds.folder / ".runops" / "conversations").glob("*.jsonl")]
-    (log,) = [each for each in logs if "tool_result" in each]
+    ((session, log),) = [(name, each) for name, each in logs_of(builds).items() if "tool_result" in each]
     assert "iVBORw0" not in log, "the log names the picture and does not hold it"
     found = [json.loads(each) for each in log.splitlines()]
     (one, _other) = [each for each in found if each.get("kind") == "tool_result" and "picture" in each]
     assert one["tokens"] > estimates.of_picture(one["picture"]["width"], one["picture"]["height"]) > 1_000
+    page = builds.project.runops("show", session, "--html").stdout
+    assert page.count(f'src="data:image/png;base64,{base64.b64encode(first).decode()}"') >= 1
     load = use("debug_navigate", tab=None, url="/bills", reason=why)
     builds.resumes([load, shoot, text("So."), text("So.")])
     assert [len(pictures(each)) for each in builds.bodies()[:3]] == [0, 0, 1]

@@ -121,7 +121,11 @@ def _page_of_session(store: log_store.StoreReader, session: str) -> str:
         # One that was pruned, or whose log is damaged, is only named.
         with contextlib.suppress(RunOpsError):
             runs[run] = _whole_run(store, run)
-    return html.of_session(report, runs)
+    pictures: dict[str, bytes] = {}
+    for each in html.pictures_of(report):
+        with contextlib.suppress(RunOpsError):
+            pictures[each] = store.blob(each)
+    return html.of_session(report, runs, pictures)
 
 
 def _whole_run(store: log_store.StoreReader, run: str) -> models.RunReport:
