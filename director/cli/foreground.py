@@ -100,7 +100,10 @@ class Conversation:
 
     @property
     def settings(self) -> settings.Settings:
-        return options.settings_for(self.here.settings) if self.session.builds else self.here.settings
+        if not self.session.builds:
+            return self.here.settings
+        kept = self.session.latest("window", "strategy")
+        return options.settings_for(self.here.settings, self.writer.value_of(kept) if kept is not None else None)
 
     @property
     def build(self) -> build_context.BuildContext | None:

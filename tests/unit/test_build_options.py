@@ -166,6 +166,7 @@ def test_settings_override_the_defaults_of_a_build(monkeypatch: pytest.MonkeyPat
     assert (defaults.model_timeout, defaults.window_recent_outputs) == (300.0, 5_000)
     assert limits.of_settings(defaults).checkpoint_at == 60_000
     assert options.settings_for(settings.load(window_strategy="injected")).window_checkpoint_at is None
+    assert options.settings_for(settings.load(), "clean").window_checkpoint_at is None
     monkeypatch.setenv("RUNOPS_MODEL_TIMEOUT", "60")
     monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
     chosen = options.settings_for(settings.load())

@@ -168,9 +168,10 @@ def _checked(url: str | None) -> str | None:
     return url
 
 
-def settings_for(given: Settings) -> Settings:
+def settings_for(given: Settings, strategy: window.Strategy | None = None) -> Settings:
+    """Add the defaults of a build; ``strategy`` is that of the session, if it keeps one."""
     defaults = {"window_recent_outputs": RECENT_OUTPUTS}
-    if given.window_strategy == "hybrid":
+    if (strategy or given.window_strategy) == "hybrid":
         # A build has many small calls: more summaries would cost more than they save.
         defaults["window_checkpoint_at"] = CHECKPOINT_AT
     update: dict[str, float] = {name: value for name, value in defaults.items() if getattr(given, name) is None}
