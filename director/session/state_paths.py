@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError
 from nodes.values import Json
+from runtime.context import replaced
 from runtime.log import entries as log_entries
 from runtime.log import threads
 from runtime.log.writer import Texts
@@ -34,20 +35,21 @@ def part(text: str, start: int | None, end: int | None) -> str:
 
 def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
     if path.startswith(LINE):
-        number, _, place = path.removeprefix(LINE).partition("/")
+        number = path.removeprefix(LINE)
         wanted = int(number) if number.isdecimal() and len(number) < 12 else 0
         found = next((each for each in _said(state) if each.seq == wanted), None)
-        if place:
-            return _arguments(found, place, texts)
         return texts.text_of(found) if found is not None else None
+    if path.startswith(replaced.PATH):
+        return _arguments(state, path.removeprefix(replaced.PATH), texts)
     return of_entries(_with_blobs(state), path, texts)
 
 
-def _arguments(answer: log_entries.Said | None, place: str, texts: Texts) -> str | None:
-    """Return the arguments of the call at a place of an answer, counted from 0."""
-    calls = texts.calls_of(answer) if isinstance(answer, log_entries.Assistant) else ()
-    number = int(place) if place.isdecimal() and len(place) < 6 else len(calls)
-    return calls[number].arguments if number < len(calls) else None
+def _arguments(state: SessionState, asked: str, texts: Texts) -> str | None:
+    """Return the arguments of the call with this id."""
+    for each in _said(state):
+        if isinstance(each, log_entries.Assistant) and any(call.id == asked for call in each.calls or ()):
+            return next(call.arguments for call in texts.calls_of(each) if call.id == asked)
+    return None
 
 
 def of_entries(entries: Iterable[log_entries.Entry], path: str, texts: Texts) -> str | None:

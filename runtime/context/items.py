@@ -68,7 +68,7 @@ def _exchange(exchange: threads.Exchange, texts: Texts, replaced: replaced_argum
 
     if not any(replaced.may(each.name) for each in answer.calls or ()):
         return WindowItem("exchange", answer.seq, large, small, read)
-    calls = replaced.calls(answer.seq, texts.calls_of(answer))
+    calls = replaced.calls(texts.calls_of(answer))
 
     def shorter(of: tuple[ToolCall, ...], later: WindowItem | None = None) -> WindowItem:
         tokens, chars = calls.saved(of)

@@ -11,6 +11,8 @@ from nodes.values import Json
 from runtime.messages import estimates
 from runtime.messages.messages import ToolCall
 
+PATH = "@state/call/"  # prefix of the path of a call's arguments, by its id
+
 When = Literal["now", "later"]
 """``now``: it stands elsewhere in the request; ``later``: once the call is not recent, so that a request begins like the one before."""
 
@@ -39,24 +41,21 @@ class Replaced:
     def may(self, tool: str) -> bool:
         return tool in self._contents
 
-    def calls(self, line: int, whole: Sequence[ToolCall]) -> Calls:
-        """Return the calls of the answer in that line of the log."""
+    def calls(self, whole: Sequence[ToolCall]) -> Calls:
+        """Return the calls of an answer."""
         since = [self._when(each.id) if self.may(each.name) else None for each in whole]
-        shorter = [
-            self._pointed(f"@state/line/{line}/{number}", each) if when is not None else each
-            for number, (each, when) in enumerate(zip(whole, since, strict=True))
-        ]
+        shorter = [self._pointed(each) if when is not None else each for each, when in zip(whole, since, strict=True)]
         now = (short if when == "now" else each for each, short, when in zip(whole, shorter, since, strict=True))
         return Calls(tuple(whole), tuple(now), tuple(shorter))
 
-    def _pointed(self, path: str, call: ToolCall) -> ToolCall:
+    def _pointed(self, call: ToolCall) -> ToolCall:
         """Return the call with a pointer in its arguments, which stay JSON; the call itself where that is not shorter."""
         if call.id not in self._shorter:
-            self._shorter[call.id] = _pointed(path, call, self._contents[call.name])
+            self._shorter[call.id] = _pointed(call, self._contents[call.name])
         return self._shorter[call.id]
 
 
-def _pointed(path: str, call: ToolCall, content: str) -> ToolCall:
+def _pointed(call: ToolCall, content: str) -> ToolCall:
     try:
         given: Json = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -65,7 +64,9 @@ def _pointed(path: str, call: ToolCall, content: str) -> ToolCall:
         return call
     size = len(json.dumps(given[content], ensure_ascii=False))
     kept = {name: each for name, each in given.items() if name != content}
-    arguments = json.dumps({**kept, "left_out": f"{content}, {size} characters, kept at {path}"}, ensure_ascii=False)
+    arguments = json.dumps(
+        {**kept, "left_out": f"{content}, {size} characters, kept at {PATH}{call.id}"}, ensure_ascii=False
+    )
     shorter = dataclasses.replace(call, arguments=arguments)
     return (
         shorter

@@ -293,7 +293,7 @@ def test_row_001_24_what_was_replaced_leaves_the_window_in_steps(builds: Builds)
     # A request begins like the one before, but for some steps.
     same = [after["input"][: len(before["input"])] == before["input"] for before, after in itertools.pairwise(bodies)]
     assert sum(same) >= 2 * len(same) // 3
-    path = re.findall(r"kept at (@state/line/\d+/0)", str(bodies[-1]["input"]))[0]
+    path = re.findall(r"kept at (@state/call/\w+)", str(bodies[-1]["input"]))[0]
     builds.answers(use("read_state", path=path, start=None, end=None), text("Well.")).here(
         "chat", "--resume", "last", "-m", "Which?"
     )

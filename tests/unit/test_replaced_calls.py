@@ -39,7 +39,7 @@ class Session:
 
     def shown(self) -> Calls:
         """All of them as calls of one answer."""
-        return self.replaced.calls(7, self.made)
+        return self.replaced.calls(self.made)
 
     def replaced_later(self) -> list[bool]:
         """Of each call whether its content has left a request in which it is not recent."""
@@ -89,7 +89,7 @@ def test_a_plan_that_stands_beside_the_conversation_is_in_no_call(told: bool, tm
     size = len(json.dumps({"notes": LONG}))
     assert json.loads(shown.later[0].arguments) == {
         "reason": "first",
-        "left_out": f"plan, {size} characters, kept at @state/line/7/0",
+        "left_out": f"plan, {size} characters, kept at @state/call/a0",
     }
     tokens, chars = shown.saved(shown.later)
     assert tokens == sum(map(estimates.of_item, shown.whole)) - sum(map(estimates.of_item, shown.later)) > 0
