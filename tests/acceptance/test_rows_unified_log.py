@@ -43,7 +43,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "max_messages_4": ("--max-messages", "4", "--overflow", "prune"),
     "max_chars_1000": ("--max-chars", "1000", "--overflow", "prune"),
     "no_tool_results": ("--no-tool-results",),
-    "recent_outputs_200": ("--recent-outputs", "200"),
+    "recent_outputs_280": ("--recent-outputs", "280"),
     "no_events": ("--no-events",),
 }
 """Settings of the row, each with a value besides its default."""
@@ -85,14 +85,14 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     assert (QUESTION in words) == (not narrow)
     assert bool(partial) == (name != "max_messages_4")
     assert bool(events) == (name != "no_events")
-    assert (len(words) > 4, chars > 1_000) == (name != "max_messages_4", whole or name == "recent_outputs_200")
+    assert (len(words) > 4, chars > 1_000) == (name != "max_messages_4", whole or name == "recent_outputs_280")
     # The output of the first tool was truncated, that of the second is the part read by range.
     assert [("line 0 of" in each, "line 399 of" in each) for each in outputs] == (
         [(True, False), (False, True)] if whole else []
     )
     assert any("@state/" in each for each in words)
     read = words_of(bodies[2])
-    if name == "recent_outputs_200":
+    if name == "recent_outputs_280":
         # The newest output is whole, once: with the next message a pointer replaces it.
         assert "line 399 of the notes" in str(read)
     if name == "no_tool_results":
