@@ -67,7 +67,7 @@ def _read(build: BuildContext, file: Path) -> drafts.Draft:
         raise ModelError(
             "draft-invalid",
             build.writer.masker.text("\n".join([f"{file.name} is not valid, so no draft begins as it:", *shown])),
-            fix="tell the person what to mend in the file; a new workflow is built in a session that is not about this file",
+            fix="tell the person what to fix in the file; a new workflow is built in a session that is not about this file",
         ) from None
 
 

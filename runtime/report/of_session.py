@@ -38,7 +38,12 @@ class _Builder:
         assert header is not None
         spent = past.ledger
         waits = past.waits_for.question if past.waits_for is not None else None
-        build = BuildReport(goal=header.build, questions=questions_of(past), waits=waits, finish=self._finish())
+        goal = self._goal()
+        build = (
+            BuildReport(goal=goal, questions=questions_of(past), waits=waits, finish=self._finish())
+            if header.purpose == "build" or goal is not None
+            else None
+        )
         return SessionReport.model_validate(
             {
                 "session": self._reading.id,
@@ -57,7 +62,7 @@ class _Builder:
                 "open": [each.call.path for each in past.open_calls()],
                 "waiting": list(dict.fromkeys(row.thread for row in spent.rows if row.status == "open")),
                 "torn": self._reading.torn,
-                "build": build if header.purpose == "build" else None,
+                "build": build,
                 "said": [self._line(each) for each in self._selected(at)],
             }
         )
@@ -67,6 +72,13 @@ class _Builder:
             return None
         fields = {name: getattr(version, name) for name in ("number", "at", "reason", "by")}
         return VersionReport(**fields, value=self._value(version))
+
+    def _goal(self) -> entries.Build | None:
+        """Return what is built, as said last; None if nothing was."""
+        kept, header = self._past.latest("goal"), self._past.header
+        if kept is not None:
+            return entries.Build.model_validate(self._texts.value_of(kept))
+        return header.build if header is not None else None
 
     def _finish(self) -> dict[str, Json] | None:
         """Return the build's own result, unless a message of the person has followed."""
