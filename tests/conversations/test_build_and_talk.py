@@ -187,3 +187,41 @@ def test_runs_of_tools_are_listed_with_their_session(chats: Chats) -> None:
     assert [each["tool"] for each in every] == [None, next(each["tool"] for each in every if each["tool"])]
     assert every[1]["tool"].endswith("_execute_nodes")
     assert json.loads(project.here("show", "last", "--json").stdout)["run"] == listed[0]["id"]
+
+
+def test_000_21_a_question_of_a_talk_that_builds_waits_for_its_answer(chats: Chats) -> None:
+    """Without a terminal the question is printed and the exit code is 4; the answer continues the same session, as a build or as a chat."""
+    ask = call("ask_user", {"question": "Which number?", "choices": ["two", "three"]})
+    project = chats.answers(ask, BEGIN + PROVE, text("Three."))
+    done = project.here("chat", "--mode", "agent", "-m", "Multiply a number.", "--json")
+    ending = json.loads(done.stdout)
+    assert (done.returncode, ending["status"]) == (4, "paused")
+    assert "Which number?" in done.stderr
+    session = ending["session"]
+    answered = project.here("build", "--resume", session, "--answer", "2", "--json")
+    assert json.loads(answered.stdout)["status"] == "done", answered.stderr
+    assert "output: three" in words_of(chats.bodies()[1])
+    talked = project.here("chat", "--resume", session, "-m", "Which was it?", "--json")
+    built = json.loads(talked.stdout)["built"]
+    assert [each["answer"] for each in built["questions"]] == ["three"]
+
+
+def test_000_21_flags_say_how_a_talk_may_build(chats: Chats) -> None:
+    """A chat takes the site, inputs, secrets and effects of a build, at its start and later; a session cannot use what it was not given."""
+    more = call("update_node", {"id": "workflow", "yaml": "secrets: [SHOP_KEY]", "reason": "it signs in"})
+    project = chats.answers(
+        BEGIN, text("Begun."), more, text("Not given."), more, text("Taken."), SHOP_KEY="a-very-secret-key"
+    )
+    start = ("--url", "http://127.0.0.1:9/", "-i", "n=5", "--effects", "hold", "--runs", "1")
+    done = project.here("chat", "--mode", "agent", *start, "-m", "Double a number.")
+    assert done.returncode == 0, done.stderr
+    told = chats.bodies()[0]["instructions"]
+    assert "Site: http://127.0.0.1:9/" in told
+    assert "Input n: 5" in told
+    assert "the whole draft passes once" in told
+    project.here("chat", "--resume", "last", "-m", "Sign in.")
+    assert "secret-not-given" in str(words_of(chats.bodies()[3]))
+    project.here("chat", "--resume", "last", "--secret", "SHOP_KEY", "-m", "Sign in now.")
+    assert "SHOP_KEY" in chats.bodies()[4]["instructions"]
+    assert "secrets" in words_of(chats.bodies()[5])[-2]
+    assert "a-very-secret-key" not in "".join(map(text_of, chats.bodies()))
