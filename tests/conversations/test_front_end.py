@@ -152,6 +152,7 @@ def test_000_23_a_program_answers_questions_while_its_messages_wait(builds: Buil
                 write(say="/vars")
                 write(answer="2")
             if event["event"] == "answer" and event["said"] == "/vars":
+                assert process.stdin is not None
                 process.stdin.close()
         assert process.wait() == 0
     (question,) = of(found, "question")

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runtime.messages import estimates, tokens
-from runtime.messages.messages import Message, Request, Tool, ToolCall, ToolOutput
+from runtime.messages.messages import Message, Picture, Request, Tool, ToolCall, ToolOutput
 from runtime.models.client import client as model_client
 from runtime.models.client import profiles
 from runtime.testing import responses, scripted_model
@@ -183,6 +183,17 @@ def test_tools_calls_and_outputs_count() -> None:
     answered = estimates.tokens(dataclasses.replace(tooled, items=(*tooled.items, call, output)))
     assert answered >= asked + tokens.count(output.text)
     assert estimates.tokens(dataclasses.replace(plain, brief="You are here.")) >= estimates.tokens(plain) + 4
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "patches"), [(32, 32, 1), (33, 32, 2), (1280, 720, 40 * 23), (4000, 4000, 1536)]
+)
+def test_a_picture_counts_by_its_patches(width: int, height: int, patches: int) -> None:
+    """A picture counts 2.46 tokens for each 32 × 32 pixels that it covers, of at most 1,536, whatever its data are; and so does the output that holds it."""
+    counted = estimates.of_picture(width, height) - estimates.A_MESSAGE
+    assert patches * 2.46 <= counted < patches * 2.46 + 1
+    plain, shown = ToolOutput("c", "kept"), ToolOutput("c", "kept", Picture("QUJD" * 9_999, width, height))
+    assert estimates.of_item(shown) == estimates.of_item(plain) + estimates.of_picture(width, height)
 
 
 async def test_a_conversation_with_tools_is_never_estimated_lower_than_the_server_counts() -> None:
