@@ -93,14 +93,12 @@ def test_001_20_a_model_that_sees_is_shown_the_picture_while_it_is_recent(served
         use("debug_navigate", tab=None, url="/bills", reason=why),
         shoot,
         shoot,
-        html,
-        html,
-        html,
-        html,
+        *[html] * 6,
         text("Seen."),
         text("Seen."),
     ]
-    builds.build(steps, "--url", f"{served.origin}/bills", "--strategy", "clean")
+    window = {"RUNOPS_WINDOW_RECENT_OUTPUTS": "4000", "RUNOPS_WINDOW_CHECKPOINT_AT": "0"}
+    builds.build(steps, "--url", f"{served.origin}/bills", **window)
     bodies = builds.bodies()
     assert [len(pictures(each)) for each in bodies[:4]] == [0, 0, 1, 2]
     assert pictures(bodies[-1]) == [], "the pictures are not recent any more"
@@ -117,7 +115,7 @@ def test_001_20_a_model_that_sees_is_shown_the_picture_while_it_is_recent(served
     page = builds.project.runops("show", session, "--html").stdout
     assert page.count(f'src="data:image/png;base64,{base64.b64encode(first).decode()}"') >= 1
     load = use("debug_navigate", tab=None, url="/bills", reason=why)
-    builds.resumes([load, shoot, text("So."), text("So.")])
+    builds.resumes([load, shoot, text("So."), text("So.")], **window)
     assert [len(pictures(each)) for each in builds.bodies()[:3]] == [0, 0, 1]
 
 

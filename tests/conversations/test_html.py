@@ -91,7 +91,7 @@ def test_000_22_a_session_is_a_page_on_which_calls_and_runs_open(builds: Builds)
     )
     done = project.runops("chat", "evil.yaml", "--mode", "agent", said="/run\nWork\n")
     session = session_of(done)
-    shown = project.runops("show", session, "--html")
+    shown = project.here("show", session, "--html")
     assert shown.returncode == 0, shown.stderr
     page = Page(shown.stdout)
     assert page.open == []
@@ -103,7 +103,7 @@ def test_000_22_a_session_is_a_page_on_which_calls_and_runs_open(builds: Builds)
     for wanted in ("update_plan", "set_variable", EVIL, "Open it", "kept", "second", "expression-failed", "requests"):
         assert wanted in page.text, wanted
     assert page.tags.count("details") >= 5
-    run = project.runops("show", project.runs()[-1]["id"], "--html")
+    run = project.here("show", project.runs()[-1]["id"], "--html")
     assert set(Page(run.stdout).tags) <= TAGS
     assert "expression-failed" in Page(run.stdout).text
 
@@ -117,10 +117,10 @@ def test_000_22_a_call_is_shown_whole_on_demand(builds: Builds) -> None:
         )
     )
     session = session_of(project.runops("chat", "--mode", "agent", "-m", "Work"))
-    assert LONG not in project.runops("show", session).stdout
-    assert LONG in project.runops("show", session, "--full").stdout
-    assert LONG in project.runops("show", session, "--at", "1_set_variable").stdout
+    assert LONG not in project.here("show", session).stdout
+    assert LONG in project.here("show", session, "--full").stdout
+    assert LONG in project.here("show", session, "--at", "1_set_variable").stdout
     for others in (["--html", "--json"], ["--full", "--markdown"], ["--html", "--at", "1_set_variable"]):
-        assert project.runops("show", session, *others).returncode == 2
-    project.runops("run", "prices.yaml", "--quiet")
-    assert project.runops("show", "last", "--full").returncode == 2
+        assert project.here("show", session, *others).returncode == 2
+    project.here("run", "prices.yaml", "--quiet")
+    assert project.here("show", "last", "--full").returncode == 2
