@@ -118,14 +118,18 @@ class Conversation:
         return self._build
 
     def workflow_file(self) -> Path | None:
-        return self.about.workflow_file(self.here.reader)
+        """Return the file that the session is about, or whose run; None if it is gone, as after `prune`."""
+        with contextlib.suppress(UsageError, LogError):
+            file = self.about.workflow_file(self.here.reader)
+            return file if file is not None and file.exists() else None
+        return None
 
     def workflow_to_run(self) -> Path | None:
         """Return the workflow of the session: what was built in it and saved, else what it is about."""
         last = finish.last(self.build) if self.build is not None else None
         left = last.value if last is not None else {}
         built = left.get("file") if left.get("done") and not left.get("fix") else None
-        return Path(str(built)) if built else self.workflow_file()
+        return Path(str(built)) if built else self.about.workflow_file(self.here.reader)
 
     @property
     def subject(self) -> subject.Subject:

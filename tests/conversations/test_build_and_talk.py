@@ -225,3 +225,13 @@ def test_000_21_flags_say_how_a_talk_may_build(chats: Chats) -> None:
     assert "SHOP_KEY" in chats.bodies()[4]["instructions"]
     assert "secrets" in words_of(chats.bodies()[5])[-2]
     assert "a-very-secret-key" not in "".join(map(text_of, chats.bodies()))
+
+
+def test_000_21_a_session_whose_file_is_gone_builds_anew(chats: Chats) -> None:
+    """Where the file that a session is about is gone, the first nodes begin a draft, which is saved in its place."""
+    project = chats.answers(text("It adds."), BEGIN + PROVE)
+    assert project.here("chat", "prices.yaml", "-m", "What is it?").returncode == 0
+    (project.folder / "prices.yaml").unlink()
+    done = project.here("chat", "--resume", "last", "--mode", "agent", "-m", "Double a number.")
+    assert (done.returncode, done.stdout) == (0, "It is proved and saved as it is: prices.yaml\n"), done.stderr
+    assert "twice" in (project.folder / "prices.yaml").read_text()
