@@ -97,7 +97,7 @@ def test_001_20_a_model_that_sees_is_shown_the_picture_while_it_is_recent(served
         text("Seen."),
         text("Seen."),
     ]
-    window = {"RUNOPS_WINDOW_RECENT_OUTPUTS": "4000", "RUNOPS_WINDOW_CHECKPOINT_AT": "0"}
+    window: dict[str, Any] = {"RUNOPS_WINDOW_RECENT_OUTPUTS": "4000", "RUNOPS_WINDOW_CHECKPOINT_AT": "0"}
     builds.build(steps, "--url", f"{served.origin}/bills", **window)
     bodies = builds.bodies()
     assert [len(pictures(each)) for each in bodies[:4]] == [0, 0, 1, 2]
