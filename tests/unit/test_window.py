@@ -100,9 +100,10 @@ def test_each_part_of_the_state_is_cut_by_its_own_rule() -> None:
     )
     around = dataclasses.replace(AROUND, state=state)
     shown = {
-        limit: dict(
-            each.partition("\n")[::2] for each in talk().window(around, hard_limit=limit).state.split("## ")[1:]
-        )
+        limit: {
+            each.partition("\n")[0]: each.partition("\n")[2]
+            for each in talk().window(around, hard_limit=limit).state.split("## ")[1:]
+        }
         for limit in (6_000, 1_500, 700)
     }
     assert shown[6_000]["workflow"].strip() == full
