@@ -16,6 +16,7 @@ from runtime.models.turns import turn
 from runtime.secrets import masking
 
 NAME = "execute_nodes"
+SHORTEST = 8  # characters of a value hidden by its name that is looked for in what an action would type
 
 _FIELDS: dict[str, dict[str, Json]] = {
     "nodes": {"type": "string", "description": "`all`, `3`, `1-3,10`, ids, `login..submit`, or step paths."},
@@ -66,4 +67,8 @@ class Execute(OfBuild):
         return turn.Outcome(text, text)
 
     def _masked(self, text: str) -> str:
-        return masking.Masker(self._build.known()).text(self._build.writer.masker.text(text))
+        masker, build = self._build.writer.masker, self._build
+        # What an action would type has no name of its own there.
+        given = masker.names.within({**build.goal.inputs, **build.bench.values(), **build.state.variables.all()})
+        hidden = {f"given {number}": each for number, each in enumerate(given) if len(each) >= SHORTEST}
+        return masking.Masker({**build.known(), **hidden}).text(masker.text(text))

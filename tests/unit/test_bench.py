@@ -583,6 +583,20 @@ async def test_a_withheld_action_stops_the_selection_and_is_no_failure(tmp_path:
     assert not [each for each in rig.build.writer.history.actions.values() if each.result and each.result.error]
 
 
+async def test_what_an_action_would_type_is_hidden_by_the_name_of_its_value(tmp_path: Path) -> None:
+    """A value whose name says that it is secret is not told as the text of a withheld action; the action has the real one."""
+    nodes = """
+  - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/login"}
+  - {id: password, type: transform, expr: "{{ 'open-sesame-1' }}"}
+  - {id: user, type: browser_action, action: fill, target: {text: user}, value: "{{ password }}", effect: effect}
+"""
+    rig = Rig(tmp_path, nodes, site(), policy="hold")
+    assert (await rig.execute("all"))["user"] == "held"
+    assert 'password = "[hidden]"' in rig.told
+    assert '"value": "[hidden]"' in rig.told
+    assert "sesame" not in rig.told
+
+
 async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> None:
     """Each node has its own run and begins on the page before it in the draft, not on the page of the previous selection."""
     rig = Rig(
