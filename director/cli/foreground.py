@@ -199,6 +199,14 @@ class Conversation:
         self.writer.said(entries.Event(thread=entries.SESSION_THREAD), text, "")
         await self.writer.barrier()
 
+    def hear(self, text: str) -> None:
+        """Log what the person says while something works: the model has it with its next request. Raises LogError."""
+        self.writer.said(entries.Heard(thread=entries.SESSION_THREAD, mode=self.session.mode), text, "")
+
+    def stop(self) -> bool:
+        """Stop the model; False if it does not work."""
+        return self._talk is not None and self._talk.stop()
+
     async def tell_run(self, run: str, what: str, spent: entries.Ran | None = None) -> str:
         """Tell a run at this place of the conversation, and return the line that says where it stands.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 from director.session import person
 from runtime.display.stream import Talk
 
 PROMPT, ANSWER = "> ", "answer> "
+
+ENDS = ("exit", "quit")  # messages that end a chat
 
 LONGEST_LINE = 1 << 16  # limit of the bytes read at once for an answer
 
@@ -85,22 +88,70 @@ def person_at(show: Callable[[str], None]) -> person.Person:
     return person.Typing(show, prompted)
 
 
+class Arrivals:
+    """Lines that a person types at a terminal while something works."""
+
+    def __init__(self) -> None:
+        self._number = sys.stdin.fileno()
+        self._wanted: asyncio.Future[str | None] | None = None  # an answer that is awaited
+
+    @contextlib.contextmanager
+    def heard(self, loop: asyncio.AbstractEventLoop, hear: Callable[[str | None], None]) -> Generator[None]:
+        """Call ``hear`` with each line that comes; with None at Ctrl-D."""
+
+        def ready() -> None:
+            line = _typed(self._number)
+            if line is None:
+                loop.remove_reader(self._number)
+            if self._wanted is not None and not self._wanted.done():
+                self._wanted.set_result(line)
+            else:
+                hear(line)
+
+        loop.add_reader(self._number, ready)
+        _listening.append(self)
+        try:
+            yield
+        finally:
+            _listening.remove(self)
+            loop.remove_reader(self._number)
+
+    async def next(self) -> str | None:
+        """Return the next line that comes; None at Ctrl-D."""
+        self._wanted = asyncio.get_running_loop().create_future()
+        try:
+            return await self._wanted
+        finally:
+            self._wanted = None
+
+
+_listening: list[Arrivals] = []  # what hears standard input now
+
+
 async def answer() -> str | None:
     """Return the next typed line; None at Ctrl-D. No thread waits for it, so that an interruption takes effect at once."""
+    if _listening:
+        return await _listening[-1].next()
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str | None] = loop.create_future()
     number = sys.stdin.fileno()
 
     def ready() -> None:
-        try:
-            found = os.read(number, LONGEST_LINE)
-        except OSError:
-            found = b""
+        line = _typed(number)
         if not typed.done():
-            typed.set_result(found.decode("utf-8", "replace").rstrip("\r\n") if found else None)
+            typed.set_result(line)
 
     loop.add_reader(number, ready)
     try:
         return await typed
     finally:
         loop.remove_reader(number)
+
+
+def _typed(number: int) -> str | None:
+    """Return the line that a terminal has; None at Ctrl-D."""
+    try:
+        found = os.read(number, LONGEST_LINE)
+    except OSError:
+        found = b""
+    return found.decode("utf-8", "replace").rstrip("\r\n") if found else None

@@ -154,6 +154,17 @@ class Screen(Listener):
         else:
             self._answers.line(harmless(text))
 
+    def kept(self) -> None:
+        """A message that came while something works is in the log."""
+        if self._begun and not self._begun.endswith("\n"):
+            self._answers.line()
+            self._begun = "\n"
+        self.say("--  kept: the model has it with its next request", DIM)
+
+    @override
+    def replied(self, text: str) -> None:
+        self.answered(text)
+
     def broken(self) -> None:
         if self._begun and not self._begun.endswith("\n"):
             self._answers.line()

@@ -81,6 +81,7 @@ class Talk:
         self._tools = session_tools.Toolbox(state, subject, listener, every)
         self._exchanges: requests.Exchanges | None = None
         self._turns: turn.Turns | None = None
+        self._turning: asyncio.Task[turn.Turn] | None = None
         most = models.max_output("session", self._options.max_output) if models is not None else 0
         self._frame = context_request.Frame(
             writer,
@@ -180,7 +181,17 @@ class Talk:
         await self._writer.barrier()
         return done
 
+    def stop(self) -> bool:
+        """End the work after the call in hand, and a request at once; ``say`` then raises ModelError ``work-stopped``. False if nothing works."""
+        if self._turns is None or self._turning is None:
+            return False
+        self._turns.stopped = True
+        if self._turns.asking:
+            self._turning.cancel()
+        return True
+
     async def _until_answered(self, turns: turn.Turns) -> str:
+        turns.stopped = False
         try:
             while True:
                 if turns.since_word >= self._options.turns:
@@ -190,10 +201,14 @@ class Talk:
                         fix="say `continue`, or ask for less at once",
                     )
                 self._until = time.monotonic() + self._options.an_answer
-                latest = await turns.turn()
+                latest = await self._turn(turns)
                 self.ended = latest.final(self._tools)
-                if self.ended is not None or not latest.answer.calls:
+                if self.ended is not None or not (latest.answer.calls or turns.heard):
                     return latest.answer.text
+                if turns.stopped:
+                    raise _stopped()
+                if not latest.answer.calls:
+                    self._listener.replied(latest.answer.text)
         except asyncio.CancelledError:
             if not self._options.left_open:
                 turns.break_off()
@@ -205,6 +220,18 @@ class Talk:
                 turns.break_off()
                 await self._broken_off(error)
             raise
+
+    async def _turn(self, turns: turn.Turns) -> turn.Turn:
+        self._turning = asyncio.ensure_future(turns.turn())
+        try:
+            return await self._turning
+        except asyncio.CancelledError:
+            this = asyncio.current_task()
+            if turns.stopped and not (this is not None and this.cancelling()):
+                raise _stopped() from None
+            raise
+        finally:
+            self._turning = None
 
     async def _broken_off(self, error: RunOpsError) -> None:
         """Log that the message has no answer, unless that is logged already. A resumed session then waits for the person."""
@@ -237,6 +264,10 @@ class Talk:
 
     def _items(self) -> tuple[Item, ...]:
         return self._built().items
+
+
+def _stopped() -> ModelError:
+    return ModelError("work-stopped", "the person stopped the work", fix="say what to do now")
 
 
 def _asks_nobody(_thread: str) -> requests.Exchanges:

@@ -20,6 +20,9 @@ class Listener:
 
     def text(self, part: str) -> None: ...
 
+    def replied(self, text: str) -> None:
+        """The model has answered, and works on: a message came meanwhile."""
+
     def waiting(self, what: str) -> None: ...
 
     def called(self, path: str, name: str, arguments: str) -> None:

@@ -152,11 +152,15 @@ def _claimed(writer: SessionWriter, **details: Json) -> None:
 
 def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
     end = _first_open(entries)
+    given = {each.heard for each in entries if isinstance(each, log_entries.User) and each.seq < end}
     closed = {each.call for each in entries if isinstance(each, log_entries.Result) and each.seq < end}
     taken = [
         each
         for each in entries
-        if each.seq < end and _is_taken(each) and (not isinstance(each, log_entries.Call) or each.call in closed)
+        if each.seq < end
+        and _is_taken(each)
+        and (not isinstance(each, log_entries.Call) or each.call in closed)
+        and not (isinstance(each, log_entries.Heard) and each.seq in given)
     ]
     # A conversation cannot continue from reasoning without its answer.
     while taken and isinstance(taken[-1], log_entries.Reasoning):
@@ -210,6 +214,9 @@ def _as_taken(entry: log_entries.AnyEntry, calls: dict[str, str], now: Callable[
             return entry.model_copy(update={"spent": None})
         case log_entries.Result():
             return entry.model_copy(update={"call": calls[entry.call]})
+        case log_entries.User():
+            # A heard message that the model has is copied as that one entry.
+            return entry.model_copy(update={"heard": None})
         case log_entries.Summary():
             return entry.model_copy(update={"upto": now(entry.upto)})
         case log_entries.Version():

@@ -45,6 +45,11 @@ class Foreground:
         self._number: int | None = None  # number of the signal not handled yet
         self._at = 0.0
         self._reading = False
+        self._stopped = False
+        self.meanwhile: Callable[[asyncio.AbstractEventLoop], contextlib.AbstractContextManager[None]] = lambda _loop: (
+            contextlib.nullcontext()
+        )
+        """What is entered while work is run."""
 
     def __enter__(self) -> Self:
         self._runner = self._stack.enter_context(asyncio.Runner())
@@ -55,15 +60,24 @@ class Foreground:
         self._stack.close()
 
     def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run ``work`` to its end. Raises ``signals.Interrupted`` if a signal has cancelled it, once it has ended."""
+        """Run ``work`` to its end. Raises ``signals.Interrupted`` if a signal or ``stop`` has cancelled it, once it has ended."""
         try:
-            return self._runner.run(self._cancellable(work))
+            with self.meanwhile(self._runner.get_loop()):
+                return self._runner.run(self._cancellable(work))
         except asyncio.CancelledError:
+            if self._stopped:
+                raise signals.Stopped(signal.SIGINT) from None
             if self._number is None:
                 raise
             raise self._interrupted() from None
         finally:
-            self._task = None
+            self._task, self._stopped = None, False
+
+    def stop(self) -> None:
+        """Cancel the work that is run now."""
+        if self._task is not None:
+            self._stopped = True
+            self._cancel(self._task)
 
     def complete(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         return self._runner.run(work)

@@ -23,6 +23,10 @@ class Interrupted(KeyboardInterrupt):
         self.exit = exit_code(number)
 
 
+class Stopped(Interrupted):
+    """The person has stopped the work with a word."""
+
+
 def exit_code(number: int) -> int:
     return 130 if number == signal.SIGINT else 143
 

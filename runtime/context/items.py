@@ -35,6 +35,8 @@ UNSENT = frozenset({"window-too-large", "window-unsummed"})
 """Errors before which nothing was sent, so that no answer broke off."""
 
 NO_PICTURE = "(the picture is left out here; the file has it)"
+STOPPED = "work-stopped"
+"""Code of the error of a message whose work the person has stopped."""
 
 PREVIEW = 160  # characters of an output shown with its pointer: its first lines
 CUT_ESCAPE = 6  # longest escape of JSON, in characters: that many may be cut at the end of a preview
@@ -200,6 +202,8 @@ def summed_up(refresh: Sequence[str]) -> str:
 
 
 def broke_off(error: log_entries.ModelError) -> str:
+    if error.error.get("code") == STOPPED:
+        return "(The person stopped the work here.)"
     return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
 
 

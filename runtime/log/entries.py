@@ -247,6 +247,15 @@ class User(Said):
     """For a question for a summary: the last line of the thread that the summary replaces."""
     until: int | None = None
     """The line up to which more summaries follow, as one request could not hold all."""
+    heard: int | None = None
+    """The line of the ``heard`` entry whose message this gives to the model."""
+
+
+class Heard(Said):
+    """A person's message, kept at the moment when it was said: the model works, and has it with its next request, as a ``user`` entry."""
+
+    kind: Literal["heard"] = "heard"
+    mode: Mode
 
 
 class Reasoning(Entry):
@@ -433,6 +442,7 @@ AnyEntry = (
     | Result
     | Checkpoint
     | User
+    | Heard
     | Reasoning
     | Assistant
     | ToolResult

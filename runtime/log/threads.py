@@ -38,6 +38,8 @@ class Thread:
 
     said: list[Saying] = dataclasses.field(default_factory=list["Saying"])
     """Messages to the model and its answers, oldest first. Of failed requests only the last try."""
+    heard: dict[int, entries.Heard] = dataclasses.field(default_factory=dict[int, "entries.Heard"])
+    """Messages that the model does not have yet, by their line."""
     summary: entries.Summary | None = None
     newest_word: int | None = None  # position in `said` of the last message to the model
     _ends: list[int] = dataclasses.field(default_factory=list[int])
@@ -51,6 +53,9 @@ class Thread:
             case entries.User():
                 self.newest_word = len(self.said)
                 self._say(entry, entry.tokens)
+                self.heard.pop(entry.heard or 0, None)
+            case entries.Heard():
+                self.heard[entry.seq] = entry
             case entries.Event():
                 self._happened(entry)
             case entries.ModelError(again=None, pending=None):

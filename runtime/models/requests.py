@@ -93,9 +93,9 @@ class Exchanges:
         """Return the model to ask next. Raises SetupError ``model-unset``."""
         return self._models.model(self._requester.role, self._named, self._writer.history.ledger.exchanges)
 
-    def say(self, text: str, mode: entries.Mode | None = None) -> None:
-        """Log the next message to the model; ``mode`` is the session's mode for a message of a person."""
-        self._writer.said(entries.User(thread=self._thread, mode=mode), text, self._path)
+    def say(self, text: str, mode: entries.Mode | None = None, heard: int | None = None) -> None:
+        """Log the next message to the model; ``mode`` is the session's mode for a message of a person, kept at the line ``heard``."""
+        self._writer.said(entries.User(thread=self._thread, mode=mode, heard=heard), text, self._path)
 
     def broken_off(self, error: RunOpsError) -> None:
         """Log that the last message gets no answer, and why. Keeps the received part, so that the thread can continue from it."""

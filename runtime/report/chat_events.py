@@ -18,6 +18,8 @@ class Said(Model):
 
     say: str
     """A message to the model, or a word with a slash."""
+    meanwhile: bool = False
+    """True if the model is to have the message while it works on an earlier one. Others wait for their turn, but for `/stop`."""
 
 
 class Answered(Model):
@@ -159,6 +161,19 @@ class ResultEvent(Heard):
     text: str
 
 
+class KeptEvent(Heard):
+    """A message with `meanwhile` came while something works, and is in the log: the model has it with its next request."""
+
+    event: Literal["kept"] = "kept"
+
+
+class ReplyEvent(Heard):
+    """The model has answered, and works on, for a message came meanwhile. The last answer is in `answer`."""
+
+    event: Literal["reply"] = "reply"
+    text: str
+
+
 class CostsEvent(Heard):
     """What an answer cost."""
 
@@ -198,6 +213,8 @@ ChatEvent = Annotated[
     | NoteEvent
     | WarningEvent
     | ResultEvent
+    | KeptEvent
+    | ReplyEvent
     | CostsEvent
     | AnswerEvent
     | EndEvent,

@@ -168,6 +168,9 @@ class _Session:
             case said.UserLine():
                 yield _tag("div", "You" if line.mode is not None else "Asked", "who")
                 yield from _spoken(line.text, "text you")
+            case said.HeardLine():
+                yield _tag("div", "You, and the model does not have it yet", "who")
+                yield from _spoken(line.text, "text you")
             case said.AssistantLine():
                 yield _tag("div", joined("Model", line.model, when(line.at)), "who")
                 yield from _spoken(line.text, "text")

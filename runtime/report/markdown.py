@@ -171,6 +171,10 @@ def _line(line: said.OfSession, results: dict[str, str]) -> Iterator[str]:
         case said.UserLine():
             yield f"## {'You' if line.mode is not None else 'Note'}"
             yield spoken(line.text)
+        case said.HeardLine():
+            yield "## You"
+            yield spoken(line.text)
+            yield "*The model does not have it yet.*"
         case said.EventLine(asked=str()):
             yield f"## Run\n\n{code(line.what or '')}"
             yield fenced(page_text.unfenced(line.text), "text")

@@ -94,7 +94,14 @@ class _Builder:
         return found
 
     def _selected(self, at: str | None) -> Sequence[entries.AnyEntry]:
-        every = [each for each in self._reading.entries if not isinstance(each, entries.Scope | entries.Checkpoint)]
+        heard = self._past.thread(entries.SESSION_THREAD).heard
+        every = [
+            each
+            for each in self._reading.entries
+            if not isinstance(each, entries.Scope | entries.Checkpoint)
+            # A message that the model has is shown where it has it.
+            and (not isinstance(each, entries.Heard) or each.seq in heard)
+        ]
         if at is None:
             return every
         if at.isdecimal() and len(at) < 12 and (found := [each for each in every if each.seq == int(at)]):

@@ -42,6 +42,15 @@ class UserLine(TextLine):
     """The last line to be summarized."""
     until: int | None = absent()
     """The line up to which more summaries follow, as one request could not hold all."""
+    heard: int | None = absent()
+    """The line at which the message was kept, while the model worked."""
+
+
+class HeardLine(TextLine):
+    """A message that the person said while the model worked, and that it does not have yet."""
+
+    kind: Literal["heard"]
+    mode: entries.Mode
 
 
 class ReasoningLine(TextLine):
@@ -243,7 +252,9 @@ class NoteLine(Line):
 
 Text = UserLine | ReasoningLine | AssistantLine | ToolResultLine | ModelErrorLine  # lines of both
 OfRun = Text | RequestedLine | SubmittedLine | DoneLine | OpenLine  # lines of an attempt of a run
-OfSession = Text | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine  # lines of a session
+OfSession = (
+    Text | HeardLine | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine
+)  # lines of a session
 
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:

@@ -94,8 +94,9 @@ class _Lines:
 
     def _line(self, line: said.OfSession) -> Iterator[str]:
         match line:
-            case said.UserLine():
-                yield from _block("you" if line.mode is not None else "asked", line.text)
+            case said.UserLine() | said.HeardLine():
+                heard = "\n(the model does not have it yet)" if line.kind == "heard" else ""
+                yield from _block("you" if line.mode is not None else "asked", f"{line.text}{heard}")
             case said.AssistantLine():
                 if line.text or not line.calls:
                     yield from _block("model", line.text)

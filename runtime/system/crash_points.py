@@ -32,6 +32,7 @@ class CrashPoint(enum.StrEnum):
 
     # A request to a model
     USER = "user"
+    HEARD = "heard"
     REQUESTED = "requested"
     REQUEST_SYNCED = "request-synced"
     SUBMITTED = "submitted"

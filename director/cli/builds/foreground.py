@@ -13,10 +13,12 @@ from director.cli import foreground, session_options
 from director.cli import input as typed_input
 from director.cli import screen as cli_screen
 from director.cli.builds import options, outcome
+from director.cli.session import meanwhile
 from director.session import person
 from director.session.open import SessionWriter
 from nodes.errors import RunOpsError
 from runtime.cli import console, foreground_run, signals
+from runtime.context import items
 from runtime.report import endings
 from runtime.workspace import host
 
@@ -71,12 +73,14 @@ def follow(
         front.complete(conversation.settle())
         build = conversation.build
         assert build is not None, "a build is in mode agent"
+        if asks and typed_input.can_ask():
+            meanwhile.Meanwhile(conversation, front, typed_input.Arrivals())
         try:
             ended = front.run(loop.to_its_end(build, conversation.talk, word))
         except signals.Interrupted as interrupted:
             code = interrupted.exit
         except RunOpsError as error:
-            code, failed = error.exit, error
+            code, failed = (130, None) if error.code == items.STOPPED else (error.exit, error)
         screen.ends()
         if ended is not None:
             screen.answered(ended.answer)

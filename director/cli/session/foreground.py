@@ -15,7 +15,7 @@ from director.cli import input as typed_input
 from director.cli import screen as cli_screen
 from director.cli.builds import options as build_options
 from director.cli.builds import outcome
-from director.cli.session import followed_runs, json_lines, slash_commands
+from director.cli.session import followed_runs, json_lines, meanwhile, slash_commands
 from director.conversation import knowledge, reply
 from director.draft.goal import Goal
 from director.session import person as persons
@@ -26,6 +26,7 @@ from nodes.errors import BudgetReached, ModelError, Paused, RunOpsError, SetupEr
 from nodes.values import Json
 from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
+from runtime.context import items
 from runtime.display.stream import Talk
 from runtime.log import entries, ledger
 from runtime.models.turns import turn
@@ -35,6 +36,8 @@ from runtime.workspace import host
 
 Form = Literal["text", "json", "json-lines"]
 """What a chat writes to stdout: answers, one object at its end, or an object for each event."""
+
+STOPPED = "--  stopped; the session continues"
 
 FINAL = frozenset({3, 5, 70, 75})  # exit codes of errors that a further message would only repeat
 
@@ -183,6 +186,11 @@ class Chat:
         self._code = 0
         self._over = False  # True if a further message would only repeat the last error
         self._slashes = slash_commands.SlashCommands(conversation, front)
+        self._meanwhile: meanwhile.Meanwhile | None = None
+        if read is not None:
+            self._meanwhile = meanwhile.Meanwhile(conversation, front, read, json_lines.at_once)
+        elif person:
+            self._meanwhile = meanwhile.Meanwhile(conversation, front, typed_input.Arrivals(), meanwhile.typed)
 
     def carry_out(self, options: ChatOptions) -> int:
         conversation = self._conversation
@@ -207,6 +215,7 @@ class Chat:
                     self._follow(self._read.message)
                 else:
                     read = typed_input.lines(earlier, slash_commands.completed, person=self._person)
+                    read = self._meanwhile.before(read) if self._meanwhile is not None else read
                     self._follow(typed_input.messages(read))
             elif not self._over:
                 self._take(options.message)
@@ -242,6 +251,10 @@ class Chat:
             try:
                 if not self._take(line):
                     return
+            except signals.Stopped:
+                self._code = 1
+                screen.broken()
+                screen.say(STOPPED)
             except signals.Interrupted as interrupted:
                 screen.broken()
                 if not self._person or interrupted.exit != 130:
@@ -259,8 +272,11 @@ class Chat:
                     self._code = ran.exit
                 self._done(endings.of_word(line.strip(), None, None, ran), keep=ran is not None)
                 self._told_session()
+                if more:
+                    self._answer_heard()
             elif word:
                 self._answer(word, lambda talk: talk.say(word))
+                self._answer_heard()
         except RunOpsError as error:
             self._failed(error)
             self._done(endings.of_word(line.strip(), None, error, None), keep=False)
@@ -300,6 +316,12 @@ class Chat:
             spent = conversation.session.ledger.rows[rows:]
             conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
 
+    def _answer_heard(self) -> None:
+        """Have messages answered that came while something else worked."""
+        thread = self._conversation.session.thread
+        while thread(entries.SESSION_THREAD).heard and self._code in (0, None):
+            self._answer("", lambda talk: talk.go_on())
+
     def _done(self, word: endings.WordReport, *, keep: bool = True) -> None:
         """Report that a message is done; ``keep`` it for the ending of the chat. A secret that was typed is in neither."""
         mask = self._conversation.writer.masker.text
@@ -337,6 +359,9 @@ class Chat:
     def _failed(self, error: RunOpsError) -> None:
         self._code, self._over = error.exit, error.exit in FINAL
         self._conversation.screen.broken()
+        if error.code == items.STOPPED:
+            self._conversation.screen.say(STOPPED)
+            return
         if isinstance(error, Paused):
             console.say(outcome.broken_off(f"runops build --resume {self._conversation.id}", error))
             return

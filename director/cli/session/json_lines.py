@@ -8,12 +8,13 @@ import collections
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import pydantic
 from typing_extensions import override
 
 from director.cli import screen
+from director.cli.session.meanwhile import STOP
 from director.session import person
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -38,7 +39,7 @@ class Input:
         self._answers: collections.deque[str] = collections.deque()
         self._ended = False
         self._came = threading.Condition()
-        self._waits: Callable[[], object] = lambda: None  # called when something came
+        self._waits: list[Callable[[], object]] = []  # called when something came
         self._thread: threading.Thread | None = None
 
     def message(self) -> str:
@@ -59,8 +60,7 @@ class Input:
         """Return the next answer; None once the input has ended. Messages wait for their turn."""
         self._begin()
         loop, came = asyncio.get_running_loop(), asyncio.Event()
-        self._waits = lambda: loop.call_soon_threadsafe(came.set)
-        try:
+        with self._waiting(lambda: loop.call_soon_threadsafe(came.set)):
             while True:
                 came.clear()
                 with self._came:
@@ -69,8 +69,30 @@ class Input:
                     if self._ended:
                         return None
                 await came.wait()
+
+    @contextlib.contextmanager
+    def heard(self, loop: asyncio.AbstractEventLoop, hear: Callable[[str | None], None]) -> Generator[None]:
+        """Call ``hear`` with each line that is said at once; the others wait for their turn."""
+
+        def pass_on() -> None:
+            with self._came:
+                found = [each for each in self._lines if at_once(each) is not None]
+                self._lines = collections.deque(each for each in self._lines if at_once(each) is None)
+            for each in found:
+                hear(each)
+
+        loop.call_soon(pass_on)
+        with self._waiting(lambda: loop.call_soon_threadsafe(pass_on)):
+            self._begin()
+            yield
+
+    @contextlib.contextmanager
+    def _waiting(self, call: Callable[[], object]) -> Generator[None]:
+        self._waits.append(call)
+        try:
+            yield
         finally:
-            self._waits = lambda: None
+            self._waits.remove(call)
 
     def _begin(self) -> None:
         if self._thread is None:
@@ -96,9 +118,10 @@ class Input:
                         self._answers.append(found)
                 self._ended = not data
                 self._came.notify_all()
-                waits = self._waits
-            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                waits()
+                waits = [*self._waits]
+            for each in waits:
+                with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                    each()
             if not data:
                 return
 
@@ -144,6 +167,15 @@ class Asking(person.Person):
                 return await person.Nobody().ask(question, choices, place=place, free=free)
             if (meant := person.meaning(typed, choices, free=free)) is not None:
                 return meant
+
+
+def at_once(line: str) -> str | None:
+    """Return the message of a line that is said also while something works; None if it waits for its turn, or is no message."""
+    try:
+        said = chat_events.Said.model_validate_json(line)
+    except pydantic.ValidationError:
+        return None
+    return said.say if said.meanwhile or said.say.strip() == STOP else None
 
 
 class Lines(screen.Screen):
@@ -229,6 +261,14 @@ class Lines(screen.Screen):
     @override
     def answered(self, text: str) -> None:
         """Write nothing: the ``answer`` event has it."""
+
+    @override
+    def kept(self) -> None:
+        self._emit(chat_events.KeptEvent())
+
+    @override
+    def replied(self, text: str) -> None:
+        self._emit(chat_events.ReplyEvent(text=text))
 
     @override
     def word(self, word: endings.WordReport) -> None:

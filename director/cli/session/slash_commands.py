@@ -47,6 +47,7 @@ HELP = {
     "/window [NAME VALUE]": "what the model would be sent now; or change how that is chosen",
     "/compress [WHAT]": "sum up what was said until now; WHAT is to be kept",
     "/goal [TEXT] [--url URL] [-i NAME=VALUE] [--secret NAME] [--save FILE]": "tell what is built, or change it",
+    "/stop": "while something works: end it after the call in hand",
     "/plan": "the plan, as a list of tasks",
     "/vars": "the variables",
     "/help": "this list",
@@ -194,6 +195,7 @@ class SlashCommands:
             "compress": self.compress,
             "plan": lambda _: plans.as_todo(conversation.state.value("plan") or {}) or ["(no plan)"],
             "vars": lambda _: list(variables.render(conversation.state.variables.all())) or ["(no variables)"],
+            "stop": lambda _: ["(nothing is at work)"],
             "help": lambda _: listed(),
         }
 

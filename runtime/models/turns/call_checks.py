@@ -44,9 +44,13 @@ def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> Model
 def over(why: str) -> ModelError:
     return ModelError(
         OVER,
-        f"not done: an earlier call of the same answer {why}",
+        f"not done: {why}",
         fix="look at its outcome, then call this again if it is still needed",
     )
+
+
+def stopped() -> ModelError:
+    return ModelError(OVER, "not done: the person stopped the work before it", fix="call it again only if they want it")
 
 
 def render_error(error: Mapping[str, Json]) -> str:

@@ -20,7 +20,7 @@ from runtime.models import requests
 from runtime.models.turns import call_checks
 
 _HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)  # the last of these decides the next speaker
-_OVER = "ended the work"  # reason to skip all later calls of an answer
+_OVER = "an earlier call of the same answer ended the work"  # reason to skip all later calls of an answer
 
 INTERRUPTED = "This was interrupted: it may have happened, and it is not done again. Look first, then continue from what you find."
 """Shown to the model for an action that began and whose outcome is unknown."""
@@ -137,6 +137,7 @@ class Turns:
         """If it ``talks``, an answer without tool calls ends the turn until the next message, and is not returned again after a crash."""
         self._exchanges, self._frame, self._tools, self._writer, self._options = thread, frame, tools, writer, options
         self._say = ""
+        self._said_at = 0  # last line of the log when it was said
         self._mode: entries.Mode | None = None
         self._failures = call_checks.Failures()
         self._calls = 0  # number of calls in all answers before the current one
@@ -144,6 +145,8 @@ class Turns:
         self._pictures: dict[str, Picture] = {}  # pictures of calls that were done and not reported yet
         self._doing: set[str] = set()  # the ids of the calls that were begun in this process
         self._talks, self._find_out, self._refused = talks, find_out, refused
+        self.stopped = False  # true once the person has stopped the work: no further call is begun
+        self.asking = False  # true while a request is on its way
         self.count = 0  # number of finished turns, those before a crash included
         self.since_word = 0  # number of turns since the last message of a person
         self._load()
@@ -158,11 +161,17 @@ class Turns:
         said = self._writer.history.thread(self._options.thread).said
         last = next((each for each in reversed(said) if isinstance(each, _HAVE_A_TURN)), None)
         asks = isinstance(last, threads.Exchange) and bool(last.answer.calls)
-        return bool(self._say) or asks or isinstance(last, entries.User)
+        return bool(self._say or self.heard) or asks or isinstance(last, entries.User)
+
+    @property
+    def heard(self) -> Mapping[int, entries.Heard]:
+        """Messages that the person said while the model worked, and that it does not have yet."""
+        return self._writer.history.thread(self._options.thread).heard
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
         """Add a message to the next request. A ``mode`` marks a person's message, after which earlier failures no longer count."""
         self._say = f"{self._say}\n\n{text}" if self._say else text
+        self._said_at = self._writer.history.last_seq
         self._mode = mode or self._mode
         self._heard(mode)
 
@@ -238,14 +247,34 @@ class Turns:
 
     async def _ask(self) -> threads.Exchange:
         """Return the next exchange as logged, so that tools and later requests see the same in this process and after a crash."""
+        self.asking = True
+        try:
+            await self._exchanges.exchange(await self._request())
+        finally:
+            self.asking = False
+        said = self._writer.history.thread(self._options.thread).said
+        return next(each for each in reversed(said) if isinstance(each, threads.Exchange))
+
+    async def _request(self) -> Request:
+        """Return the next request, with every message that the person has said until now."""
+        self._hear(self._said_at)
         if self._say:
             self._exchanges.say(self._say, self._mode)
             self._say, self._mode = "", None
-        request = await self._frame.request(self._exchanges.model())
+        while True:
+            self._hear(self._writer.history.last_seq)
+            request = await self._frame.request(self._exchanges.model())
+            # A summary takes a while.
+            if not self.heard:
+                break
         assert not is_models(request.items[-1]), "a request ends with a message or an output"
-        await self._exchanges.exchange(request)
-        said = self._writer.history.thread(self._options.thread).said
-        return next(each for each in reversed(said) if isinstance(each, threads.Exchange))
+        return request
+
+    def _hear(self, upto: int) -> None:
+        for line, each in [*self.heard.items()]:
+            if line <= upto:
+                self._exchanges.say(self._writer.text_of(each), each.mode, line)
+                self._heard(each.mode)
 
     # The calls of an answer.
 
@@ -265,8 +294,9 @@ class Turns:
             elif (text := self._rendered(asked, state)) is not None:
                 one = self._report(asked, text, place, state)
             else:
-                stopped = why and (why == _OVER or asked.name not in self._tools.reads)
-                refusal = call_checks.over(why) if stopped else self._refusal(asked, hidden)
+                ended = why and (why == _OVER or asked.name not in self._tools.reads)
+                refusal = call_checks.over(why) if ended else self._refusal(asked, hidden)
+                refusal = call_checks.stopped() if self.stopped else refusal
                 one = self._report(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
             # Count every call, as `_skip_last` does after a crash; skipped calls are no failures.
@@ -356,7 +386,7 @@ class Turns:
         if begun:
             self._write(asked, place, state, "interrupted")
             return INTERRUPTED
-        error = call_checks.over("was interrupted").as_json()
+        error = call_checks.over("an earlier call of the same answer was interrupted").as_json()
         self._write(asked, place, state, "error", error=error)
         return call_checks.render_error(error)
 
@@ -397,7 +427,7 @@ class Turns:
 
 def _failed(asked: ToolCall, error: Mapping[str, Json]) -> str:
     """Return the reason to skip the actions of an answer after one that failed."""
-    return f"failed: `{asked.name}` ({error.get('code')})"
+    return f"an earlier call of the same answer failed: `{asked.name}` ({error.get('code')})"
 
 
 def _error_of(result: entries.Result | None) -> dict[str, Json] | None:

@@ -1,0 +1,200 @@
+"""A person speaks while the model or a run works: nothing waits for a prompt, and nothing that was said is lost (row 000-21)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.testing.scripted_model import call, text
+from tests.builds_rig import Builds
+from tests.chats import words_of
+from tests.command import Project
+
+SUMMARY = call("get_workflow_summary", {})
+
+ASKS = """\
+version: 1
+name: Ask
+nodes:
+  - {id: first, type: transform, expr: "1"}
+  - {id: ask, type: cognition, instruction: Sort., input: tea, output: string, conversation: none}
+"""
+
+
+def log_of(project: Project) -> Path:
+    """The log of the only session."""
+    logs = (project.folder / ".runops" / "conversations").glob("*.jsonl")
+    (found,) = [each for each in logs if '"session"' in each.read_text().partition("\n")[0]]
+    return found
+
+
+def said_of(project: Project) -> list[str]:
+    """What the last session's log has of the person and of what was kept, in order."""
+    found = [json.loads(each) for each in log_of(project).read_text().splitlines()]
+    found = [each for each in found if each["thread"] == "session"]
+    return [f"{each['kind']} {each['text']}" for each in found if each["kind"] in ("user", "heard")]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def terminal(project: Project, *arguments: str) -> Any:
+    """A chat at a terminal."""
+    return project.terminal("chat", "prices.yaml", "--strategy", "clean", *arguments)
+
+
+@pytest.mark.parametrize("store", ["false", "true"])
+def test_000_21_a_message_during_a_request_follows_the_outputs_of_its_calls(store: str, builds: Builds) -> None:
+    """It is kept at once, and the model has it with its next request, behind the outputs: once, and also with a chain."""
+    gate = threading.Event()
+    project = builds.answers(SUMMARY.held(gate), text("Both."), text("Bye."), RUNOPS_MODEL_STORE=store)
+    assert builds.server is not None
+    with terminal(project) as screen:
+        screen.wait_for(lambda: screen.text.endswith(">"))
+        screen.press("What is it?\r")
+        builds.server.wait(1)
+        screen.press("And in euro?\r")
+        screen.wait_for(lambda: "kept: the model has it" in screen.text)
+        assert said_of(project) == ["user What is it?", "heard And in euro?"]
+        gate.set()
+        screen.wait_for(lambda: "Both." in screen.text and screen.text.endswith(">"))
+        screen.press("bye\r")
+        screen.wait_for(lambda: "Bye." in screen.text and screen.text.endswith(">"))
+        screen.press("\x04")
+        assert screen.wait() == 0
+    asked = [words_of(each)[-2:] for each in builds.bodies()]
+    assert asked[1][0].startswith("output: ")
+    assert asked[1][1] == "user: And in euro?"
+    assert said_of(project)[1:] == ["heard And in euro?", "user And in euro?", "user bye"]
+    assert words_of(builds.bodies()[2])[-1] == "user: bye"
+    assert str(words_of(builds.bodies()[2])).count("in euro") == (0 if store == "true" else 1)
+
+
+def test_000_21_a_message_during_the_last_answer_is_answered_too(builds: Builds) -> None:
+    """The answer that did not know of it is shown, and the model is asked again. A slash command typed meanwhile is done after both."""
+    gate = threading.Event()
+    project = builds.answers(text("One.").held(gate), text("Two."))
+    assert builds.server is not None
+    with terminal(project) as screen:
+        screen.wait_for(lambda: screen.text.endswith(">"))
+        screen.press("first\r")
+        builds.server.wait(1)
+        screen.press("/vars\rsecond\r")
+        screen.wait_for(lambda: "kept" in screen.text)
+        gate.set()
+        screen.wait_for(lambda: "(no variables)" in screen.text and screen.text.endswith(">"))
+        screen.press("\x04")
+        assert screen.wait() == 0
+        shown = screen.everything
+    assert shown.index("One.") < shown.index("Two.")
+    assert words_of(builds.bodies()[1])[-3:] == ["user: first", "assistant: One.", "user: second"]
+
+
+def test_000_21_stop_ends_the_work_after_the_call_in_hand(builds: Builds) -> None:
+    """The calls behind say that the person stopped; nothing more is asked; the model sees it with the next message."""
+    gate = threading.Event()
+    project = builds.answers(SUMMARY.held(gate), text("Fine."))
+    assert builds.server is not None
+    with terminal(project) as screen:
+        screen.wait_for(lambda: screen.text.endswith(">"))
+        screen.press("What is it?\r")
+        builds.server.wait(1)
+        screen.press("/stop\r")
+        screen.wait_for(lambda: "stopped; the session continues" in screen.text and screen.text.endswith(">"))
+        gate.set()
+        screen.press("go on\r")
+        screen.wait_for(lambda: "Fine." in screen.text and screen.text.endswith(">"))
+        screen.press("\x04")
+        assert screen.wait() == 0
+    assert len(builds.bodies()) == 2
+    assert words_of(builds.bodies()[1])[-3:] == [
+        "user: What is it?",
+        "assistant: (The person stopped the work here.)",
+        "user: go on",
+    ]
+
+
+def test_000_21_stop_ends_a_run_which_can_be_resumed(builds: Builds) -> None:
+    """A message during a run is kept, and answered after it; `/stop` interrupts the run, and the session continues."""
+    gate = threading.Event()
+    project = builds.answers(text("never").held(gate), text("It was stopped."))
+    assert builds.server is not None
+    project.write("ask.yaml", ASKS)
+    with project.terminal("chat", "ask.yaml", "--strategy", "clean") as screen:
+        screen.wait_for(lambda: screen.text.endswith(">"))
+        screen.press("/run\r")
+        builds.server.wait(1)
+        screen.press("Tell me when it is through.\r")
+        screen.wait_for(lambda: "kept" in screen.text)
+        screen.press("/stop\r")
+        screen.wait_for(lambda: "stopped; the session continues" in screen.text and screen.text.endswith(">"))
+        gate.set()
+        screen.press("What came of it?\r")
+        screen.wait_for(lambda: "It was stopped." in screen.text and screen.text.endswith(">"))
+        screen.press("\x04")
+        assert screen.wait() == 0
+    words = words_of(builds.bodies()[1])
+    assert [each for each in words if each.startswith("user: ")] == [
+        "user: Tell me when it is through.",
+        "user: What came of it?",
+    ]
+    assert any("interrupted" in each for each in words if each.startswith("output: "))
+
+
+def test_000_21_a_program_says_it_with_meanwhile(builds: Builds) -> None:
+    """With `meanwhile` a line is kept while the model works; another one waits for its turn; `/stop` needs none."""
+    gate = threading.Event()
+    project = builds.answers(text("One.").held(gate), text("Two."), text("Three."))
+    assert builds.server is not None
+    with project.start("chat", "prices.yaml", "--strategy", "clean", "--json-lines", asks=True) as process:
+        assert process.stdin is not None
+        process.stdin.write('{"say": "first"}\n')
+        process.stdin.flush()
+        builds.server.wait(1)
+        process.stdin.write('{"say": "in its turn"}\n{"say": "at once", "meanwhile": true}\n')
+        process.stdin.flush()
+        until(lambda: "heard at once" in said_of(project))
+        gate.set()
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    found = [json.loads(each) for each in out.splitlines()]
+    assert "kept" in [each["event"] for each in found]
+    assert [each["text"] for each in found if each["event"] == "reply"] == ["One."]
+    assert [(each["said"], each["answer"]) for each in found if each["event"] == "answer"] == [
+        ("first", "Two."),
+        ("in its turn", "Three."),
+    ]
+
+
+def test_000_21_a_kept_message_outlives_a_kill(builds: Builds) -> None:
+    """Killed before the model had it, the resumed session gives it to the model, once."""
+    gate = threading.Event()
+    project = builds.answers(text("never").held(gate), text("To both."))
+    assert builds.server is not None
+    with terminal(project) as screen:
+        screen.wait_for(lambda: screen.text.endswith(">"))
+        screen.press("first\r")
+        builds.server.wait(1)
+        screen.press("second\r")
+        screen.wait_for(lambda: "kept" in screen.text)
+        screen.process.send_signal(signal.SIGKILL)
+        screen.wait()
+    gate.set()
+    shown = project.here("show", log_of(project).stem).stdout
+    assert "the model does not have it yet" in shown
+    done = project.here("chat", "--resume", "last", "-m", "/cost")
+    assert "To both." in done.stdout, done.stderr
+    assert words_of(builds.bodies()[1])[-2:] == ["user: first", "user: second"]
+    assert said_of(project) == ["user first", "heard second", "user second"]
