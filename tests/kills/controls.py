@@ -91,7 +91,20 @@ def _again() -> None:
     turn.Turns._rendered = lambda *_given: None  # type: ignore[method-assign]
 
 
-Control = Literal["no-sync", "result-first", "deaf", "unjudged", "forgotten", "unheard", "again"]
+def _unsaid() -> None:
+    """What the person said while the session worked is lost with its process."""
+    from runtime.log import threads
+
+    add = threads.Thread.add
+
+    def forget(self: threads.Thread, entry: entries.AnyEntry) -> None:
+        if not isinstance(entry, entries.Heard):
+            add(self, entry)
+
+    threads.Thread.add = forget  # type: ignore[method-assign]
+
+
+Control = Literal["no-sync", "result-first", "deaf", "unjudged", "forgotten", "unheard", "unsaid", "again"]
 
 BREAK: dict[str, Callable[[], None]] = {
     "no-sync": _no_sync,
@@ -100,6 +113,7 @@ BREAK: dict[str, Callable[[], None]] = {
     "unjudged": _unjudged,
     "forgotten": _forgotten,
     "unheard": _unheard,
+    "unsaid": _unsaid,
     "again": _again,
 }
 """The function that installs each defect."""

@@ -143,7 +143,9 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         # Concurrent tools pass crash points in varying order: only a name identifies one reliably.
         dies: dict[str, Any] = {"first": str(deadly)} if isinstance(deadly, CrashPoint) else {"any": deadly}
         control = self.case.control or ""
-        fate = mortal.Fate(str(self._record), begins=begins, writes=True, control=control, faked=self._faked, **dies)
+        fate = mortal.Fate(
+            str(self._record), begins=begins, writes=True, control=control, faked=self._faked, speaks=True, **dies
+        )
         environment = {**self._project.environment, **fate.environment()}
         with self._server.start(arguments, self._folder, environment, asks=typed is not None) as life:
             ended = life.result(SECONDS, typed)

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from director.session.open import SessionWriter
 from runtime.log import entries
 from runtime.log.store import file_store
 from runtime.log.writer import LogWriter
@@ -24,6 +25,10 @@ VARIABLE = "RUNOPS_TEST_MORTAL"
 
 WRITTEN = "written"
 """The name of the crash point at which an entry is written to a log, but not yet processed."""
+
+
+MEANWHILE = "Say it in one line."
+"""A message that the person says while the session works: at its first tool result."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Fate:
     """The name of a crash point at whose first passing it dies; empty for none."""
     faked: bool = False
     """True if its pages are faked by a site that reports clicks."""
+    speaks: bool = False
+    """True if the person says ``MEANWHILE`` once while the session works."""
 
     def environment(self) -> dict[str, str]:
         """The environment that passes it to a command."""
@@ -56,6 +63,7 @@ def install(fate: Fate) -> None:
     """Apply the fate to this process."""
     record = os.open(fate.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     passed: collections.Counter[tuple[str, str]] = collections.Counter()
+    speak = _voice() if fate.speaks else lambda: None
     deadly = {tuple(each) for each in fate.points}
     part = _watch_parts(flow.START if fate.begins else "")
 
@@ -68,6 +76,8 @@ def install(fate: Fate) -> None:
         report({"point": [*moment, passed[moment]]})
         if (*moment, passed[moment]) in deadly or passed.total() == fate.any or point == fate.first:
             os.kill(os.getpid(), signal.SIGKILL)
+        if point == crash_points.CrashPoint.TOOL_RESULT:
+            speak()
 
     crash_points.hook = hook
     if fate.writes:
@@ -77,6 +87,28 @@ def install(fate: Fate) -> None:
         faked.install(report)
     if fate.control:
         controls.BREAK[fate.control]()
+
+
+def _voice() -> Callable[[], None]:
+    """Return what says ``MEANWHILE`` in the session of this process, unless its log has it."""
+    from director.cli import foreground
+
+    talking: list[foreground.Conversation] = []
+    use = foreground.Conversation._use
+
+    def used(self: foreground.Conversation, writer: SessionWriter) -> None:
+        use(self, writer)
+        talking[:] = [self]
+
+    def speak() -> None:
+        (conversation,) = talking
+        thread = conversation.session.thread(entries.SESSION_THREAD)
+        words = [*thread.heard.values(), *(each for each in thread.said if isinstance(each, entries.User))]
+        if all(each.text != MEANWHILE for each in words):
+            conversation.hear(MEANWHILE)
+
+    foreground.Conversation._use = used
+    return speak
 
 
 def _watch_parts(now: str) -> Callable[[], str]:

@@ -273,6 +273,7 @@ _OWN = frozenset(
         "attempt",
         "again",
         "upto",
+        "heard",
     }
 )
 """Fields that differ in each entry."""

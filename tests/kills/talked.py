@@ -25,6 +25,7 @@ from tests.kills import controls, disk, lives, said
 CONTROLS: dict[controls.Control, CrashPoint] = {
     "forgotten": CrashPoint.EXCHANGE_SYNCED,
     "unheard": CrashPoint.EFFECT_DONE,
+    "unsaid": CrashPoint.HEARD,
 }
 """For each defect the crash point whose first passing reveals it."""
 

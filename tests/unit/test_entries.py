@@ -361,6 +361,8 @@ def golden_session() -> list[log_entries.AnyEntry]:
         ),
         log_entries.User(thread=thread, text="Pay it.", mode="agent", tokens=7, chars=7),
         log_entries.ModelError(thread=thread, error=error, text="I w", blob=blob, tokens=6, chars=3),
+        log_entries.Heard(thread=thread, text="Now.", blob=blob, mode="agent", tokens=6, chars=4),
+        log_entries.User(thread=thread, text="Now.", mode="agent", heard=8, tokens=6, chars=4),
         log_entries.Event(
             thread=thread,
             text="/run pay.yaml: passed",
@@ -462,8 +464,13 @@ def test_a_session_is_folded_to_its_state() -> None:
     assert folded.latest("variable", "total") is None
     assert [each.number for each in folded.versions("variable", "total")] == [1, 2]
     thread = folded.thread(log_entries.SESSION_THREAD)
-    assert [type(each) for each in thread.said] == [log_entries.User, log_entries.ModelError, log_entries.Event]
-    assert (thread.first, thread.newest_word, thread.tokens_before(3)) == (1, 0, 22)
+    assert [type(each) for each in thread.said] == [
+        log_entries.User,
+        log_entries.ModelError,
+        log_entries.User,
+        log_entries.Event,
+    ]
+    assert (thread.first, thread.newest_word, thread.tokens_before(4), thread.heard) == (1, 2, 28, {})
 
 
 def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversation() -> None:
@@ -474,6 +481,7 @@ def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversatio
     assert set(kinds) == set(get_args(log_entries.AnyEntry))
     conversation = (
         log_entries.User,
+        log_entries.Heard,
         log_entries.Reasoning,
         log_entries.Assistant,
         log_entries.ToolResult,
