@@ -182,11 +182,14 @@ class Talk:
         return done
 
     def stop(self) -> bool:
-        """End the work after the call in hand, and a request at once; ``say`` then raises ModelError ``work-stopped``. False if nothing works."""
+        """End the work: a request at once, a call once it is done, or if it is told twice. False if nothing works.
+
+        ``say`` then raises ModelError ``work-stopped``.
+        """
         if self._turns is None or self._turning is None:
             return False
-        self._turns.stopped = True
-        if self._turns.asking:
+        twice, self._turns.stopped = self._turns.stopped, True
+        if twice or self._turns.asking:
             self._turning.cancel()
         return True
 
