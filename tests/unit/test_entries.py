@@ -233,7 +233,9 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
         log_entries.Result(call="c15", status="interrupted"),
         log_entries.Call(call="c27", attempt=2, again="c15", **step),
         log_entries.Result(call="c25", thread=thread, status="interrupted"),
-        log_entries.ToolResult(thread=thread, asked="b", blob=blob),
+        log_entries.ToolResult(
+            thread=thread, asked="b", blob=blob, picture=log_entries.PictureEntry(blob=blob, width=1280, height=720)
+        ),
         log_entries.Assistant(thread=thread, key="1" * 64, source="log", blob=blob, masked=True, model="m-1"),
         log_entries.User(thread=thread, blob=blob),
     ]
