@@ -56,6 +56,7 @@ _FIXED = (
     (re.compile(r"[\d,]+ tokens, "), "N tokens, "),
     (re.compile(r"\$\d[\d.,]*\d"), "$N"),
     (re.compile(r"\b\d+\.\d s\b"), "T s"),
+    (re.compile(r"\b\d+ words at the most"), "N words at the most"),
 )
 _ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _FILLED = re.compile(r"(?:(?:word|so) ){20,}")
