@@ -56,8 +56,10 @@ _FIXED = (
     (re.compile(r"[\d,]+ tokens, "), "N tokens, "),
     (re.compile(r"\$\d[\d.,]*\d"), "$N"),
     (re.compile(r"\b\d+\.\d s\b"), "T s"),
-    (re.compile(r"\b\d+ words at the most"), "N words at the most"),
 )
+_WORDS = re.compile(r"\b\d+ words at the most")
+"""They follow from the size of what is summed up, in which ids and times vary."""
+
 _ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _FILLED = re.compile(r"(?:(?:word|so) ){20,}")
 
@@ -123,12 +125,13 @@ def _record(chats: Chats, *, together: bool) -> dict[str, Any]:
     tools: list[list[str]] = []
     requests: list[dict[str, Any]] = []
     for body in chats.bodies():
-        if body["instructions"] not in prompts:
-            prompts.append(body["instructions"])
+        instructions = _WORDS.sub("N words at the most", body["instructions"])
+        if instructions not in prompts:
+            prompts.append(instructions)
         if (offered := [each["name"] for each in body.get("tools") or ()]) not in tools:
             tools.append(offered)
         requests.append({
-            "instructions": prompts.index(body["instructions"]),
+            "instructions": prompts.index(instructions),
             "tools": tools.index(offered),
             "store": body["store"],
             "follows": body.get("previous_response_id"),
