@@ -101,7 +101,7 @@ def _unsaid() -> None:
         if not isinstance(entry, entries.Heard):
             add(self, entry)
 
-    threads.Thread.add = forget  # type: ignore[method-assign]
+    threads.Thread.add = forget
 
 
 Control = Literal["no-sync", "result-first", "deaf", "unjudged", "forgotten", "unheard", "unsaid", "again"]
