@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -24,6 +25,9 @@ A_TEXT = 2_000  # limit of any text of a plan, in characters
 
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=A_TEXT)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
 
 
 class Task(Part):
@@ -52,9 +56,6 @@ class Plan(Part):
         for phase in self.phases:
             yield from phase.tasks
 
-    def as_json(self) -> dict[str, Json]:
-        return self.model_dump(mode="json")
-
     def patch(self, task_id: str, *, status: Status | None = None, notes: str | None = None) -> Plan:
         """Return the plan with the given fields of one task changed; the status of its phase follows from its tasks.
 
@@ -78,15 +79,80 @@ class Plan(Part):
                     phase["status"] = _together([each["status"] for each in phase["tasks"]])
                     if task["status"] == "completed":
                         data["next_actions"] = [each for each in data["next_actions"] if not _names(each, task)]
-        phases: dict[str, Status] = {each["phase_name"]: each["status"] for each in data["phases"]}
-        if phases.get(data["current_phase"]) == "completed":
-            data["current_phase"] = next((name for name, each in phases.items() if each != "completed"), "")
-        return of(data)
+        return _settled(data)
+
+    def find(self, part: str) -> Task:
+        """Return the task with this id, or the only one whose id or description contains ``part``. Raises ModelError ``task-unknown``."""
+        said = " ".join(part.split()).casefold()
+        every = [*self.tasks()]
+        exact = [each for each in every if each.task_id.casefold() == said]
+        found = exact or [each for each in every if said in f"{each.task_id} {each.description}".casefold()]
+        if len(found) == 1:
+            return found[0]
+        several = ", ".join(each.task_id for each in found)
+        raise ModelError(
+            "task-unknown",
+            f"`{part}` is in several tasks: {several}" if found else f"the plan has no task `{part}`",
+            fix="say more of it, or its name"
+            if found
+            else f"these are its tasks: {', '.join(each.task_id for each in every) or 'none'}",
+        )
+
+    def add(self, description: str) -> Plan:
+        """Return the plan with a further task, in the current phase or the last one. Raises ModelError ``plan-invalid``."""
+        data = self.as_json()
+        taken = {each.task_id for each in self.tasks()}
+        name = next(
+            each for each in (f"task_{number}" for number in itertools.count(len(taken) + 1)) if each not in taken
+        )
+        if not data["phases"]:
+            data["phases"] = [Phase(phase_name="Tasks").as_json()]
+        last = data["phases"][-1]
+        phase = next((each for each in data["phases"] if each["phase_name"] == data["current_phase"]), last)
+        phase["tasks"] = [*phase["tasks"], Task(task_id=name, description=description[:A_TEXT]).as_json()]
+        phase["status"] = _together([each["status"] for each in phase["tasks"]])
+        return _settled(data)
+
+    def drop(self, task_id: str) -> Plan:
+        """Return the plan without a task, and without its phase if that has no other. Raises ModelError ``plan-invalid``."""
+        data = self.as_json()
+        gone = self.find(task_id).as_json()
+        for phase in data["phases"]:
+            before, phase["tasks"] = phase["tasks"], [each for each in phase["tasks"] if each["task_id"] != task_id]
+            if len(before) != len(phase["tasks"]) and phase["tasks"]:
+                phase["status"] = _together([each["status"] for each in phase["tasks"]])
+        data["phases"] = [each for each in data["phases"] if each["tasks"] or each["phase_name"] in self._empty()]
+        data["next_actions"] = [each for each in data["next_actions"] if not _names(each, gone)]
+        if data["current_phase"] not in [each["phase_name"] for each in data["phases"]]:
+            data["current_phase"] = ""
+        return _settled(data)
+
+    def _empty(self) -> list[str]:
+        return [each.phase_name for each in self.phases if not each.tasks]
 
     @property
     def next_task(self) -> Task | None:
         found = {each.status: each for each in reversed(list(self.tasks()))}
         return found.get("in_progress") or found.get("pending")
+
+
+def by_person(plan: Plan | None, what: str, task: str) -> tuple[Plan, str]:
+    """Return the plan with a change of a person, and what changed. ``what`` is done, todo, add or drop; a part of a task suffices.
+
+    Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``.
+    """
+    if what == "add":
+        changed = (plan or Plan(overall_goal="")).add(task)
+        before = {each.task_id for each in plan.tasks()} if plan is not None else set[str]()
+        new = next(each.task_id for each in changed.tasks() if each.task_id not in before)
+        return changed, f"{new} is new: {task}; {as_step(changed, new)}"
+    if plan is None:
+        raise ModelError("plan-missing", "there is no plan yet", fix="add a task: `/plan add TEXT`")
+    found = plan.find(task)
+    if what == "drop":
+        return plan.drop(found.task_id), f"{found.task_id} is dropped"
+    changed = plan.patch(found.task_id, status="completed" if what == "done" else "pending")
+    return changed, as_step(changed, found.task_id)
 
 
 def of(data: Json) -> Plan:
@@ -158,6 +224,14 @@ def _names(action: str, task: Mapping[str, Json]) -> bool:
     said, described = (" ".join(each.split()).casefold() for each in (action, task["description"]))
     name = re.escape(task["task_id"].casefold())
     return re.fullmatch(rf"(?:task )?(?:{name}|{name}\s*[:.)-].*|(?:{name} )?{re.escape(described)})", said) is not None
+
+
+def _settled(data: dict[str, Any]) -> Plan:
+    """Return the plan; if the current phase is completed, the first open one becomes current."""
+    phases: dict[str, Status] = {each["phase_name"]: each["status"] for each in data["phases"]}
+    if phases.get(data["current_phase"]) == "completed":
+        data["current_phase"] = next((name for name, each in phases.items() if each != "completed"), "")
+    return of(data)
 
 
 def _together(statuses: Sequence[Status]) -> Status:

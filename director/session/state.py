@@ -110,8 +110,8 @@ class SessionState:
         data = self.value("plan")
         return plans.of(data) if data is not None else None
 
-    def set_plan(self, plan: plans.Plan, *, reason: str) -> entries.Version:
-        return self.keep(entries.Version(of="plan", number=0, reason=reason, by="model"), plan.as_json())
+    def set_plan(self, plan: plans.Plan, *, reason: str, by: Literal["model", "person"] = "model") -> entries.Version:
+        return self.keep(entries.Version(of="plan", number=0, reason=reason, by=by), plan.as_json())
 
     def patch_task(
         self, task_id: str, *, status: plans.Status | None = None, notes: str | None = None, reason: str

@@ -67,6 +67,9 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
     )
 
 
+YES_NO = {"yes": True, "no": False}
+
+
 def read(name: str, question: Question, text: str) -> Json:
     """Convert a text to an answer by the question's type and choices. Raises UsageError ``bad-answer``."""
     choices: list[Json] | None = question.get("choices")
@@ -78,6 +81,8 @@ def read(name: str, question: Question, text: str) -> Json:
         raise UsageError("bad-answer", f"`{name}` cannot be {text!r}: {question['question']}", fix=fix)
     kind: inputs.Kind = question["type"]
     value: Json = text if kind == "string" else yaml_text.plain(text.strip())
+    if kind == "boolean":
+        value = YES_NO.get(text.strip().casefold(), value)
     if not inputs.fits(value, kind):
         raise UsageError(
             "bad-answer",

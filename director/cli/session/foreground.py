@@ -272,6 +272,8 @@ class Chat:
                     self._code = ran.exit
                 self._done(endings.of_word(line.strip(), None, None, ran), keep=ran is not None)
                 self._told_session()
+                if self._slashes.answered:
+                    self._answer("", lambda talk: talk.go_on())
                 if more:
                     self._answer_heard()
             elif word:

@@ -6,16 +6,19 @@ import dataclasses
 import difflib
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
 from director.builds import subject as build_subject
+from director.cli import input as typed_input
 from director.cli import session_options
 from director.cli.builds import options as build_options
 from director.cli.foreground import Conversation
 from director.cli.session import followed_runs
 from director.session import open as open_session
+from director.session import person as persons
+from director.session import plan as session_plans
 from director.session import variables
 from nodes import errors
 from nodes.errors import UsageError
@@ -29,34 +32,55 @@ from runtime.language import prepare, reader
 from runtime.log import entries, ledger
 from runtime.models import budgets
 from runtime.report import markdown, of_session
+from runtime.runs import answers, start
+from runtime.runs.runtime import Run, Runtime
 from runtime.settings import settings
 from runtime.system import files, regular_files
 from runtime.workspace import run_index
 
 MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
+VERDICTS: tuple[run_index.Verdict, ...] = get_args(run_index.Verdict)
 
 Words = tuple[str, ...]  # the arguments of a command, split as in a shell
 
-HELP = {
-    "/mode [chat|agent|run]": "tell the mode, or change it",
-    "/run [FILE] [-i NAME=VALUE]": "run the workflow, and tell the model how it ended",
-    "/resume [RUN]": "continue with the run that this is about, or with another one",
-    "/save [FILE.md]": "write the conversation as Markdown",
-    "/fork": "continue in a fork; this session stays as it is",
-    "/cost": "what was spent",
-    "/window [NAME VALUE]": "what the model would be sent now; or change how that is chosen",
-    "/compress [WHAT]": "sum up what was said until now; WHAT is to be kept",
-    "/goal [TEXT] [--url URL] [-i NAME=VALUE] [--secret NAME] [--save FILE]": "tell what is built, or change it",
-    "/stop": "while something works: end it after the call in hand",
-    "/plan": "the plan, as a list of tasks",
-    "/vars": "the variables",
-    "/help": "this list",
-    "/quit": "end; `runops chat --resume` continues",
+GROUPS = {
+    "Talk": {
+        "/mode [chat|agent|run]": "tell the mode, or change it",
+        "/stop": "while something works: end it after the call in hand",
+        "/compress [WHAT]": "sum up what was said until now; WHAT is to be kept",
+        "/window [NAME VALUE]": "what the model would be sent now; or change how that is chosen",
+        "/cost": "what was spent",
+    },
+    "Runs": {
+        "/run [FILE] [NAME=VALUE]": "run the workflow, and tell the model how it ended",
+        "/answer TEXT": "answer the question that waits, and continue; of several: NAME=VALUE",
+        "/decide done|not-done|skip": "say whether the action of the paused run happened, and continue",
+        "/resume [RUN]": "continue with the run that this is about, or with another one",
+    },
+    "Work": {
+        "/goal [TEXT] [--url URL] [-i NAME=VALUE] [--secret NAME] [--save FILE]": "tell what is built, or change it",
+        "/plan [done|todo|drop TASK]": "the plan, as a list of tasks; or change it. `/plan add TEXT` adds a task",
+        "/vars": "the variables",
+    },
+    "Session": {
+        "/save [FILE.md]": "write the conversation as Markdown",
+        "/fork": "continue in a fork; this session stays as it is",
+        "/help": "this list",
+        "/quit": "end; `runops chat --resume` continues. `exit` and `quit` do the same",
+    },
 }
+HELP = {shape: told for group in GROUPS.values() for shape, told in group.items()}
 SHAPES = {shape.partition(" ")[0].removeprefix("/"): shape for shape in HELP}  # the syntax of each command, by its name
 
-MOST = {"mode": 1, "compress": 1, "resume": 1, "save": 1, "window": 2}
-"""Limits of the number of arguments; other commands take none, and ``/run`` checks its own."""
+MOST = {"mode": 1, "compress": 1, "answer": 1, "decide": 1, "resume": 1, "save": 1, "window": 2}
+"""Limits of the number of arguments; other commands take none, and those of ``CHECKED`` check their own."""
+
+CHECKED = ("run", "goal", "plan")
+WHOLE = ("compress", "answer")
+"""Commands whose argument is one text, as it was typed."""
+
+_PAIR = re.compile(r"[A-Za-z_]\w*=")
+"""The beginning of ``NAME=VALUE``."""
 
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text may contain: undecodable bytes come as lone surrogates, and file names contain no NUL."""
@@ -65,9 +89,13 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 def parse(line: str) -> str | tuple[str, Words]:
     """Return a message for the model, or a command and its arguments. ``//…`` is a message with one slash. Invalid characters become ``�``.
 
+    ``exit`` or ``quit`` alone is ``/quit``.
+
     Raises UsageError ``unknown-word`` with the closest command, ``usage`` for an unclosed quotation mark.
     """
     text = _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", line.strip())
+    if text in typed_input.ENDS:
+        return "quit", ()
     if not text.startswith("/"):
         return text
     if text.startswith("//"):
@@ -81,7 +109,7 @@ def parse(line: str) -> str | tuple[str, Words]:
             else "`/help` lists them; what begins with `//` is said with one slash"
         )
         raise UsageError("unknown-word", f"there is no word `/{name}`", fix=fix)
-    if name == "compress":
+    if name in WHOLE:
         return name, tuple(filter(None, (rest.strip(),)))
     try:
         return name, tuple(shlex.split(rest))
@@ -98,7 +126,7 @@ def refuse_more(name: str, words: Words, count: int) -> None:
 
 
 def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
-    """Return the file of ``/run`` and its inputs (``NAME=VALUE``). Raises UsageError ``usage``."""
+    """Return the file of ``/run`` and its inputs (``NAME=VALUE``, also behind ``-i``). Raises UsageError ``usage``."""
     named: list[str] = []
     inputs: list[str] = []
     rest = iter(words)
@@ -108,6 +136,8 @@ def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
             if value is None:
                 raise _wrong("run", f"after `{each}` an input is missing")
             inputs.append(value)
+        elif _PAIR.match(each):
+            inputs.append(each)
         else:
             named.append(each)
     refuse_more("run", tuple(named), 1)
@@ -131,7 +161,10 @@ def completed(typed: str) -> list[str]:
 
 def listed() -> list[str]:
     wide = max(map(len, HELP))
-    return [f"{shape:<{wide}}  {told}" for shape, told in HELP.items()]
+    lines: list[str] = []
+    for name, group in GROUPS.items():
+        lines += [name, *(f"  {shape:<{wide}}  {told}" for shape, told in group.items())]
+    return lines
 
 
 def _wrong(name: str, what: str) -> UsageError:
@@ -140,6 +173,23 @@ def _wrong(name: str, what: str) -> UsageError:
 
 def _from_variables(names: Collection[str]) -> list[str]:
     return [f"({', '.join(names)}: the session's {'variables' if len(names) > 1 else 'variable'})"] if names else []
+
+
+def given_answers(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the answers of ``/answer`` by question: each ``NAME=VALUE``, or the text as the answer of the only question."""
+    try:
+        pairs = [each.partition("=") for each in shlex.split(text)]
+    except ValueError:
+        pairs = []
+    if pairs and all(sign and name in names for name, sign, _ in pairs):
+        return {name: value for name, _, value in pairs}
+    if len(names) != 1:
+        raise UsageError(
+            "bad-answer",
+            f"{text[:80]!r} does not say which question it answers",
+            fix=f"type: /answer {' '.join(f'{each}=…' for each in names)}",
+        )
+    return {names[0]: text}
 
 
 def goal_order(words: Words) -> build_options.BuildOrder:
@@ -183,17 +233,20 @@ class SlashCommands:
     def __init__(self, conversation: Conversation, front: foreground.Foreground) -> None:
         self._conversation, self._front = conversation, front
         self.ran: events.RunEnded | None = None  # the end of the run that the last command began or resumed
+        self.answered = False  # true if the last command answered the session's own question: the model goes on
         self._known: dict[str, Callable[[Words], list[str] | None]] = {
             "mode": self._mode,
             "goal": self._goal,
             "run": self._run,
+            "answer": self._answer,
+            "decide": self._decide,
             "resume": self._resume,
             "save": self._save,
             "fork": self._fork,
             "cost": self._cost,
             "window": self._window,
             "compress": self.compress,
-            "plan": lambda _: plans.as_todo(conversation.state.value("plan") or {}) or ["(no plan)"],
+            "plan": self._plan,
             "vars": lambda _: list(variables.render(conversation.state.variables.all())) or ["(no variables)"],
             "stop": lambda _: ["(nothing is at work)"],
             "help": lambda _: listed(),
@@ -202,7 +255,8 @@ class SlashCommands:
     def take(self, name: str, words: Words) -> bool:
         """Execute a command; return False if it ends the session. Raises RunOpsError."""
         self.ran = None
-        if name not in ("run", "goal"):
+        self.answered = False
+        if name not in CHECKED:
             refuse_more(name, words, MOST.get(name, 0))
         if name == "quit":
             return False
@@ -239,6 +293,22 @@ class SlashCommands:
         self._front.complete(conversation.renew())
         conversation.screen.say(f"--  goal: {one_line(own.goal.goal) or '(your next message)'}")
         return None
+
+    def _plan(self, words: Words) -> list[str]:
+        own = self._conversation.state
+        if words:
+            what, task = words[0], " ".join(words[1:])
+            if what not in ("done", "todo", "add", "drop") or not task.strip():
+                raise _wrong("plan", f"`/plan {' '.join(words)}` says no change of the plan")
+            plan, told = session_plans.by_person(own.plan, what, task)
+            reason = f"/plan {what} {task}"
+            version = own.set_plan(plan, reason=reason, by="person")
+            self._front.complete(
+                self._conversation.happened(
+                    f"{reason}: the person changed the plan (version {version.number}): {one_line(told)}"
+                )
+            )
+        return plans.as_todo(own.value("plan") or {}) or ["(no plan)"]
 
     def _window(self, words: Words) -> list[str] | None:
         conversation = self._conversation
@@ -334,16 +404,53 @@ class SlashCommands:
             lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 
-    def _resume(self, words: Words) -> None:
+    def _answer(self, words: Words) -> None:
         conversation = self._conversation
-        run = run_index.find(conversation.here.reader, words[0]) if words else conversation.about.run
+        if not words:
+            raise _wrong("answer", "`/answer` has no answer")
+        if conversation.session.waits_for is not None:
+            self._front.complete(persons.answer(conversation.writer, words[0]))
+            self.answered = True
+            return
+        run = self._of_session("answer")
+        past, _reading = run_index.load_history(conversation.here.reader, run)
+        questions = answers.asked(past, run)
+        answers.masker_of(
+            past, conversation.here.secrets
+        )  # reads the secrets, so that an error that quotes an answer is masked
+        known, missing = answers.read_all(questions, given_answers(words[0], list(questions)))
+        if missing:
+            raise answers.missing(run, missing, questions)
+        self._goes_on(run, f"/answer {words[0]}", lambda carrier: carrier.write_answers(run, known))
+
+    def _decide(self, words: Words) -> None:
+        verdict = next((each for each in VERDICTS if words and each == words[0]), None)
+        if verdict is None:
+            raise _wrong("decide", f"`{' '.join(['/decide', *words])}` does not say whether the action happened")
+        run = self._of_session("decide")
+        self._goes_on(run, f"/decide {verdict}", lambda carrier: carrier.write_decision(run, verdict))
+
+    def _resume(self, words: Words) -> None:
+        run = run_index.find(self._conversation.here.reader, words[0]) if words else self._of_session("resume")
+        self._goes_on(run, " ".join(["/resume", *words]))
+
+    def _of_session(self, name: str) -> str:
+        run = self._conversation.about.run
         if run is None:
-            raise UsageError("usage", "this session is about no run", fix=f"name one: {SHAPES['resume']}")
+            fix = f"name one: {SHAPES['resume']}" if name == "resume" else "resume it first: `/resume RUN`"
+            raise UsageError("usage", "this session is about no run", fix=fix)
+        return run
+
+    def _goes_on(self, run: str, what: str, first: Callable[[Runtime], Awaitable[object]] | None = None) -> None:
+        """Resume a run, after what ``first`` writes into it."""
+        conversation = self._conversation
+        before = budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price)
+
+        async def begin(carrier: Runtime, listener: events.Listener, options: start.Options) -> Run:
+            if first is not None:
+                await first(carrier)
+            return await carrier.resume(run, options=options, listener=listener)
+
         self.ran = followed_runs.to_its_end(
-            conversation,
-            self._front,
-            conversation.here.having(settings.load()),
-            " ".join(["/resume", *words]),
-            lambda carrier, listener, options: carrier.resume(run, options=options, listener=listener),
-            budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price),
+            conversation, self._front, conversation.here.having(settings.load()), what, begin, before
         )

@@ -1,0 +1,95 @@
+"""A person answers, decides and resumes runs in the session, and changes the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.testing.scripted_model import call, text
+from tests.chats import Chats, typed, words_of
+
+ASKS = """\
+version: 1
+name: Ask
+inputs:
+  above: {type: number, default: 0}
+nodes:
+  - {id: first, type: transform, expr: "{{ inputs.above + 1 }}"}
+  - id: person
+    type: context
+    ask:
+      go: {question: Shall it go on?, type: boolean}
+output: "{{ person.go }}"
+"""
+
+TASKS = [
+    {"task_id": name, "description": told, "status": "pending", "notes": None, "node_ids": []}
+    for name, told in (("look", "Look at the prices"), ("sum", "Add up the prices"))
+]
+PLAN = {
+    "overall_goal": "Prices",
+    "current_phase": "Work",
+    "phases": [{"phase_name": "Work", "status": "pending", "tasks": TASKS}],
+    "next_actions": [],
+    "blockers": [],
+    "notes": None,
+}
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Chat sessions in a project."""
+    made = Chats(tmp_path)
+    yield made
+    made.close()
+
+
+def test_004_5_a_paused_run_is_answered_in_the_session(chats: Chats) -> None:
+    """A plain yes answers it, the run goes on, the model is told, and a wrong answer is refused before anything is written."""
+    project = chats.answers(text("It passed."))
+    project.write("ask.yaml", ASKS)
+    paused = typed(project, "/run above=300\n", "chat", "ask.yaml")
+    assert paused.returncode == 4, paused.stderr
+    refused = typed(project, "/answer perhaps\n", "chat", "--resume", "last")
+    assert refused.returncode == 2
+    assert "bad-answer" in refused.stderr
+    done = typed(project, "/answer yes\nWhat came of it?\n", "chat", "--resume", "last")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "It passed.\n"
+    assert project.runs()[0]["state"] == "passed"
+    (body,) = chats.bodies()
+    assert "/answer yes" in json.dumps(body["input"])
+    again = typed(project, "/answer yes\n", "chat", "--resume", "last")
+    assert again.returncode == 2
+    assert "nothing-to-answer" in again.stderr
+
+
+def test_004_5_decide_says_what_is_to_be_decided(chats: Chats) -> None:
+    """A run without an uncertain action has nothing to decide, and a verdict is one of three."""
+    project = chats.answers()
+    project.write("ask.yaml", ASKS)
+    typed(project, "/run\n", "chat", "ask.yaml")
+    for said, code in (("/decide perhaps", "usage"), ("/decide done", "nothing-to-decide")):
+        done = typed(project, f"{said}\n", "chat", "--resume", "last")
+        assert done.returncode == 2
+        assert code in done.stderr
+
+
+def test_001_6_a_person_changes_the_plan(chats: Chats) -> None:
+    """A change is a version that the model is shown; the only task with a part is meant; ``exit`` ends unpaid (003-17)."""
+    project = chats.answers(call("update_plan", {"plan": PLAN, "reason": "begun"}), text("Planned."), text("Seen."))
+    said = (
+        "Plan it.\n/plan done look\n/plan add Check the sum\n/plan drop add up\n/plan drop nothing\nSee?\nexit\nnever\n"
+    )
+    done = typed(project, said, "chat", "prices.yaml", "--mode", "agent")
+    assert done.returncode == 0, done.stderr
+    assert "task-unknown" in done.stderr
+    body = chats.bodies()[-1]
+    shown = "\n".join(words_of(body))
+    assert "/plan done look: the person changed the plan (version 2): look is completed" in shown
+    assert "task_3 is new: Check the sum" in shown
+    assert "sum is dropped" in shown
+    assert "never" not in shown
