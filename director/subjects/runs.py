@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
@@ -39,6 +40,18 @@ from runtime.secrets import masking
 from runtime.system import regular_files
 
 EVIDENCE = 1_500
+STANDS = {
+    "passed": "has passed",
+    "failed": "has failed",
+    "paused": "waits for a person",
+    "running": "is running",
+    "interrupted": "was interrupted",
+    "out-of-budget": "has used up its budget",
+    "died": "was broken off",
+    "damaged": "is known in part",
+}
+"""What a directive says of the states of a run."""
+
 _TURN = re.compile(r"\[[^\]]*\]")
 
 
@@ -245,7 +258,10 @@ class RunSubject(Subject):
 
             spent = budgets.spent_within(now.past.ledger, price)
             left = budgets.Account(node_budgets.parse(now.past.budget), spent).share_left
-        return briefs.directive(now.loaded.workflow, now.past, left, masking.Masker({}))
+        state = STANDS.get(now.report.state, now.report.state)
+        at = now.report.path if now.report.state != "passed" else None
+        values: dict[str, Any] = now.variables()
+        return briefs.of_reader(now.loaded, now.past, left, masking.Masker({}), state, at, values)
 
     @override
     def state(self, path: str) -> str | None:

@@ -10,8 +10,11 @@ import dataclasses
 import itertools
 import json
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
+
+from typing_extensions import override
 
 from nodes import budgets as node_budgets
 from nodes.base import Container, Leaf, Node
@@ -22,7 +25,7 @@ from nodes.template import Template
 from nodes.values import Json
 from runtime.context import hidden_values
 from runtime.display.text import count
-from runtime.engine import scopes
+from runtime.engine import rendering, scopes
 from runtime.language.expressions import references
 from runtime.log import attempts, history
 from runtime.models import budgets
@@ -31,7 +34,7 @@ from runtime.secrets import masking
 if TYPE_CHECKING:
     from runtime.engine.run_state import RunState
     from runtime.language.expressions.names_read import Chain
-    from runtime.language.workflow import Found, Workflow
+    from runtime.language.workflow import Found, Loaded, Workflow
     from runtime.models import run_models
 
 LONGEST = 4_000  # maximum characters of a brief, whatever the workflow
@@ -99,21 +102,51 @@ def fitted(parts: Iterable[str | Items], longest: int = LONGEST) -> str:
 
 def of_step(run: RunState, models: run_models.RunModels | None, node: Leaf, frame: scopes.Scope, path: str) -> str:
     """Return the brief of the next request of the step at ``path``: at most ``LONGEST`` characters, secrets masked."""
-    return fitted(_Brief(run, models, node, frame, path).parts())
+    return fitted(_Asking(run, models, node, frame, path).parts())
 
 
-def directive(file: Workflow, past: history.History, left: float | None, masker: masking.Masker) -> str:
-    """Return the RUN_DIRECTIVE for readers of the log; ``left`` is the share left of the run's budget, from 0 to 1."""
-    return fitted(_directive(file, past, left, masker, None))
+def of_reader(
+    loaded: Loaded,
+    past: history.History,
+    left: float | None,
+    masker: masking.Masker,
+    stands: str,
+    path: str | None,
+    values: Mapping[str, Json],
+) -> str:
+    """Return the brief for readers of the log: that of the step at ``path``, where the run ``stands``, or of the run alone.
+
+    ``left`` is the share left of the run's budget, from 0 to 1; ``values`` has what the log tells of the values that a template may read.
+    """
+    found = loaded.find(path) if path else None
+    if path is None or found is None:
+        place = (
+            "It stands at no step."
+            if path is None
+            else f"It stands at {_cut(ours(path), A_TEXT)}, of which the file tells nothing."
+        )
+        return fitted(_directive(loaded.workflow, past, left, masker, None, f"The run {stands}. {place}"))
+    return fitted(_Standing(loaded, past, left, masker, found, path, stands, values).parts())
 
 
 def _directive(
-    file: Workflow, past: history.History, left: float | None, masker: masking.Masker, own: Sequence[str] | None
+    file: Workflow,
+    past: history.History,
+    left: float | None,
+    masker: masking.Masker,
+    own: Sequence[str] | None,
+    stands: str | None = None,
 ) -> Iterator[str | Items]:
-    """Yield the parts. ``own`` limits the shown origins to those of the step's file; a used file may get others from a page."""
+    """Yield the parts. ``own`` limits the shown origins to those of the step's file; a used file may get others from a page.
+
+    ``stands`` says where the run stands, to a reader who is no step of it.
+    """
     header = past.header
     yield "RUN_DIRECTIVE"
-    yield f"You work for one step of the workflow: {_one_line(file.name, A_NAME, masker)}"
+    name = _one_line(file.name, A_NAME, masker)
+    yield f"You work for one step of the workflow: {name}" if stands is None else f"Workflow: {name}"
+    if stands is not None:
+        yield stands
     if file.description:
         yield f"Goal: {_one_line(file.description, A_TEXT, masker)}"
     if header is not None and header.trial is not None:
@@ -142,19 +175,18 @@ def _share(left: float | None) -> str:
 
 
 class _Brief:
-    def __init__(
-        self, run: RunState, models: run_models.RunModels | None, node: Leaf, frame: scopes.Scope, path: str
-    ) -> None:
-        self._run = run
-        self._models = models
-        self._history = run.history
+    """The brief of a step, as far as the log and the file have it."""
+
+    def __init__(self, loaded: Loaded, past: history.History, masker: masking.Masker, node: Node, path: str) -> None:
+        self._loaded = loaded
+        self._history = past
+        self._masker = masker
         self._node = node
-        self._frame = frame
         self._path = path
-        self._found = run.loaded.find(path)  # None if the file does not contain the step
+        self._found = loaded.find(path)  # None if the file does not contain the step
 
     def parts(self) -> Iterator[str | Items]:
-        mask = self._run.writer.masker.text
+        mask = self._masker.text
         for each in itertools.chain(self._directive(), self._brief(), self._user_input()):
             if isinstance(each, Items):
                 each.lines = [mask(line) for line in each.lines]
@@ -162,14 +194,19 @@ class _Brief:
             else:
                 yield mask(each)
 
-    # RUN_DIRECTIVE
+    @property
+    def _within(self) -> str:
+        """Return the path of the step that uses the file of this step; empty for the run's own file."""
+        return self._found.user if self._found is not None else ""
 
-    def _directive(self) -> Iterator[str | Items]:
-        assert self._models is not None, "a step that asks has models"
-        asked = budgets.Requester(self._path, self._node.allowance or node_budgets.default())
-        left = self._models.share_left(self._history.ledger, asked)
-        origins, masker = self._frame.program.origins, self._run.writer.masker
-        yield from _directive(self._run.loaded.workflow, self._history, left, masker, origins)
+    @abstractmethod
+    def _directive(self) -> Iterator[str | Items]: ...
+
+    @abstractmethod
+    def _around(self) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _inputs(self) -> list[str]: ...
 
     # NODE_BRIEF
 
@@ -189,44 +226,6 @@ class _Brief:
         yield f"May come next: {', '.join(self._next())}"
         if error := self._last_error():
             yield error
-
-    def _around(self) -> Iterator[str]:
-        """Yield the iteration of the innermost loop, and the error that a ``catch`` handles."""
-        loop, error = self._map("loop"), self._map("error")
-        if isinstance(loop.get("index"), int):
-            length, key = loop.get("length"), loop.get("key")
-            of = f" of {length}" if isinstance(length, int) else ""
-            shown_key = f", key {key}" if key is not None and DIGITS.fullmatch(str(key)) else ""
-            yield f"Turn: {loop['index']}{of}{shown_key}"
-        if "code" in error:
-            step = error.get("step")
-            of = f" of {self._shown_path(step)}" if isinstance(step, str) else ""
-            yield f"Handling: {_code(error)}{of}"
-
-    def _inputs(self) -> list[str]:
-        lines: list[str] = []
-        for placeholder in sorted(self._run.plan(self._node).placeholders, key=lambda each: each.field):
-            field = self._one_line(placeholder.field, A_NAME)
-            names = self._frame.program.loaded.templates[placeholder.text].names
-            for chain in dict.fromkeys(each.chain for each in names):
-                described = f"{{{{ {references.written(chain)} }}}} {self._described(chain)}"
-                lines.append(f"- {field}: {self._one_line(described, A_TEXT)}")
-        return lines
-
-    def _described(self, chain: Chain) -> str:
-        if chain[0] == "secrets":
-            return "is a secret"
-        try:
-            value = hidden_values.replayed(self._frame, chain)
-        except KeyError:
-            return "has no value"
-        except RunOpsError:
-            return "held a secret, and is not known any more"
-        # The inputs of a used file may contain text of a page.
-        if chain[0] == "inputs" and not self._frame.program.path:
-            masker = self._run.writer.masker
-            return f"= {shown(masker.names.json(masker.json(value), references.written(chain)))}"
-        return f"is {kind_and_size(value)}"
 
     def _before(self) -> list[str]:
         steps: dict[str, attempts.Attempt] = {}
@@ -273,7 +272,7 @@ class _Brief:
 
     def _user_input(self) -> Iterator[str | Items]:
         """Yield a person's answers as they were given. A step of a used file sees only answers given within that file."""
-        within = f"{self._frame.program.path}/" if self._frame.program.path else ""
+        within = f"{self._within}/" if self._within else ""
         lines = [
             f"- {self._shown_path(path)}.{name}: {self._answer(path, name, value)}"
             for path, answers in self._history.answers.items()
@@ -286,7 +285,7 @@ class _Brief:
     def _answer(self, path: str, name: str, value: Json) -> str:
         if self._may_be_of_a_page(path, name):
             return f"chosen among values of the run, {kind_and_size(value)}"
-        masker = self._run.writer.masker
+        masker = self._masker
         value = masker.names.json(value, name)
         if not isinstance(value, str):
             return _written(value)
@@ -296,7 +295,7 @@ class _Brief:
 
     def _may_be_of_a_page(self, path: str, name: str) -> bool:
         """True if the answer was chosen among values that the run offered."""
-        found = self._run.loaded.find(path)
+        found = self._loaded.find(path)
         if found is None or not isinstance(found.node, Context) or name not in found.node.ask:
             return True
         question: Question = found.node.ask[name]
@@ -306,13 +305,12 @@ class _Brief:
 
     # Helpers of all parts.
 
-    def _map(self, name: str) -> dict[str, Json]:
-        """Return the map with this name; an empty one if there is none or the value is no map."""
-        value: Json = self._frame.get(name)
-        return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
+    def _shown_input(self, value: Json, chain: Chain) -> str:
+        masker = self._masker
+        return f"= {shown(masker.names.json(masker.json(value), references.written(chain)))}"
 
     def _one_line(self, text: str, most: int) -> str:
-        return _one_line(text, most, self._run.writer.masker)
+        return _one_line(text, most, self._masker)
 
     def _shown_path(self, path: str) -> str:
         """Return a step path without keys that may be text of a page; of a long path, only its end."""
@@ -320,6 +318,129 @@ class _Brief:
         while len(path) > A_TEXT:
             path = f"…/{path.removeprefix('…/').partition('/')[2]}"
         return path
+
+
+class _Asking(_Brief):
+    """The brief of a step that asks a model now."""
+
+    def __init__(
+        self, run: RunState, models: run_models.RunModels | None, node: Leaf, frame: scopes.Scope, path: str
+    ) -> None:
+        super().__init__(run.loaded, run.history, run.writer.masker, node, path)
+        self._run = run
+        self._models = models
+        self._leaf = node
+        self._frame = frame
+
+    @property
+    @override
+    def _within(self) -> str:
+        return self._frame.program.path
+
+    @override
+    def _directive(self) -> Iterator[str | Items]:
+        assert self._models is not None, "a step that asks has models"
+        asked = budgets.Requester(self._path, self._leaf.allowance or node_budgets.default())
+        left = self._models.share_left(self._history.ledger, asked)
+        yield from _directive(self._loaded.workflow, self._history, left, self._masker, self._frame.program.origins)
+
+    @override
+    def _around(self) -> Iterator[str]:
+        """Yield the iteration of the innermost loop, and the error that a ``catch`` handles."""
+        loop, error = self._map("loop"), self._map("error")
+        if isinstance(loop.get("index"), int):
+            length, key = loop.get("length"), loop.get("key")
+            of = f" of {length}" if isinstance(length, int) else ""
+            shown_key = f", key {key}" if key is not None and DIGITS.fullmatch(str(key)) else ""
+            yield f"Turn: {loop['index']}{of}{shown_key}"
+        if "code" in error:
+            step = error.get("step")
+            of = f" of {self._shown_path(step)}" if isinstance(step, str) else ""
+            yield f"Handling: {_code(error)}{of}"
+
+    @override
+    def _inputs(self) -> list[str]:
+        lines: list[str] = []
+        for placeholder in sorted(self._run.plan(self._leaf).placeholders, key=lambda each: each.field):
+            field = self._one_line(placeholder.field, A_NAME)
+            names = self._frame.program.loaded.templates[placeholder.text].names
+            for chain in dict.fromkeys(each.chain for each in names):
+                described = f"{{{{ {references.written(chain)} }}}} {self._described(chain)}"
+                lines.append(f"- {field}: {self._one_line(described, A_TEXT)}")
+        return lines
+
+    def _described(self, chain: Chain) -> str:
+        if chain[0] == "secrets":
+            return "is a secret"
+        try:
+            value = hidden_values.replayed(self._frame, chain)
+        except KeyError:
+            return "has no value"
+        except RunOpsError:
+            return "held a secret, and is not known any more"
+        # The inputs of a used file may contain text of a page.
+        if chain[0] == "inputs" and not self._frame.program.path:
+            return self._shown_input(value, chain)
+        return f"is {kind_and_size(value)}"
+
+    def _map(self, name: str) -> dict[str, Json]:
+        """Return the map with this name; an empty one if there is none or the value is no map."""
+        value: Json = self._frame.get(name)
+        return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
+
+
+class _Standing(_Brief):
+    """The brief of the step at which a run stands, for readers of its log."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        past: history.History,
+        left: float | None,
+        masker: masking.Masker,
+        found: Found,
+        path: str,
+        stands: str,
+        values: Mapping[str, Json],
+    ) -> None:
+        super().__init__(loaded, past, masker, found.node, path)
+        self._left, self._file, self._stands, self._values = left, found.file, stands, values
+
+    @override
+    def _directive(self) -> Iterator[str | Items]:
+        stands = f"The run {self._stands} at the step of NODE_BRIEF."
+        yield from _directive(self._loaded.workflow, self._history, self._left, self._masker, None, stands)
+
+    @override
+    def _around(self) -> Iterator[str]:
+        yield from ()
+
+    @override
+    def _inputs(self) -> list[str]:
+        if not isinstance(self._node, Leaf):
+            return []
+        lines: list[str] = []
+        for placeholder in sorted(rendering.plan(self._node).placeholders, key=lambda each: each.field):
+            field = self._one_line(placeholder.field, A_NAME)
+            names = self._file.templates[placeholder.text].names
+            for chain in dict.fromkeys(each.chain for each in names):
+                described = f"{{{{ {references.written(chain)} }}}} {self._described(chain)}"
+                lines.append(f"- {field}: {self._one_line(described, A_TEXT)}")
+        return lines
+
+    def _described(self, chain: Chain) -> str:
+        if chain[0] == "secrets":
+            return "is a secret"
+        # A used file has values of its own, which the log does not tell by these names.
+        known = {} if self._within else self._values
+        if chain[0] == "inputs" and len(chain) == 2 and (name := f"inputs.{chain[1]}") in known:
+            return self._shown_input(known[name], chain)
+        name = ".".join(map(str, chain[:2])) if chain[0] in ("inputs", "vars") else str(chain[0])
+        return (
+            f"is part of a value: {kind_and_size(known[name])}"
+            if name in known and len(chain) > 1 + ("." in name)
+            else (f"is {kind_and_size(known[name])}" if name in known else "is not known from the log")
+        )
 
 
 def ours(path: str) -> str:

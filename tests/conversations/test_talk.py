@@ -67,6 +67,35 @@ def test_004_5_a_paused_run_is_answered_in_the_session(chats: Chats) -> None:
     assert "nothing-to-answer" in again.stderr
 
 
+@pytest.mark.parametrize(("file", "said"), [("ask.yaml", "waits for a person"), ("prices.yaml", "has failed")])
+def test_bug_7_run_mode_has_the_step_at_which_the_run_stands(chats: Chats, file: str, said: str) -> None:
+    """004-16: the request has RUN_DIRECTIVE and NODE_BRIEF of that step, and nothing says that the model is a step of it."""
+    project = chats.answers(text("There."))
+    project.write("ask.yaml", ASKS)
+    typed(project, "/run\n/mode run\nWhere does it stand?\n", "chat", file)
+    (body,) = chats.bodies()
+    sent = json.dumps(body, ensure_ascii=False)
+    assert f"The run {said} at the step of NODE_BRIEF." in sent
+    assert f"NODE_BRIEF\\nStep: {'person (context)' if file == 'ask.yaml' else 'total (transform)'}" in sent
+    assert "You work for one step" not in sent
+
+
+def test_bug_7_run_mode_has_the_answers_of_the_person(chats: Chats) -> None:
+    """004-16: USER_INPUT has what was answered, where the run failed behind it; a run that passed stands at no step."""
+    project = chats.answers(text("There."), text("Passed."))
+    project.write(
+        "ask.yaml", ASKS.replace("output: ", '  - {id: late, type: transform, expr: "{{ person.go + [1] }}"}\noutput: ')
+    )
+    typed(project, "/run\n", "chat", "ask.yaml")
+    done = typed(project, "/answer yes\n/mode run\nWhere?\n", "chat", "--resume", "last")
+    assert done.returncode in (0, 1), done.stderr
+    sent = json.dumps(chats.bodies()[-1], ensure_ascii=False)
+    assert "NODE_BRIEF\\nStep: late (transform)" in sent
+    assert "USER_INPUT\\n- person.go: true" in sent
+    typed(project, "/mode run\n/run prices.yaml prices='1 2'\nWhere?\n", "chat", "prices.yaml")
+    assert "The run has passed. It stands at no step." in json.dumps(chats.bodies()[-1])
+
+
 def test_004_5_decide_says_what_is_to_be_decided(chats: Chats) -> None:
     """A run without an uncertain action has nothing to decide, and a verdict is one of three."""
     project = chats.answers()

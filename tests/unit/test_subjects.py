@@ -173,11 +173,11 @@ async def test_run_directive_is_that_of_the_run(tmp_path: Path) -> None:
     _rig, subject = await failed(tmp_path)
     shown = subject.directive()
     assert shown is not None
-    assert shown.startswith("RUN_DIRECTIVE\nYou work for one step of the workflow: Pay the open orders\n")
+    assert shown.startswith("RUN_DIRECTIVE\nWorkflow: Pay the open orders\nThe run has failed at the step of NODE_BRIEF.\n")
     assert "Goal: Every open order is paid." in shown
     assert "Intent: start" in shown
     assert "  - http://127.0.0.1:8765" in shown
-    assert shown.endswith("Budget left: no limit was set")
+    assert "Budget left: no limit was set\n\nNODE_BRIEF\nStep: gone (" in shown
 
 
 async def test_secrets_are_masked_and_page_content_is_fenced_everywhere(tmp_path: Path) -> None:

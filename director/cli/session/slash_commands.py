@@ -424,11 +424,12 @@ class SlashCommands:
         self._goes_on(run, f"/answer {words[0]}", lambda carrier: carrier.write_answers(run, known))
 
     def _decide(self, words: Words) -> None:
-        verdict = next((each for each in VERDICTS if words and each == words[0]), None)
+        verdict: run_index.Verdict | None = next((each for each in VERDICTS if words and each == words[0]), None)
         if verdict is None:
             raise _wrong("decide", f"`{' '.join(['/decide', *words])}` does not say whether the action happened")
         run = self._of_session("decide")
-        self._goes_on(run, f"/decide {verdict}", lambda carrier: carrier.write_decision(run, verdict))
+        decided = verdict
+        self._goes_on(run, f"/decide {decided}", lambda carrier: carrier.write_decision(run, decided))
 
     def _resume(self, words: Words) -> None:
         run = run_index.find(self._conversation.here.reader, words[0]) if words else self._of_session("resume")
