@@ -188,7 +188,11 @@ class BuildSubject(DraftSubject):
             lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
         if not lines and self._about is not None:
             return self._about.browser_state()
-        return page_text.fenced("\n".join(lines)) if lines else "No browser is open yet."
+        if lines:
+            return page_text.fenced("\n".join(lines))
+        if self._state.history.epoch > 1:
+            return "No browser is open now. One that was open before the session was resumed is closed."
+        return "No browser is open yet."
 
     @override
     def directive(self) -> str | None:

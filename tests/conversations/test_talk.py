@@ -96,6 +96,18 @@ def test_bug_7_run_mode_has_the_answers_of_the_person(chats: Chats) -> None:
     assert "The run has passed. It stands at no step." in json.dumps(chats.bodies()[-1])
 
 
+def test_bug_10_a_resumed_build_says_that_its_browser_is_gone(chats: Chats) -> None:
+    """Before anything was opened there is none yet; after a resume nothing says "yet"."""
+    project = chats.answers(text("One."), text("Two."))
+    for more in (("--mode", "agent", "--strategy", "injected"), ("--resume", "last")):
+        done = typed(project, "Go.\n", "chat", *more)
+        assert done.returncode == 0, done.stderr
+    first, second = (json.dumps(each) for each in chats.bodies())
+    assert "No browser is open yet." in first
+    assert "No browser is open now." in second
+    assert "open yet" not in second
+
+
 def test_004_5_decide_says_what_is_to_be_decided(chats: Chats) -> None:
     """A run without an uncertain action has nothing to decide, and a verdict is one of three."""
     project = chats.answers()
