@@ -108,6 +108,18 @@ def test_bug_10_a_resumed_build_says_that_its_browser_is_gone(chats: Chats) -> N
     assert "open yet" not in second
 
 
+def test_004_5_the_question_of_the_session_is_answered_in_it(chats: Chats) -> None:
+    """The call that asked has the answer as its output, and the model goes on."""
+    project = chats.answers(
+        call("ask_user", {"question": "Which shop?", "choices": ["Hats", "Tea"]}), text("Tea it is.")
+    )
+    paused = typed(project, "Go.\n", "chat", "--mode", "agent")
+    assert paused.returncode == 4, paused.stderr
+    done = typed(project, "/answer tea\n", "chat", "--resume", "last")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Tea it is.\n"
+
+
 def test_004_5_decide_says_what_is_to_be_decided(chats: Chats) -> None:
     """A run without an uncertain action has nothing to decide, and a verdict is one of three."""
     project = chats.answers()
