@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import itertools
+import json
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +20,7 @@ from director.builds import subject as build_subject
 from director.cli import screen as cli_screen
 from director.cli import session_options
 from director.cli.builds import options
-from director.conversation import delegate, reply
+from director.conversation import delegate, reply, session_tools
 from director.proving import finish
 from director.scouting import pages
 from director.session import person, runs, subject
@@ -33,10 +34,12 @@ from nodes.errors import BudgetReached, LogError, SetupError, UsageError
 from runtime.cli import console, foreground, foreground_run
 from runtime.context import background, items, limits, window
 from runtime.display import costs
+from runtime.display.text import one_line
 from runtime.language import agent_files
 from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.store import store as log_store
+from runtime.log.threads import Exchange
 from runtime.messages.messages import Item, Usage
 from runtime.models import run_models
 from runtime.report import endings
@@ -202,6 +205,19 @@ class Conversation:
     def hear(self, text: str) -> None:
         """Log what the person says while something works: the model has it with its next request. Raises LogError."""
         self.writer.said(entries.Heard(thread=entries.SESSION_THREAD, mode=self.session.mode), text, "")
+
+    @property
+    def proposal(self) -> str | None:
+        """The command that the model has proposed since the person's last message or run."""
+        for each in reversed(self.session.thread(entries.SESSION_THREAD).said):
+            if isinstance(each, entries.Event) or (isinstance(each, entries.User) and each.mode is not None):
+                return None
+            if isinstance(each, Exchange):
+                for call in reversed(self.writer.calls_of(each.answer)):
+                    result = each.done[call.id].result
+                    if call.name == session_tools.PROPOSE and result is not None and result.status == "ok":
+                        return one_line(str(json.loads(call.arguments)["command"]))
+        return None
 
     def stop(self) -> bool:
         """Stop the model; False if it does not work."""

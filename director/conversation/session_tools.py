@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 
 from director.session import plan as plans
@@ -38,6 +39,10 @@ REFRESH = frozenset({
     "get_workflow_summary", "get_workflow_nodes", "get_workflow_variables", "get_current_plan", "get_browser_state",
 })  # fmt: skip
 """Tools that tell how things stand; a model is told of them after a summary."""
+
+PROPOSE = "propose_command"
+
+_PROPOSED = re.compile(r"/(answer \S.*|decide (done|not-done|skip)|resume)")
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
 _TASK = toolbox.fields(
@@ -79,6 +84,7 @@ class Toolbox(ModelTools):
             ("get_workflow_variable", "One of the session's variables, whole.", {"key": TEXT}, READ, self._variable),
             ("set_variable", "Keeps a value in the session.", {"name": TEXT, "value": toolbox.of(TEXT, "As JSON."), "reason": REASON}, KEPT, self._write_variable),
             ("clear_variable", "Clears a variable, or a node's value.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
+            (PROPOSE, "Proposes what the person may do with the session's run; it is done if they say yes.", {"command": toolbox.of(TEXT, "`/answer TEXT`, `/decide done`, `/decide not-done`, `/decide skip` or `/resume`."), "reason": REASON}, READ, self._proposed),
             ("clear_all_variables", "Clears all of both.", {"reason": REASON}, CHANGED, self._all_cleared),
         ]  # fmt: skip
         return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
@@ -160,6 +166,17 @@ class Toolbox(ModelTools):
         self._state.variables.set(name, value, reason=str(arguments["reason"]))
         shown = "\n".join(session_variables.render({name: session_variables.told(self._state)[name]}))
         return self._stored("variable", shown, name)
+
+    @staticmethod
+    def _proposed(arguments: dict[str, Json]) -> str:
+        command = one_line(str(arguments["command"]))
+        if not _PROPOSED.fullmatch(command):
+            raise ModelError(
+                "tool-arguments",
+                f"`{command[:100]}` cannot be proposed",
+                fix="propose `/answer TEXT`, `/decide done`, `/decide not-done`, `/decide skip` or `/resume`",
+            )
+        return f"proposed: {command}. Nothing is done yet: say why, and end your answer; the person says yes, or something else"
 
     def _cleared(self, arguments: dict[str, Json]) -> str:
         name, reason = str(arguments["name"]), str(arguments["reason"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,3 +147,42 @@ def test_001_6_a_person_changes_the_plan(chats: Chats) -> None:
     assert "task_3 is new: Check the sum" in shown
     assert "sum is dropped" in shown
     assert "never" not in shown
+
+
+def test_004_5_the_model_proposes_and_a_yes_does_it(chats: Chats) -> None:
+    """A proposal does nothing by itself; a plain yes right after it does, and is no message; another word is one."""
+    propose = call("propose_command", {"command": "/answer yes", "reason": "it was said"})
+    project = chats.answers(propose, text("Shall I?"), text("It went on."), propose, text("Shall I?"), text("Well."))
+    project.write("ask.yaml", ASKS)
+    done = typed(project, "/run\nGo on?\n", "chat", "ask.yaml")
+    assert "here  /answer go=…" in done.stderr
+    assert "here  /answer yes   (proposed: `yes` does it)" in done.stderr
+    assert project.runs()[0]["state"] == "paused"
+    again = typed(project, "yes\nSo?\n", "chat", "--resume", "last")
+    assert again.returncode == 0, again.stderr
+    assert "model  Shall I?" in again.stderr
+    assert re.search(r"of Ask: paused at person \(.*\)\nhere  /answer go=…\n", again.stderr)
+    assert again.stdout == "It went on.\n"
+    assert project.runs()[0]["state"] == "passed"
+    assert "user: yes" not in words_of(chats.bodies()[-1])
+    more = typed(project, "/run\nGo on?\nno\n", "chat", "--resume", "last")
+    assert more.returncode == 0, more.stderr
+    assert sorted(each["state"] for each in project.runs()) == ["passed", "paused"]
+    assert "user: no" in words_of(chats.bodies()[-1])
+
+
+def test_only_words_about_the_run_are_proposed(chats: Chats) -> None:
+    """Another command is refused, with those that can be proposed."""
+    project = chats.answers(call("propose_command", {"command": "/run", "reason": "r"}), text("No."), text("Yes?"))
+    typed(project, "Go.\nyes\n", "chat", "prices.yaml")
+    assert "`/run` cannot be proposed (tool-arguments)" in json.dumps(chats.bodies()[1])
+    assert project.runs() == []
+
+
+def test_004_14_each_mode_says_that_messages_may_be_of_another_one(chats: Chats) -> None:
+    """The instructions of each mode name it, and say so."""
+    project = chats.answers(text("A."), text("B."), text("C."))
+    typed(project, "One.\n/mode agent\nTwo.\n/mode run\nThree.\n", "chat", "prices.yaml")
+    for mode, body in zip(("chat", "agent", "run"), chats.bodies(), strict=True):
+        assert body["instructions"].startswith(f"Mode: {mode}. ")
+        assert "Earlier messages may come from another mode." in body["instructions"]

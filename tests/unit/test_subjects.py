@@ -173,7 +173,9 @@ async def test_run_directive_is_that_of_the_run(tmp_path: Path) -> None:
     _rig, subject = await failed(tmp_path)
     shown = subject.directive()
     assert shown is not None
-    assert shown.startswith("RUN_DIRECTIVE\nWorkflow: Pay the open orders\nThe run has failed at the step of NODE_BRIEF.\n")
+    assert shown.startswith(
+        "RUN_DIRECTIVE\nWorkflow: Pay the open orders\nThe run has failed at the step of NODE_BRIEF.\n"
+    )
     assert "Goal: Every open order is paid." in shown
     assert "Intent: start" in shown
     assert "  - http://127.0.0.1:8765" in shown

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from director.session import runs
+from director.subjects import run_report
+from director.subjects import runs as run_subjects
 from nodes.errors import LogError, UsageError
 from runtime import events
 from runtime.cli import foreground, foreground_run
 from runtime.log import entries
 from runtime.runs import start
 from runtime.runs.runtime import Run, Runtime
+from runtime.system import tasks
 from runtime.workspace import host
 
 if TYPE_CHECKING:
@@ -75,6 +79,29 @@ async def _report(
     if ended is not None:
         for line in foreground_run.closing(ended).split("\n"):
             conversation.screen.say(line)
+        for command in foreground_run.next_step(ended).values() if ended.status != "passed" else ():
+            if (word := word_for(command, run)) is not None:
+                conversation.screen.say(f"  here  {word}")
+
+
+def word_for(command: str, run: str) -> str | None:
+    """Return the word of a session that does the same as a command about its run, if there is one."""
+    word = re.sub(rf"runops (answer|decide|resume) {run}", r"/\1", command)
+    return word if word.startswith("/") and "--" not in word else None
+
+
+async def standing(conversation: Conversation) -> str | None:
+    """Return where the run of the session waits for a person, and the word that continues it; None if it does not."""
+    run = conversation.about.run
+    if run is None:
+        return None
+    try:
+        view = await tasks.in_thread(run_subjects.view, conversation.here.reader, run)
+    except (UsageError, LogError):
+        return None
+    if view.report.next is None or (word := word_for(view.report.next, run)) is None:
+        return None
+    return f"{run_report.head(view)}\nhere  {word}"
 
 
 async def _tell(conversation: Conversation, run: str, what: str, spent: entries.Ran | None) -> str:

@@ -28,7 +28,9 @@ from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
 from runtime.context import items
 from runtime.display.stream import Talk
-from runtime.log import entries, ledger
+from runtime.display.text import cut, harmless, one_line
+from runtime.log import entries, ledger, threads
+from runtime.log.threads import Exchange
 from runtime.models.turns import turn
 from runtime.report import chat_events, endings, of_session
 from runtime.report.parts import Costs
@@ -36,6 +38,9 @@ from runtime.workspace import host
 
 Form = Literal["text", "json", "json-lines"]
 """What a chat writes to stdout: answers, one object at its end, or an object for each event."""
+
+YES = frozenset({"yes", "y"})
+"""Messages that do what the model has proposed."""
 
 STOPPED = "--  stopped; the session continues"
 
@@ -172,6 +177,16 @@ def _left(ended: turn.Done) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
+SHOWN = 100  # columns of a message that is shown again
+
+
+def _is_said(saying: threads.Saying) -> bool:
+    """True for a message of the person, and for an answer of the model in words."""
+    if isinstance(saying, Exchange):
+        return bool(saying.answer.text or saying.answer.blob)
+    return isinstance(saying, entries.User) and saying.mode is not None
+
+
 class Chat:
     def __init__(
         self,
@@ -199,6 +214,7 @@ class Chat:
             if options.resume is not None:
                 self._front.complete(conversation.settle())
                 self._front.complete(followed_runs.settle(conversation))
+                self._told_where()
                 # A crash may have left a message unanswered.
                 self._answer("", lambda talk: talk.go_on())
                 if conversation.models is not None and conversation.talk.is_compressing:
@@ -225,6 +241,19 @@ class Chat:
                 conversation.screen.say("")
             return interrupted.exit
         return 0 if self._person else self._code
+
+    def _told_where(self) -> None:
+        """Show a person where the resumed talk stands: its last words, the question and the run that wait."""
+        conversation = self._conversation
+        screen, session = conversation.screen, conversation.session
+        for each in [one for one in session.thread(entries.SESSION_THREAD).said if _is_said(one)][-2:]:
+            who, entry = ("model", each.answer) if isinstance(each, Exchange) else ("you", each)
+            assert isinstance(entry, entries.Said)
+            screen.say(f"{who:<5}  {cut(one_line(conversation.writer.text_of(entry)), SHOWN)}")
+        if (question := session.waits_for) is not None:
+            screen.say(f"asks   {cut(one_line(question.question), SHOWN)}\nhere  /answer TEXT")
+        elif (told := self._front.complete(followed_runs.standing(conversation))) is not None:
+            screen.say(told)
 
     def _follow(self, message: Callable[[], str]) -> None:
         """Process messages until ``message`` raises EOFError. Raises ``signals.Interrupted``."""
@@ -264,6 +293,9 @@ class Chat:
     def _take(self, line: str) -> bool:
         more = True
         try:
+            proposal = self._conversation.proposal
+            if proposal is not None and line.strip().casefold() in YES:
+                line = proposal
             word = slash_commands.parse(line)
             if isinstance(word, tuple):
                 self._code = 0
@@ -317,6 +349,8 @@ class Chat:
             self._ended(conversation.talk.ended, answer)
             spent = conversation.session.ledger.rows[rows:]
             conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
+            if (proposal := conversation.proposal) is not None:
+                conversation.screen.say(f"here  {harmless(proposal)}   (proposed: `yes` does it)")
 
     def _answer_heard(self) -> None:
         """Have messages answered that came while something else worked."""
