@@ -209,6 +209,9 @@ _ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.\d]*Z?")
 
 
+_TOOK = re.compile(r" in \d+(?:\.\d+)? (?:ms|s|min)\b")
+"""The time that a step took is told only if it took a second: a slow machine tells it, too."""
+
 _WORD = re.compile(r"/resume ID: |/run flow\.yaml(?: -i \S+)*: ")
 _REF = re.compile(r"\bref-\w+")
 _LINE = re.compile(r"to line \d+ of the log")
@@ -217,9 +220,8 @@ _UNFINISHED = re.compile(r"/run: of run ID nothing is known")
 
 def alike(text: str) -> str:
     """The text without ids, times, lines and order references; `/resume` of a run is replaced by `/run`."""
-    return _LINE.sub(
-        "to LINE of the log", _WORD.sub("/run: ", _TIMES.sub("TIME", _ID.sub("ID", _REF.sub("REF", text))))
-    )
+    text = _TIMES.sub("TIME", _TOOK.sub("", _ID.sub("ID", _REF.sub("REF", text))))
+    return _LINE.sub("to LINE of the log", _WORD.sub("/run: ", text))
 
 
 def canonical(asked: scripted_model.AskedFor) -> dict[str, Any]:
