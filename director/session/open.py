@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import re
 from collections.abc import Callable, Sequence
 
+from director.session import state_paths
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import version
@@ -18,6 +20,8 @@ from runtime.secrets import masking
 from runtime.workspace import session_index
 
 SessionWriter = LogWriter[session.Session]
+
+_LINE = re.compile(rf"{state_paths.LINE}(\d{{1,12}})\b")
 
 
 async def begin(store: log_store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> SessionWriter:
@@ -196,8 +200,20 @@ def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
     def now(line: int) -> int:
         return first + bisect.bisect_right(lines, line) - 1
 
+    def renamed(path: re.Match[str]) -> str:
+        line = int(path[1])
+        return f"{state_paths.LINE}{now(line) if line in lines else 0}"
+
     for entry in taken:
-        written = writer.copy(_as_taken(entry, calls, now))
+        copied = _as_taken(entry, calls, now)
+        if isinstance(entry, log_entries.Summary):
+            # It names lines of the log, and here they have other numbers.
+            text = writer.text_of(entry)
+            if (here := _LINE.sub(renamed, text)) != text:
+                writer.said(copied, here, entry.blob.path if entry.blob is not None else "")
+                lines.append(entry.seq)
+                continue
+        written = writer.copy(copied)
         if isinstance(entry, log_entries.Call) and isinstance(written, log_entries.Call):
             calls[entry.call] = written.call
         lines.append(entry.seq)
@@ -218,7 +234,8 @@ def _as_taken(entry: log_entries.AnyEntry, calls: dict[str, str], now: Callable[
             # A heard message that the model has is copied as that one entry.
             return entry.model_copy(update={"heard": None})
         case log_entries.Summary():
-            return entry.model_copy(update={"upto": now(entry.upto)})
+            until = now(entry.until) if entry.until is not None else None
+            return entry.model_copy(update={"upto": now(entry.upto), "until": until})
         case log_entries.Version():
             return entry.model_copy(update={"thread": log_entries.SESSION_THREAD})
         case _:

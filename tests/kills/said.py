@@ -214,14 +214,19 @@ _TOOK = re.compile(r" in \d+(?:\.\d+)? (?:ms|s|min)\b")
 
 _WORD = re.compile(r"/resume ID: |/run flow\.yaml(?: -i \S+)*: ")
 _REF = re.compile(r"\bref-\w+")
-_LINE = re.compile(r"to line \d+ of the log")
+_LINE = re.compile(r"\bto line \d+ of the log|(?<=@state/line/)\d+")
 _UNFINISHED = re.compile(r"/run: of run ID nothing is known")
 
 
 def alike(text: str) -> str:
     """The text without ids, times, lines and order references; `/resume` of a run is replaced by `/run`."""
     text = _TIMES.sub("TIME", _TOOK.sub("", _ID.sub("ID", _REF.sub("REF", text))))
-    return _LINE.sub("to LINE of the log", _WORD.sub("/run: ", text))
+    return _LINE.sub("LINE", _WORD.sub("/run: ", text))
+
+
+def named_lines(text: str) -> list[int]:
+    """The lines of the log whose paths the text names."""
+    return [int(each) for each in re.findall(r"@state/line/(\d+)", text)]
 
 
 def canonical(asked: scripted_model.AskedFor) -> dict[str, Any]:

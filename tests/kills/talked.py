@@ -74,6 +74,8 @@ class Trial(lives.Trial[Case, said.Voice]):
         self.claims = 0
         """The number of processes that have owned the run."""
         file = self._project.write("flow.yaml", self._plot.file)
+        self.named: list[list[str]] = []
+        """The calls whose outputs the summaries of each session name by their lines."""
         self._disk = disk.Disk(self._folder, {str(file): file.stat().st_size}, {str(file)})
 
     # The lives.
@@ -203,6 +205,17 @@ class Trial(lives.Trial[Case, said.Voice]):
             for each in run.entries
         )
         self.shown = [self._project.show(each.id) for each in readings]
+        self.named = [[*self._named(each.entries)] for each in readings]
+        if any(each != self.named[0] for each in self.named):
+            self.wrong.append(f"a summary names other outputs in the fork: {self.named}")
+
+    def _named(self, entries: Sequence[log_entries.AnyEntry]) -> Iterator[str]:
+        at = {each.seq: each for each in entries}
+        for summary in entries:
+            if isinstance(summary, log_entries.Summary):
+                for line in said.named_lines(self._text(summary)):
+                    one = at.get(line)
+                    yield one.asked if isinstance(one, log_entries.ToolResult) else f"no output: {one}"
 
     def _orders(self) -> list[dict[str, Any]]:
         assert self._shop is not None
@@ -218,6 +231,8 @@ class Trial(lives.Trial[Case, said.Voice]):
         yield from (f"was never asked: {_apart(each, more)}" for each in wanted - requests)
         if more.total() > self.lost + self.again:
             yield f"{more.total()} requests too many, {self.lost} answers were lost, {self.again} were for delegates: {[_apart(each, wanted) for each in more]}"
+        if self.named != alone.named:
+            yield f"summaries name the outputs of {self.named}, and should name those of {alone.named}"
         for mine, its in zip(self.shown, alone.shown, strict=False):
             one, other = (said.shown(each, asides) for each in (mine, its))
             for name in sorted({*one, *other}):

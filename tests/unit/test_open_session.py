@@ -167,6 +167,30 @@ def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(store: file_store.Fi
     )
 
 
+@pytest.mark.parametrize("more", ["", LARGE], ids=["small", "in a blob"])
+def test_the_summary_of_a_fork_names_the_lines_of_the_fork(store: file_store.Files, more: str) -> None:
+    """A path of a line in a summary, and the line to which it is to go on, are those of the same entries in the fork; a line that is not there is 0."""
+    hand = Hand(store)
+    hand.says("Look.")
+    hand.answers("One.", ["get_current_plan"])
+    hand.answers("Two.", ["get_current_plan"])
+    one, two = (each.seq for each in store.read(hand.id).entries if isinstance(each, log_entries.ToolResult))
+    text = f"{more}See @state/line/{one}, @state/line/99999 and @state/run/line/{two}."
+    summary = log_entries.Summary(thread=log_entries.SESSION_THREAD, upto=one, until=two)
+    hand.writer.said(summary, text, "summary")
+    parent = hand.closed()
+    for _fork in range(2):
+        child = fork(store, parent)
+        entries = store.read(child).entries
+        here, there = (each.seq for each in entries if isinstance(each, log_entries.ToolResult))
+        assert here != one
+        (copied,) = (each for each in entries if isinstance(each, log_entries.Summary))
+        texts = open_session.look(store, store.read(child), folded(store, child), NO_SECRETS)
+        assert texts.text_of(copied) == f"{more}See @state/line/{here}, @state/line/0 and @state/run/line/{two}."
+        assert (copied.upto, copied.until) == (here, there)
+        parent = child
+
+
 def test_an_active_session_can_be_forked(store: file_store.Files) -> None:
     """The owner of a session that is forked keeps it and continues to write."""
     hand = Hand(store)
