@@ -206,11 +206,11 @@ def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
 
     for entry in taken:
         copied = _as_taken(entry, calls, now)
-        if isinstance(entry, log_entries.Summary):
+        if isinstance(copied, log_entries.Summary):
             # It names lines of the log, and here they have other numbers.
-            text = writer.text_of(entry)
+            text = writer.text_of(copied)
             if (here := _LINE.sub(renamed, text)) != text:
-                writer.said(copied, here, entry.blob.path if entry.blob is not None else "")
+                writer.said(copied, here, copied.blob.path if copied.blob is not None else "")
                 lines.append(entry.seq)
                 continue
         written = writer.copy(copied)
