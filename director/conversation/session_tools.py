@@ -82,10 +82,10 @@ class Toolbox(ModelTools):
             ("patch_plan_task", "Changes one task of the plan.", {"task_id": TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(PERHAPS, "null: as they are."), "reason": REASON}, CHANGED, self._write_task),
             ("update_workflow_description", "Replaces the description of what the person wants.", {"description": TEXT, "reason": REASON}, CHANGED, self._write_description),
             ("get_workflow_variable", "One of the session's variables, whole.", {"key": TEXT}, READ, self._variable),
-            ("set_variable", "Keeps a value in the session.", {"name": TEXT, "value": toolbox.of(TEXT, "As JSON."), "reason": REASON}, KEPT, self._write_variable),
+            ("set_variable", "Keeps a value in the session; under the name of an input, it is its value in the next `/run`.", {"name": TEXT, "value": toolbox.of(TEXT, "As JSON."), "reason": REASON}, KEPT, self._write_variable),
             ("clear_variable", "Clears a variable, or a node's value.", {"name": TEXT, "reason": REASON}, CHANGED, self._cleared),
-            (PROPOSE, "Proposes what the person may do with the session's run; it is done if they say yes.", {"command": toolbox.of(TEXT, "`/answer TEXT`, `/decide done`, `/decide not-done`, `/decide skip` or `/resume`."), "reason": REASON}, READ, self._proposed),
             ("clear_all_variables", "Clears all of both.", {"reason": REASON}, CHANGED, self._all_cleared),
+            (PROPOSE, "Proposes what the person may do with the session's run; it is done if they say yes.", {"command": toolbox.of(TEXT, "`/answer TEXT`, `/decide done`, `/decide not-done`, `/decide skip` or `/resume`."), "reason": REASON}, READ, self._proposed),
         ]  # fmt: skip
         return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
 

@@ -157,7 +157,11 @@ class SessionRuns:
 
     def _shown(self, seen: View) -> dict[str, Json]:
         names = self._names
-        return {name: names.json(each, name) for name, each in seen.variables().items()}
+        values = {name: names.json(each, name) for name, each in seen.variables().items()}
+        root = seen.past.scopes.get("")
+        if root is not None and root.committed is not None and (output := seen.value(root.committed)) is not None:
+            values["output"] = names.json(output)
+        return values
 
 
 def _unreadable(run: str, error: UsageError | LogError) -> ModelError:

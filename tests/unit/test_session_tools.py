@@ -36,6 +36,7 @@ NAMES = [
     "get_workflow_summary", "get_workflow_nodes", "get_workflow_variables", "get_current_plan", "get_workflow_description",
     "get_browser_state", "read_state", "update_plan", "patch_plan_task", "update_workflow_description",
     "get_workflow_variable", "set_variable", "clear_variable", "clear_all_variables",
+    "propose_command",
 ]  # fmt: skip
 PLAN: dict[str, Json] = {
     "overall_goal": "Pay all",
@@ -135,12 +136,12 @@ def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = No
 
 
 def test_the_tools_have_their_names_and_small_strict_schemas(tmp_path: Path) -> None:
-    """Every schema is strict; every tool that changes something takes a reason; all schemas together stay small."""
+    """Every schema is strict; every tool that changes something, or proposes to, takes a reason; all schemas together stay small."""
     offered = bench(tmp_path).box.offered
     assert [each.name for each in offered] == NAMES
     for each in offered:
         schemas.check(each.parameters)
-        changes = each.name.startswith(("update_", "patch_", "set_", "clear_"))
+        changes = each.name.startswith(("update_", "patch_", "set_", "clear_", "propose_"))
         assert ("reason" in each.parameters["properties"]) == changes
         assert each.description
     assert estimates.of_tools(offered) < 1_900
@@ -356,7 +357,7 @@ async def test_other_tools_are_offered_after_the_sessions_own(tmp_path: Path) ->
     box = session_tools.Toolbox(state, files.DraftSubject(state), heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]
     assert box.side_by_side == {"slow"}
-    readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}
+    readers = {each for each in NAMES if each.startswith(("get_", "propose_")) or each == "read_state"}
     assert box.reads == {*readers, "slow"}
     asked, place = ToolCall("a", "slow", "{}"), turn.Place(1, "1_slow", entries.SESSION_THREAD)
     assert (await box.take(asked, {}, place)).text == "1_slow"

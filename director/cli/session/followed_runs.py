@@ -12,6 +12,8 @@ from director.subjects import runs as run_subjects
 from nodes.errors import LogError, UsageError
 from runtime import events
 from runtime.cli import foreground, foreground_run
+from runtime.display import facts
+from runtime.display.text import harmless
 from runtime.log import entries
 from runtime.runs import start
 from runtime.runs.runtime import Run, Runtime
@@ -79,6 +81,9 @@ async def _report(
     if ended is not None:
         for line in foreground_run.closing(ended).split("\n"):
             conversation.screen.say(line)
+        if ended.status == "passed" and ended.output is not None:
+            for line in facts.result_text(ended.output).splitlines():
+                conversation.screen.say(f"    {harmless(line)}")
         for command in foreground_run.next_step(ended).values() if ended.status != "passed" else ():
             if (word := word_for(command, run)) is not None:
                 conversation.screen.say(f"  here  {word}")

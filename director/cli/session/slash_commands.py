@@ -52,7 +52,7 @@ GROUPS = {
         "/cost": "what was spent",
     },
     "Runs": {
-        "/run [FILE] [NAME=VALUE]": "run the workflow, and tell the model how it ended",
+        "/run [FILE] [NAME=VALUE]": "run the workflow; variables of the session are inputs, too",
         "/answer TEXT": "answer the question that waits, and continue; of several: NAME=VALUE",
         "/decide done|not-done|skip": "say whether the action of the paused run happened, and continue",
         "/resume [RUN]": "continue with the run that this is about, or with another one",
@@ -389,7 +389,7 @@ class SlashCommands:
         variables = conversation.state.variables.all()
         inputs = loaded.workflow.inputs
         kept = {name: each for name, each in variables.items() if name in inputs and name not in values.values}
-        if kept:
+        if kept or values.values:
             given = [f"{name} = {briefs.shown(each)} (-i)" for name, each in values.values.items()]
             given += [f"{name} = {briefs.shown(each)} (variable of the session)" for name, each in kept.items()]
             conversation.screen.say(f"--  inputs: {', '.join(given)}")
