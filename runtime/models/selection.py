@@ -12,7 +12,7 @@ from nodes.errors import SetupError, UsageError
 from runtime.models.client import profiles
 from runtime.secrets import sources
 from runtime.settings import addresses
-from runtime.settings.settings import URL, Settings, no_address
+from runtime.settings.settings import Settings, no_client_address
 
 if TYPE_CHECKING:
     from nodes.base import Node
@@ -101,7 +101,7 @@ def server(settings: Settings, source: sources.SecretSource) -> Server:
         # Our own settings are validated already, the variables of the provider's clients are not.
         base_url = addresses.checked(settings.model_base_url or profiles.OPENAI_URL)
     except addresses.BadAddress as wrong:
-        raise no_address(URL, wrong) from None
+        raise no_client_address(wrong) from None
     profile = (
         profiles.PROFILES[settings.model_profile] if settings.model_profile is not None else profiles.of_url(base_url)
     )

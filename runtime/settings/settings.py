@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -91,7 +92,8 @@ class Settings(BaseModel):
     model_summary: str | None = Field(default=None, min_length=1)
     """Model that summarises long conversations, if it is another one."""
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = None
-    """Address of the provider's Responses API, usually ending with ``/v1``; by default OpenAI's, or ``OPENAI_BASE_URL`` for a command."""
+    """Address of the provider's Responses API, usually ending with ``/v1``; by default OpenAI's, or ``OPENAI_BASE_URL`` for a command,
+    from its environment or ``.env``."""
     model_profile: Literal["openai", "azure", "openrouter", "vllm", "ollama", "compatible"] | None = None
     """Abilities of the provider (docs/models.md); by default those known for the address."""
     model_timeout: float = Field(default=60.0, gt=0, le=24 * 3600, allow_inf_nan=False)
@@ -183,7 +185,7 @@ class _OfCommand(BaseSettings, Settings):
     linger: Linger = Field(default_factory=lambda: 0.0 if os.environ.get("CI") else TWELVE_HOURS)
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = Field(
         # The variable belongs to the provider's clients: it is checked only when a model is asked, so other commands accept any.
-        default_factory=lambda: os.environ.get(URL) or None
+        default_factory=lambda: next((value for _, value in _given(URL)), None)
     )
 
     @override
@@ -231,10 +233,31 @@ def load(**flags: Any) -> Settings:
 def origin(name: str) -> str:
     """Return where the value of a setting comes from, flags aside: its variable, ``.env``, ``pyproject.toml``, or ``default``."""
     variable = f"{PREFIX}{name}".upper()
-    for place, values in ((variable, dict(os.environ)), (".env", sources.read_env_file(Path(".env")))):
-        if any(key.upper() == variable and value for key, value in values.items()):
-            return place
-    return "pyproject.toml" if name in _project_table() else "default"
+    for file, _ in _given(variable):
+        return ".env" if file is not None else variable
+    if name in _project_table():
+        return "pyproject.toml"
+    if name == "model_base_url":
+        for file, _ in _given(URL):
+            return f"{URL} in .env" if file is not None else URL
+    return "default"
+
+
+def _given(variable: str) -> Iterator[tuple[Path | None, str]]:
+    """Yield the values of a variable, whatever its case, the one that counts first: of the environment, then of ``.env``, with the file."""
+    file = Path(".env")
+    for place, values in ((None, dict(os.environ)), (file.absolute(), sources.read_env_file(file))):
+        yield from ((place, value) for key, value in values.items() if key.upper() == variable and value)
+
+
+def no_client_address(wrong: addresses.BadAddress) -> UsageError:
+    """Return the error for an invalid address in the variable of the provider's clients."""
+    file = next((file for file, _ in _given(URL)), None)
+    return no_address(_variable_at(URL, file), wrong)
+
+
+def _variable_at(variable: str, file: Path | None) -> str:
+    return f"{variable} in {file}" if file is not None else variable
 
 
 def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
@@ -247,13 +270,8 @@ def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
         flag = name.removeprefix("window_").removeprefix("chat_").replace("_", "-")
         return f"--{flag}", str(flags[name])
     variable = f"{PREFIX}{name}".upper()
-    for place, values in (
-        (variable, dict(os.environ)),
-        (f"{variable} in {Path('.env').absolute()}", sources.read_env_file(Path(".env"))),
-    ):
-        found = next((value for key, value in values.items() if key.upper() == variable and value), None)
-        if found is not None:
-            return place, found
+    for file, found in _given(variable):
+        return _variable_at(variable, file), found
     return f"`{name}` of [tool.runops] in {_project_file()}", _project_table().get(name)
 
 

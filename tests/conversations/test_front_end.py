@@ -9,6 +9,7 @@ from typing import Any
 from runtime.testing.scripted_model import call, first_of, incomplete, text, when
 from tests import command, reports
 from tests.builds_rig import Builds
+from tests.chats import Chats
 
 SECRET = "correct-horse-battery"
 SCRIPT = first_of(
@@ -167,3 +168,12 @@ def test_000_23_a_program_answers_questions_while_its_messages_wait(builds: Buil
     waits = project.runops("chat", "--mode", "agent", "--json-lines", said='{"say": "Paint it again."}\n')
     assert of(heard(waits.stdout), "question")
     assert (waits.returncode, heard(waits.stdout)[-1]["ending"]["status"]) == (4, "paused")
+
+
+def test_the_address_of_the_other_clients_is_taken_from_the_env_file(chats: Chats) -> None:
+    """A chat talks with the server that `OPENAI_BASE_URL` of `.env` names, and `doctor` tells the address and where it comes from."""
+    project = chats.answers(text("Hello."), RUNOPS_MODEL_BASE_URL="", RUNOPS_MODEL_KEY="")
+    assert chats.server is not None
+    project.write(".env", f"OPENAI_BASE_URL={chats.server.url}\nOPENAI_API_KEY={chats.server.key}\n")
+    assert "Hello." in project.here("chat", "prices.yaml", "-m", "hello").stdout
+    assert f"{chats.server.url} (from OPENAI_BASE_URL in .env)" in project.here("doctor").stdout

@@ -172,3 +172,19 @@ def test_an_address_of_other_programs_breaks_no_settings(monkeypatch: pytest.Mon
     """`OPENAI_BASE_URL` belongs to every client on the machine: settings load whatever it contains."""
     monkeypatch.setenv(settings.URL, "nonsense")
     assert settings.load().model_base_url == "nonsense"
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "nonsense"])
+def test_the_variables_of_other_clients_count_in_the_env_file_too(address: str, here: Path) -> None:
+    """`.env` gives address and key under the clients' names, as it does under ours; ours wins, and an invalid one is refused with its place."""
+    (here / ".env").write_text(f"{settings.URL}={address}\nOPENAI_API_KEY=key-of-the-file-1234\n", encoding="utf-8")
+    assert settings.load().model_base_url == address
+    assert settings.origin("model_base_url") == f"{settings.URL} in .env"
+    if address == "nonsense":
+        with pytest.raises(UsageError, match=f"{settings.URL} in .*\\.env is no address"):
+            server()
+    else:
+        assert server().base_url == address
+    (here / "pyproject.toml").write_text('[tool.runops]\nmodel_base_url = "http://[::1]:8/v1"\n', encoding="utf-8")
+    assert server().base_url == "http://[::1]:8/v1"
+    assert settings.origin("model_base_url") == "pyproject.toml"

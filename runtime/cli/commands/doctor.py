@@ -313,4 +313,6 @@ def models(given: host.Host) -> list[Check]:
         return [*found, Check.failed("server", error)]
     key = "no key is set, and none is needed there" if server.key == selection.NO_KEY else "a key is set"
     by = "as set" if config.model_profile is not None else "by its address"
-    return [*found, Check("server", "ok", f"{server.base_url}  profile {server.profile.name} ({by}), {key}")]
+    place = settings.origin("model_base_url")
+    where = "OpenAI's, as none is set" if place == "default" else f"from {place}"
+    return [*found, Check("server", "ok", f"{server.base_url} ({where})  profile {server.profile.name} ({by}), {key}")]
