@@ -19,6 +19,7 @@ from runtime.messages.messages import Tool
 from runtime.models.turns import turn
 
 _PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if there is one, else the scout's.")
+_SAME_PAGE = of(PERHAPS, "As in inspect_tab.")
 _TAB = of(PERHAPS, "Scout tab; null: the one used last.")
 _MINE = of(PERHAPS, "A tab of yours; null: the first.")
 _REF = of(PERHAPS, "Ref of an element.")
@@ -84,7 +85,7 @@ def toolsets(
     """Return the tools for the model of one thread; ``mine`` are the tabs to which a scout is restricted."""
     looks = page_tools.Looking(build, cast("observer.PageObserver", build.observer), thread, mine)
     does = actions.ScoutActions(build, looks, mine)
-    page, tab = (_PAGE, _TAB) if mine is None else (_MINE, _MINE)
+    page, same, tab = (_PAGE, _SAME_PAGE, _TAB) if mine is None else (_MINE, _MINE, _MINE)
     inspect = tool(
         "inspect_tab",
         "Show a page with refs, or what changed since you saw it; with an instruction only what fits its words.",
@@ -99,7 +100,7 @@ def toolsets(
         "find",
         "List the elements of a page that fit all arguments, with refs.",
         {
-            "tab": page,
+            "tab": same,
             "role": PERHAPS,
             "name": PERHAPS,
             "row": of(PERHAPS, "Text of the row or card around it."),
@@ -109,18 +110,18 @@ def toolsets(
     trial = tool(
         "try_target",
         "Say what a target finds on a page now; does nothing to it.",
-        {"tab": page, "target": _TARGET, "reason": REASON},
+        {"tab": same, "target": _TARGET, "reason": REASON},
     )
     wait = tool(
         "wait_for",
         "Wait until a page shows something, and show what changed.",
-        {"tab": page, "rule": _RULE, "seconds": of(NUMBER, "At most; null: 10."), "reason": REASON},
+        {"tab": same, "rule": _RULE, "seconds": of(NUMBER, "At most; null: 10."), "reason": REASON},
     )
     html = tool(
         "get_html",
         "Show HTML with attributes, without scripts and styles; `now` is what a field holds.",
         {
-            "tab": page,
+            "tab": same,
             "ref": of(PERHAPS, "Ref of an element, or a target in YAML; null: the page."),
             "depth": of(NUMBER, "Levels below it; null: all."),
             "reason": REASON,
@@ -152,7 +153,7 @@ def toolsets(
         ActionTool(build, action, does.act),
     ]
     if mine is None:
-        shot = {"tab": page, "ref": _REF, "reason": REASON}
+        shot = {"tab": same, "ref": _REF, "reason": REASON}
         named = {"name": TEXT, "reason": REASON}
         every += [
             LookTool(
