@@ -16,6 +16,7 @@ from director.proving import finish
 from director.session import prompt
 from director.session.subject import Subject
 from director.subjects.files import DraftSubject, FileSubject, ended
+from director.tools import begin
 from director.tools.build_context import BuildContext
 from nodes.values import Json
 from runtime.context import window
@@ -26,6 +27,8 @@ from runtime.workspace import run_index
 
 TITLE = 120  # limit of the goal in the title, in characters
 WHOLE_RUNS = frozenset({"run_draft", "finish"})  # tools that run the whole draft
+NEW = "A new workflow is to be built: {goal}\nIts draft has no nodes yet: `create_nodes` begins it."
+
 NAMED = 5  # limit of the stale nodes that are named
 
 POLICIES = {
@@ -54,7 +57,7 @@ class BuildSubject(DraftSubject):
     @property
     @override
     def title(self) -> str:
-        if self._other is not None:
+        if self._other is not None and not self._goal.anew:
             return self._other.title
         own = self._title()
         its_file = isinstance(self._about, FileSubject) and self._about.path == self._goal.place
@@ -77,19 +80,24 @@ class BuildSubject(DraftSubject):
             parts = [f"{each} {named}" if each.endswith(" stale") else each for each in parts]
         if finish.saved(self._build) is not None:
             parts = ["proved and saved"]
+        if begin.is_of_another(self._build, draft):
+            parts += filter(None, [begin.told(self._build)])
         return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(parts)}" if parts else "")
 
     @override
     def summary(self) -> str:
         if self._other is not None:
-            return self._other.summary()
+            own = self._other.summary()
+            return f"{own}\n{NEW.format(goal=self._goal.goal)}" if self._goal.anew else own
         draft = self._state.draft
         if draft is None:
             goal = f"Goal: {self._goal.goal}\n" if self._state.is_goal_kept else ""
             return f"{goal}The draft has no nodes yet: `create_nodes` begins it."
         # A new draft has the goal as its description: do not show it twice.
         said = [each for each in self.facts() if each.removeprefix("For: ") != one_line(self._goal.goal)]
-        return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
+        return "\n".join(
+            [f"Goal: {self._goal.goal}", *said, *filter(None, [begin.told(self._build)]), self._next(draft)]
+        )
 
     def _next(self, draft: Draft) -> str:
         if (saved := finish.saved(self._build)) is not None:

@@ -176,7 +176,7 @@ class Draft:
                 f"{f'the block of `{owner}`' if owner else 'the draft'} would be empty",
                 fix=f"delete `{owner}` as a whole, or write it anew: `update_node`"
                 if owner
-                else "replace its nodes in one call: `update_node` with `id` null, or `create_nodes` first",
+                else "add the new nodes first, `create_nodes`, then delete these; the head is changed by `update_node` of `workflow`",
             )
 
     def _refuse_nested(self, names: Collection[str]) -> None:

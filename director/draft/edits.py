@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import re
@@ -60,6 +61,14 @@ def _as_list(document: Document) -> Document:
 def is_whole(data: Mapping[str, Json]) -> bool:
     """Return whether this is a file, and not a node with nodes in it."""
     return "nodes" in data and "type" not in data
+
+
+def has_head(text: str) -> bool:
+    """Return whether the text is a file with a head: more than a list of nodes."""
+    with contextlib.suppress(WorkflowInvalid):
+        data: Any = read(text).data
+        return isinstance(data, dict) and is_whole(data) and len(data) > 1
+    return False
 
 
 def read(text: str) -> Document:

@@ -37,6 +37,7 @@ class Goal:
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])  # the inputs of the proof, by name
     secrets: Sequence[str] = ()  # names of the secrets that it may use
     force: bool = False  # True if `save` may overwrite an existing file
+    anew: bool = False  # True if the draft begins empty, whatever file the session is about
     repairs: entries.Repairs | None = None  # the repair of an existing workflow, if this build is one
 
     @property
@@ -54,12 +55,17 @@ class Goal:
 
     @classmethod
     def of(cls, build: entries.Build) -> Goal:
-        fields: dict[str, Any] = {**dict(build), "save": Path(build.save)}
+        fields: dict[str, Any] = {**dict(build), "save": Path(build.save), "anew": build.anew is True}
         return cls(policy=fields.pop("effects"), **fields)
 
     def as_logged(self) -> entries.Build:
         fields: dict[str, Any] = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        fields |= {"save": str(self.save), "inputs": dict(self.inputs), "secrets": list(self.secrets)}
+        fields |= {
+            "save": str(self.save),
+            "inputs": dict(self.inputs),
+            "secrets": list(self.secrets),
+            "anew": self.anew or None,
+        }
         return entries.Build(effects=fields.pop("policy"), **fields)
 
 

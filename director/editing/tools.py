@@ -55,7 +55,7 @@ class _Edits:
         text, after = str(arguments["yaml"]), cast("str | None", arguments["after"] or None)
 
         def make(before: Draft | None) -> Draft:
-            if before is not None:
+            if before is not None and not (edits.has_head(text) and begin.is_of_another(self._build, before)):
                 return before.with_nodes(text, after)
             if after is not None and after != "/":
                 raise ModelError("node-unknown", "there is no draft yet", fix="its first nodes have `after` null")
@@ -89,8 +89,9 @@ class _Edits:
         dry: bool = False,
     ) -> str:
         """Make the edit, store it as a version unless ``dry``, and return the report. ``named`` nodes are reported even if unchanged."""
-        begin.with_draft(self._build)
         state = self._build.state
+        began = not state.history.versions("draft")
+        begin.with_draft(self._build)
         reason = str(arguments["reason"])
         before = state.draft
         masker = self._build.writer.masker
@@ -110,7 +111,13 @@ class _Edits:
                 state.write_draft(made, reason=reason)
                 self._build.listener.changed("draft", "")
         head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"
-        lines = [head, render_changes(before, made, named), *advised(before, made, self._build.goal)]
+        told = begin.told(self._build) if began and not dry else None
+        lines = [
+            head,
+            *([told] if told is not None else []),
+            render_changes(before, made, named),
+            *advised(before, made, self._build.goal),
+        ]
         return masker.text("\n".join(lines))
 
     def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:

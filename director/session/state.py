@@ -144,7 +144,7 @@ class SessionState:
         return self._draft_of(found) if found is not None else None
 
     def write_draft(
-        self, draft: drafts.Draft, *, reason: str, by: Literal["model", "person"] = "model"
+        self, draft: drafts.Draft, *, reason: str, by: Literal["model", "person", "file"] = "model"
     ) -> entries.Version:
         """Replace the draft. Raises ModelError ``secret-refused`` if it contains a secret."""
         variables.refuse_secret(self.masker, draft.text, "the draft")

@@ -110,6 +110,8 @@ class Build(Record):
     url: str | None = None
     save: str
     force: bool = False
+    anew: Literal[True] | None = None
+    """True if the draft begins empty, whatever file the session is about."""
     runs: int
     effects: Literal["ask", "allow", "hold"]
     inputs: dict[str, Json]
@@ -389,7 +391,7 @@ class Version(Entry):
     masked: Literal[True] | None = None
     cleared: Literal[True] | None = None
     reason: str
-    by: Literal["model", "person"]
+    by: Literal["model", "person", "file"]
 
 
 class ModelError(Said):

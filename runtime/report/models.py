@@ -123,7 +123,7 @@ class VersionReport(Model):
     """Counts the changes, from 1."""
     at: str
     reason: str
-    by: Literal["model", "person"]
+    by: Literal["model", "person", "file"]
     value: Json
 
 

@@ -203,7 +203,7 @@ class VersionLine(Line):
     masked: Literal[True] | None = absent()
     cleared: Literal[True] | None = absent()
     reason: str
-    by: Literal["model", "person"]
+    by: Literal["model", "person", "file"]
 
 
 class CallLine(Line):

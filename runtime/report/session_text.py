@@ -219,7 +219,8 @@ def _ended(build: BuildReport, value: dict[str, Json]) -> Iterator[str]:
 
 def _version(version: said.VersionLine | VersionReport) -> str:
     cleared = "  cleared" if isinstance(version, said.VersionLine) and version.cleared else ""
-    return f"version {version.number}{cleared}  by the {version.by}: {one_line(version.reason)}"
+    whose = "from the file" if version.by == "file" else f"by the {version.by}"
+    return f"version {version.number}{cleared}  {whose}: {one_line(version.reason)}"
 
 
 def _arguments(args: Json) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.testing.scripted_model import call, text
-from tests.chats import Chats, text_of, typed, words_of
+from tests.chats import Chats, session_of, text_of, typed, words_of
 
 EDIT = call(
     "update_node",
@@ -130,6 +130,52 @@ def test_000_21_a_goal_can_be_given_in_the_session(chats: Chats) -> None:
     assert "Input n: 5" in chats.bodies()[0]["instructions"]
     text_of_file = (project.folder / "out.yaml").read_text()
     assert "description: Double what is given." in text_of_file
+
+
+def test_a_goal_with_a_new_file_begins_empty_after_a_run_of_another(chats: Chats) -> None:
+    """`/goal … --save FILE` of a file that is not there begins an empty draft, whatever ran last; the model is told so before."""
+    project = chats.answers(BEGIN, text("Begun."))
+    words = "/run prices.yaml -i prices=1\n/goal Double what is given. --save out.yaml\nBegin.\n"
+    done = typed(project, words, "chat", "prices.yaml", "--mode", "agent")
+    assert done.returncode == 0, done.stderr
+    first, last = (words_of(each) for each in (chats.bodies()[0], chats.bodies()[-1]))
+    assert "build: Double what is given.; no nodes yet; run " in first[-1]
+    output = next(each for each in reversed(last) if each.startswith("output: "))
+    assert "version 1\n" in output
+    assert "1 nodes in all" in output
+    assert "began as" not in "\n".join(last)
+
+
+def test_an_untouched_draft_of_another_file_is_begun_anew(chats: Chats) -> None:
+    """Without `--save` the draft begins as the last run's file; the tool and the summary say so, and `create_nodes` with a head replaces it."""
+    add = call(
+        "create_nodes",
+        {
+            "yaml": "- {id: more, type: transform, expr: '{{ 1 }}'}\n",
+            "after": None,
+            "dry_run": None,
+            "reason": "one more",
+        },
+    )
+    gone = call("delete_nodes", {"ids": ["parts", "total"], "reason": "a new one"})
+    project = chats.answers(gone, BEGIN, add, text("Begun."))
+    words = "/run prices.yaml -i prices=1\n/goal Double what is given.\nBegin.\n"
+    done = typed(project, words, "chat", "--mode", "agent")
+    assert done.returncode == 0, done.stderr
+    second, third, fourth = (words_of(each) for each in chats.bodies()[1:4])
+    assert "`create_nodes` first" not in second[-2]
+    assert "add the new nodes first, `create_nodes`, then delete these" in second[-2]
+    assert (
+        "The draft began as the workflow prices.yaml as it is; for a new workflow begin it anew: `create_nodes`"
+        in second[-1]
+    )
+    assert "version 2\n" in third[-2]
+    assert "1 nodes in all" in third[-2]
+    assert "begin it anew" not in third[-1]
+    assert "2 nodes in all" in fourth[-2]
+    shown = project.here("show", session_of(done)).stdout
+    assert "version 2  by the model: the first nodes" in shown
+    assert "version 1  from the file: the workflow prices.yaml as it is" in shown
 
 
 def test_000_21_the_draft_stays_what_is_shown(chats: Chats) -> None:

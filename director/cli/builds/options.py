@@ -255,7 +255,9 @@ def keep_changes(own: SessionState, order: BuildOrder, goal: Goal, *, reason: st
     if order.is_about_goal or order.goal is not None:
         # A message that would become the goal is none yet.
         text = goal.goal if order.goal is not None or own.is_goal_kept else ""
-        begin.keep_goal(own, dataclasses.replace(goal, goal=text), reason=reason, by="person")
+        # A file that is not there yet is named for a new workflow.
+        anew = goal.anew if order.save is None else not os.path.lexists(goal.save)
+        begin.keep_goal(own, dataclasses.replace(goal, goal=text, anew=anew), reason=reason, by="person")
 
 
 def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:
