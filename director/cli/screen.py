@@ -42,6 +42,9 @@ class Screen(Listener):
     """
 
     more_room = "more room: `--compress-at N`, or `/window compress_at N`; a later warning: `warn_at`"
+    seldomer = (
+        "nothing is lost; by hand: `/compress`; a later checkpoint: `--checkpoint-at N`, or `/window checkpoint_at N`"
+    )
 
     def __init__(
         self, *, as_it_comes: bool, quiet: bool, talk: Talk | None = None, answers: Talk | None = None
@@ -75,7 +78,7 @@ class Screen(Listener):
         else:
             told = f"full: {report.wanted:,} tokens were wanted, {_share(report.tokens, report.limit)} are sent"
             told += _lost(report) or "; long outputs of tools are pointers"
-        self._warns(f"the window is {told}")
+        self._warns(f"the window is {told}", self.more_room)
 
     @override
     def summed(self, rung: window.Reduction, report: window.Report) -> None:
@@ -84,12 +87,12 @@ class Screen(Listener):
             return
         warning = f"the oldest could not be summed up: {one_line(rung.why)}{_lost(report)}"
         if warning not in self.warnings[-1:]:
-            self._warns(warning)
+            self._warns(warning, self.more_room if report.lost else self.seldomer)
 
-    def _warns(self, warning: str) -> None:
+    def _warns(self, warning: str, advice: str) -> None:
         self.broken()
         self.warnings.append(warning)
-        self.say(f"--  {warning}\n    {self.more_room}", YELLOW)
+        self.say(f"--  {warning}\n    {advice}", YELLOW)
 
     @override
     def text(self, part: str) -> None:
@@ -220,6 +223,7 @@ class BuildScreen(Screen):
     """
 
     more_room = "more room: RUNOPS_WINDOW_COMPRESS_AT=N; a later warning: RUNOPS_WINDOW_WARN_AT=N"
+    seldomer = "nothing is lost; a later checkpoint: RUNOPS_WINDOW_CHECKPOINT_AT=N"
 
     def __init__(self, stream: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         talk = Talk(stream)

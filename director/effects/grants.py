@@ -128,7 +128,7 @@ class Grants:
         if known.get("answer") is not None:
             return known["answer"] == YES
         # An open question is repeated in its first wording: the answer is matched to that.
-        question = str(known.get("question") or self._question(action, page))
+        question = str(known.get("question") or self._question(action, page, place))
         record: dict[str, Json] = {
             "answer": None,
             "question": question,
@@ -153,14 +153,25 @@ class Grants:
         self._state.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
         await self._writer.barrier()
 
-    def _question(self, action: requests.EffectRequest, page: str | None) -> str:
+    def _who(self, place: str) -> str:
+        """Return who asks: the delegate in whose call the ``place`` is, by its name, or the build."""
+        above = place.rpartition("/")[0]
+        known = self._writer.history.actions.values()
+        sent = next((each.call for each in known if each.call.path == above and each.call.action == "delegate"), None)
+        if sent is None:
+            return "The build"
+        given: dict[str, Json] = self._writer.value_of(sent)
+        name = given.get("agent")
+        return f"The delegate {name}" if name else "A delegate"
+
+    def _question(self, action: requests.EffectRequest, page: str | None, place: str) -> str:
         """Return the question for a person: the action, its target, items and page; text that may come from a page is quoted."""
         wants = (
             "let a model act on the site by itself: it may click and type"
             if action.is_agent
             else "do what changes the site"
         )
-        lines = [f"The build wants to {wants}. May it do just this?"]
+        lines = [f"{self._who(place)} wants to {wants}. May it do just this?"]
         lines += wording.lines_of(action, page or action.opened or self._state.goal.url)
         lines += [wording.ONCE] if action.place else []
         return self._writer.masker.text("\n".join([*lines, *wording.CHOICES]))

@@ -139,7 +139,8 @@ class Thread(window.Pieces):
             case log_entries.ModelError() as error if error.error.get("code") in UNSENT:
                 return WindowItem("error", error.seq, Size(), Size(), lambda _pointers: ())
             case log_entries.ModelError() as error:
-                text = "\n".join(filter(None, (texts.text_of(error), broke_off(error))))
+                came = texts.text_of(error)
+                text = "\n".join(filter(None, (came, broke_off(error, came))))
                 return _composed("error", error.seq, text, "assistant")
             case log_entries.Event() as told:
                 return _run(told, texts)
@@ -201,10 +202,11 @@ def summed_up(refresh: Sequence[str]) -> str:
     return REFRESH.format(tools=", ".join(refresh)) if refresh else SUMMED_UP
 
 
-def broke_off(error: log_entries.ModelError) -> str:
+def broke_off(error: log_entries.ModelError, came: str) -> str:
+    """Return what a model is told of an answer of which only the part ``came`` is there."""
     if error.error.get("code") == STOPPED:
         return "(The person stopped the work here.)"
-    return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
+    return f"(LLM_ERROR {error.error.get('code')}: {'the answer broke off here' if came else 'no answer came'})"
 
 
 def pointer(output: log_entries.ToolResult | log_entries.Event) -> str:

@@ -44,7 +44,7 @@ class AttemptReport(Model):
 
 
 Status = Literal["ok", "error", "tolerated", "recovered", "skipped", "interrupted", "redo", "running", "open"]
-"""``redo``: undone by a restored checkpoint; ``recovered``: done before a crash, as the site confirmed."""
+"""``interrupted``: of unknown outcome; ``redo``: undone by a restored checkpoint; ``recovered``: done before a crash, as the site confirmed."""
 
 
 class StepReport(Model):

@@ -168,7 +168,8 @@ def _status(
     unfinished: Status = "running" if state == "running" else "open"
     if attempts:
         last = attempts[-1]
-        if last.rolled_back:
+        is_unknown = last.status == "interrupted" and last.verdict is None
+        if last.rolled_back and not is_unknown:
             return "redo"
         if last.result is None:
             return unfinished

@@ -89,7 +89,10 @@ class _Lines:
                 if call.id not in started and (thread, call.id) not in self._answered:
                     yield f"{indent}{'tool':<{WHO}}  {one_line(call.name)}  {self._unfinished}"
         if thread in report.waiting:
-            waits = "waits for the model" if report.state == "running" else f"a request to the model: {said.OPEN}"
+            after = f" after line {lines[-1].line}" if lines else ""
+            waits = (
+                "waits for the model" if report.state == "running" else f"a request to the model{after}: {said.OPEN}"
+            )
             yield f"{indent}{'':<{WHO}}  {waits}"
 
     def _line(self, line: said.OfSession) -> Iterator[str]:

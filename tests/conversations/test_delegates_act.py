@@ -163,6 +163,29 @@ async def test_002_10_an_agent_acts_under_the_sessions_permission(
         await build.close()
 
 
+async def test_the_question_for_an_action_names_the_delegate(served: site.Site, tmp_path: Path) -> None:
+    """What a delegate wants to do is asked for in its name."""
+    who = build_contexts.Answering("yes")
+    build = build_contexts.opened(tmp_path, f"{served.origin}/bills", policy="ask", who=who)
+
+    def answer(request: Request) -> Answer:
+        outputs = talks.outputs(request)
+        if not any("Pay." in each for each in talks.messages(request)):
+            return talks.said(outputs[-1]) if outputs else talks.asks(("delegate", TASK))
+        if not outputs:
+            return talks.asks(("debug_navigate", LOADS))
+        return talks.asks(("debug_action", clicks(outputs[0]))) if len(outputs) == 1 else talks.said("Done.")
+
+    before = paid(served)
+    try:
+        await _talk(build, answer, payer=Agent(description="Pays.", acts=True, context="clean")).say("Go.")
+        assert paid(served) == before + 1
+        (question,) = who.asked
+        assert question.startswith("The delegate payer wants to do what changes the site.")
+    finally:
+        await build.close()
+
+
 async def test_002_10_an_agent_that_looks_sees_the_sessions_pages_and_acts_on_none(
     served: site.Site, tmp_path: Path
 ) -> None:

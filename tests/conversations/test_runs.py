@@ -44,6 +44,13 @@ def two_runs(chats: Chats, *flags: str, said: str = TALK, **settings: str) -> tu
     return project, session_of(done)
 
 
+def test_a_run_is_kept_as_it_was_typed(chats: Chats) -> None:
+    """What the model is told of `/run FILE NAME=VALUE` has no `-i` that was not typed."""
+    two_runs(chats, said="/run tworuns.yaml n=1\nwhat came of it?\n")
+    (begun,) = [each for each in chats.bodies()[0]["input"] if each.get("type") == "function_call"]
+    assert json.loads(begun["arguments"])["begun_by"] == "/run tworuns.yaml n=1"
+
+
 def test_bug_1_two_runs_stand_where_they_happened(chats: Chats) -> None:
     """004-23: each run is one call with its own output at its moment, tagged with its run; a new run changes nothing in front of it."""
     project, _session = two_runs(chats)

@@ -161,6 +161,10 @@ def test_a_failed_summary_is_told_once() -> None:
         warning
         == "the oldest could not be summed up: model-refused: no; not in the request: 3 of the oldest (900 tokens)"
     )
+    assert "`--compress-at N`" in screen.err.getvalue()
+    screen.summed(window.Reduction("summary", "failed", why="the model said nothing"), FULL)
+    assert "`--checkpoint-at N`" in screen.err.getvalue().splitlines()[-1]
+    assert "compress-at" not in screen.err.getvalue().splitlines()[-1]
     screen.summed(window.Reduction("summary", "saved", 1_200), REPORT)
     assert screen.err.getvalue().splitlines()[-1] == "--  the oldest was summed up: 1,200 tokens fewer"
 

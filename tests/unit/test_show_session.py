@@ -153,7 +153,8 @@ def test_an_open_call_is_shown_as_open(store: file_store.Files, cli: Cli, end: E
     assert "running" in text
     assert "waits for the model" in text
     assert "no outcome" not in text
-    assert "a request to the model: open, no outcome recorded" in cli("show", hand.closed())
+    last = max(each["line"] for each in cli.json("show", hand.id)["said"])
+    assert f"a request to the model after line {last}: open, no outcome recorded" in cli("show", hand.closed())
 
 
 def test_a_session_with_missing_values_is_shown(store: file_store.Files, cli: Cli) -> None:

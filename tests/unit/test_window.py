@@ -165,16 +165,20 @@ def test_consecutive_events_are_one_message() -> None:
 
 
 def test_continue_resumes_from_a_broken_answer() -> None:
-    """The partial answer stays in the thread with the error, followed by the new message."""
+    """The partial answer stays in the thread with the error, followed by the new message; where none came, that is told."""
     found = Talk()
     found.says("Tell me all.")
     found.fails("model-failed", "nothing yet", again=0.5)
     found.fails("model-timeout", "First, the page was")
+    found.says("Go on.")
+    found.fails("model-refused")
     found.says("continue")
     built = found.window()
     assert built.items == (
         Message("user", "Tell me all."),
         Message("assistant", "First, the page was\n(LLM_ERROR model-timeout: the answer broke off here)"),
+        Message("user", "Go on."),
+        Message("assistant", "(LLM_ERROR model-refused: no answer came)"),
         Message("user", "continue"),
     )
 

@@ -244,7 +244,7 @@ class Lines(screen.Screen):
             self._emit(chat_events.NoteEvent(text=told))
 
     @override
-    def _warns(self, warning: str) -> None:
+    def _warns(self, warning: str, advice: str) -> None:
         self.warnings.append(warning)
         self._emit(chat_events.WarningEvent(text=warning))
 

@@ -144,15 +144,14 @@ def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
     return (named[0] if named else None), inputs
 
 
-def _told(named: str | None, pairs: Sequence[str]) -> Iterator[str]:
-    """Yield the arguments of ``/run`` as a model is told them: a file outside of the folder by its name."""
-    if named is not None:
-        path, here = Path(named), Path.cwd()
-        yield (
-            named if not path.is_absolute() else str(path.relative_to(here) if path.is_relative_to(here) else path.name)
-        )
-    for pair in pairs:
-        yield from ("-i", pair)
+def _told(words: Words, named: str | None) -> Iterator[str]:
+    """Yield the arguments of ``/run`` as typed, for a model: only a file outside of the folder is told by its name."""
+    for each in words:
+        path, here = Path(each), Path.cwd()
+        if each != named or not path.is_absolute():
+            yield each
+        else:
+            yield str(path.relative_to(here) if path.is_relative_to(here) else path.name)
 
 
 def completed(typed: str) -> list[str]:
@@ -400,7 +399,7 @@ class SlashCommands:
             conversation,
             self._front,
             own,
-            " ".join(["/run", *map(shlex.quote, _told(named, pairs)), *_from_variables(kept)]),
+            " ".join(["/run", *map(shlex.quote, _told(words, named)), *_from_variables(kept)]),
             lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 
