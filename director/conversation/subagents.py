@@ -17,7 +17,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from director.conversation import session_tools
-from director.session import prompt
+from director.session import prompt, state_lists
 from director.session.events import Listener
 from director.session.state import SessionState
 from director.tools import barrier, toolbox
@@ -188,7 +188,8 @@ class SubagentCall(Toolset):
     def left(self, call: entries.Call) -> str:
         """Return a note on effects that may have happened, for a subagent without an answer: they must be checked before a repeat."""
         number = self.pages.actions(call) if self.pages is not None else 0
-        return f"it did {count(number, 'action')} on the site, or may have: look there first; " if number else ""
+        did = f"it did {count(number, 'action')} on the site, or may have: look there first; " if number else ""
+        return f"{did}`{state_lists.delegate_path(call.call)}` tells what it did; "
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from director.session import state_lists
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import replaced
@@ -41,6 +42,8 @@ def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
         return texts.text_of(found) if found is not None else None
     if path.startswith(replaced.PATH):
         return _arguments(state, path.removeprefix(replaced.PATH), texts)
+    if (listed := state_lists.of_session(state, path)) is not None:
+        return listed
     return of_entries(_with_blobs(state), path, texts)
 
 
@@ -79,7 +82,7 @@ def unknown(path: str) -> ModelError:
     return ModelError(
         "state-unknown",
         f"nothing is kept at `{path[:200]}`",
-        fix="give a path that you were shown, from `@state/` on",
+        fix=f"`{state_lists.ROOT}` lists the paths that there are",
     )
 
 

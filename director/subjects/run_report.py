@@ -100,6 +100,7 @@ def whole(view: View, names: hidden_names.HiddenNames) -> Iterator[str]:
     for name, value in names.json(report.inputs).items():
         yield f"inputs.{name} = {_json(value)}"
     yield from (f"{_at(each)}  {step(view, each, names)}" for each in report.steps)
+    yield from _pauses(view, None, names)
     error = report.asks or report.error
     if error is not None:
         yield "  ".join(filter(None, (f"{error.code}: {error.message}", evidence(error, names), error.fix)))
@@ -120,9 +121,30 @@ def of_step(view: View, path: str, names: hidden_names.HiddenNames) -> Iterator[
         "evidence": [each.model_copy(update={"observation": None, "screenshot": None}) for each in report.evidence],
     })  # fmt: skip
     yield from text.step(shown, text.Style())
+    yield from _pauses(view, path, names)
     if (page := view.page_at(path)) is not None:
         yield "the page, as it was when the step failed:"
         yield page
+
+
+def _pauses(view: View, path: str | None, names: hidden_names.HiddenNames) -> Iterator[str]:
+    """Yield what a person was asked, at one step or in the whole run, and what they answered or decided, with the times."""
+    for asked, replied in view.past.pauses:
+        at = str(asked.data.get("path") or "")
+        if path is not None and at != path:
+            continue
+        where = "" if path is not None or not at else f" at {one_line(at)}"
+        yield f"{_moment(asked.at)}  a person was asked{where} ({asked.data['reason']}): {asked.data['message']}"
+        if replied is None:
+            continue
+        if replied.name == "decided":
+            yield f"{_moment(replied.at)}  a person decided: {replied.data['verdict']}"
+        else:
+            yield f"{_moment(replied.at)}  a person answered: {_json(names.json(replied.data['answers']))}"
+
+
+def _moment(at: str) -> str:
+    return at[:19].replace("T", " ")
 
 
 def _hidden(view: View, each: StepReport, names: hidden_names.HiddenNames) -> StepReport:

@@ -7,13 +7,14 @@ import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from director.session import state_paths
+from director.session import state_lists, state_paths
 from director.session.state import SessionState
 from director.subjects import run_report
 from director.subjects.run_report import RUNS
 from director.subjects.runs import View, view
 from nodes.errors import LogError, ModelError, UsageError
 from nodes.values import Json
+from runtime.display.text import count
 from runtime.log import entries
 from runtime.secrets import hidden_names
 
@@ -88,7 +89,8 @@ class SessionRuns:
         return False
 
     def _list(self) -> str:
-        ids = self.ids()
+        every = self.ids()
+        ids = [each for each in every if each not in self._of_delegates()]
         lines = [f"… ({len(ids) - LISTED} earlier runs)"] if len(ids) > LISTED else []
         for run in ids[-LISTED:]:
             begun = self._state.history.runs[run]
@@ -98,7 +100,19 @@ class SessionRuns:
                 )
             except ModelError as error:
                 lines.append(f"run {run}: {error.message}")
+        if alone := len(every) - len(ids):
+            lines.append(f"… ({count(alone, 'action')} of delegates and scouts: `{state_lists.DELEGATES}`)")
         return "\n".join(lines) or "this session has no run yet"
+
+    def _of_delegates(self) -> set[str]:
+        """Return the runs that are single actions of delegates and scouts."""
+        past = self._state.history
+        return {
+            run
+            for call, runs in past.runs_of.items()
+            if call in past.actions and past.actions[call].call.thread.startswith(entries.DELEGATE)
+            for run in runs
+        }
 
     @property
     def _names(self) -> hidden_names.HiddenNames:

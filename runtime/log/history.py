@@ -43,6 +43,8 @@ class History(threads.Fold):
         """The conversation of the session that began the run; None if none did."""
         self.question: log_entries.Note | None = None
         self.answer: log_entries.Note | None = None
+        self.pauses: list[tuple[log_entries.Note, log_entries.Note | None]] = []
+        """Each question to a person, with the answer or decision."""
         self.answers: dict[str, dict[str, Json]] = {}  # A person's answers to the questions of a step, by its path
         self.decisions: dict[str, str] = {}
         """A person's decision about a step that may repeat an earlier action, by its path: ``done``, ``not-done``, ``skip``."""
@@ -159,7 +161,7 @@ class History(threads.Fold):
             case "decided":
                 self._decided(entry)
             case "answered":
-                self.answer = entry
+                self._replied(entry)
                 self.answers[str(entry.data["path"])] = entry.data["answers"]
             case "evidence":
                 self.evidence.append(entry.data)
@@ -181,6 +183,7 @@ class History(threads.Fold):
 
     def _paused(self, entry: log_entries.Note) -> None:
         self.question, self.answer = entry, None
+        self.pauses.append((entry, None))
         evidence: dict[str, Json] = entry.data.get("evidence") or {}
         if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
             attempt.asked = evidence
@@ -229,8 +232,13 @@ class History(threads.Fold):
             attempt.rolled_back, attempt.since = False, entry.seq
         return attempt
 
-    def _decided(self, entry: log_entries.Note) -> None:
+    def _replied(self, entry: log_entries.Note) -> None:
         self.answer = entry
+        if self.pauses:
+            self.pauses[-1] = (self.pauses[-1][0], entry)
+
+    def _decided(self, entry: log_entries.Note) -> None:
+        self._replied(entry)
         # The process that wrote it may have died before the calls had their results.
         verdict = "skipped" if entry.data["verdict"] == "skip" else entry.data["verdict"]
         for call in entry.data["calls"]:

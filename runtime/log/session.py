@@ -51,6 +51,8 @@ class Session(threads.Fold):
         self.messages = 0
         """Number of the person's messages and the model's answers, without those of delegates and summaries."""
         self.actions: dict[str, SideEffect] = {}
+        self.course: list[log_entries.AnyEntry] = []
+        """What the person said, answered and did, the runs that began and the versions that were kept, in order."""
         self._versions: dict[tuple[str, str], list[log_entries.Version]] = {}
         for entry in entries:
             self.add(entry)
@@ -59,10 +61,7 @@ class Session(threads.Fold):
     def add(self, entry: log_entries.AnyEntry) -> None:
         self.last_seq, self.last_at = entry.seq, entry.at
         self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
-        if entry.thread == log_entries.SESSION_THREAD and isinstance(entry, log_entries.User | log_entries.Assistant):
-            self.messages += 1
-            if isinstance(entry, log_entries.User) and entry.mode is not None and self.waits_for is not None:
-                self.waits_for.lapsed = True
+        self._goes_on(entry)
         match entry:
             case log_entries.Scope(session=log_entries.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
@@ -87,6 +86,14 @@ class Session(threads.Fold):
                     self.builds = self.builds or self.mode == "agent"
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
+
+    def _goes_on(self, entry: log_entries.AnyEntry) -> None:
+        if entry.thread == log_entries.SESSION_THREAD and isinstance(entry, log_entries.User | log_entries.Assistant):
+            self.messages += 1
+            if isinstance(entry, log_entries.User) and entry.mode is not None and self.waits_for is not None:
+                self.waits_for.lapsed = True
+        if _is_of_course(entry):
+            self.course.append(entry)
 
     def _happened(self, entry: log_entries.Event) -> None:
         self.about = entry.run or self.about
@@ -187,3 +194,17 @@ class Session(threads.Fold):
     def open_calls(self) -> list[SideEffect]:
         """Return calls without a result, in order: a crash left them open."""
         return [each for each in self.actions.values() if each.result is None]
+
+
+def _is_of_course(entry: log_entries.AnyEntry) -> bool:
+    match entry:
+        case log_entries.User():
+            return entry.thread == log_entries.SESSION_THREAD and entry.mode is not None
+        case log_entries.Heard() | log_entries.Version():
+            return True
+        case log_entries.Event():
+            return entry.asked is None
+        case log_entries.Note():
+            return entry.name in ("child-started", "answered")
+        case _:
+            return False

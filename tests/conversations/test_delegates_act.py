@@ -111,9 +111,30 @@ def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.S
         assert "Pay the bill." in builds.bodies()[1]["instructions"]
         assert "own tab" in builds.bodies()[1]["instructions"]
         gate.set()
-        done, _ending = builds.resumes([text("It was paid."), text("So it is.")])
+        (path,) = {f"@state/delegate/{each}" for each in re.findall(r'"thread":"delegate:(c\d+)"', _log(builds))}
+        read = [
+            call("read_state", {"path": each, "start": None, "end": None})
+            for each in ("@state/delegate", path, "@state/run")
+        ]
+        done, _ending = builds.resumes([sum(read[1:], read[0]), text("It was paid."), text("So it is.")])
         assert done.returncode == 1, "the build stops: its model finishes nothing"
         (output,) = [each for each in words_of(builds.bodies()[0]) if each.startswith("output: ")]
+        assert f"`{path}` tells what it did" in output
+        listed, told, runs = [each for each in words_of(builds.bodies()[1]) if each.startswith("output: ")][-3:]
+        assert f"`{path}`  delegate payer" in listed
+        for each in (
+            "goal: Pay.",
+            "debug_navigate",
+            "/bills",
+            "debug_action",
+            "  ok",
+            "interrupted",
+            "cost: 3 requests",
+        ):
+            assert each in told
+        assert re.search(r"did: `@state/run/\w{26}`", told)
+        assert "of delegates and scouts: `@state/delegate`" in runs
+        assert "an action of the scout" not in runs
         assert (
             "the delegate payer was interrupted before it had an answer (the delegate payer took 3 requests" in output
         )
@@ -125,6 +146,10 @@ def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.S
     finally:
         gate.set()
         builds.close()
+
+
+def _log(builds: Builds) -> str:
+    return (builds.folder / ".runops" / "conversations" / f"{_session(builds)}.jsonl").read_text()
 
 
 def _session(builds: Builds) -> str:

@@ -305,7 +305,8 @@ async def test_an_earlier_output_is_read_by_its_line(tmp_path: Path) -> None:
     [
         "",
         "/etc/passwd",
-        "@state/",
+        "@state/plan/1",
+        "@state/delegate/c1",
         "@state/line/0",
         "@state/line/1",
         "@state/line/99999",
@@ -318,7 +319,7 @@ async def test_nothing_is_read_that_no_log_names(tmp_path: Path, path: str) -> N
     """A path that neither the log of the session nor that of its subject names is refused."""
     code, message = await bench(tmp_path).refused("read_state", path=path, start=None, end=None)
     assert code == "state-unknown"
-    assert "@state/" in message
+    assert "`@state` lists the paths" in message
 
 
 async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,206 @@
+"""Lists of a session's past at paths ``@state/…``: what the person said and decided, versions of plan and draft, what delegates did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from director.session import plan as plans
+from nodes.values import Json
+from runtime.display import costs
+from runtime.display.text import cut, one_line
+from runtime.log import entries, ledger, threads
+
+if TYPE_CHECKING:
+    from director.session.state import SessionState
+
+ROOT, SAID, DELEGATES = "@state", "@state/said", "@state/delegate"
+
+KEPT = ("plan", "draft", "description")  # values whose versions are listed
+
+ARGUMENTS, OUTPUT, GOAL = (
+    300,
+    300,
+    200,
+)  # limits of what a call was given, what it gave, and a goal in a list, in characters
+
+PATHS = f"""\
+`{SAID}`: what the person said, typed, answered and decided, word for word
+`@state/run`: the runs; `@state/run/ID`: one of them, also what was asked and answered; `…/STEP`, `…/workflow`, `…/changes`
+`@state/plan`, `@state/draft`, `@state/description`: their versions; `…/N`: one of them
+`{DELEGATES}`: the delegates; `{DELEGATES}/CALL`: what one of them did
+`@state/line/N`, `@state/call/ID`: a line of the session, what a call was given: as they were named to you"""
+
+
+def delegate_path(call: str) -> str:
+    return f"{DELEGATES}/{call}"
+
+
+def of_session(state: SessionState, path: str) -> str | None:
+    """Return the list at a path, or what it leads to; None if it is a path of something else, or of nothing."""
+    path = path.rstrip("/")
+    made: dict[str, Callable[[], Iterator[str]]] = {
+        ROOT: lambda: iter([PATHS]),
+        SAID: lambda: _said(state),
+        DELEGATES: lambda: _delegates(state),
+        **{f"{ROOT}/{of}": lambda of=of: _versions(state, of) for of in KEPT},
+    }
+    if path in made:
+        return "\n".join(made[path]()) or "(nothing yet)"
+    if path.startswith(f"{DELEGATES}/"):
+        call = path.removeprefix(f"{DELEGATES}/")
+        return "\n".join(_delegate(state, call)) if call in _sent(state) else None
+    of, _, number = path.removeprefix(f"{ROOT}/").partition("/")
+    if of not in KEPT:
+        return None
+    found = next((each for each in state.history.versions(of) if str(each.number) == number), None)
+    return _version(state, found) if found is not None else None
+
+
+# What the person said.
+
+
+def _said(state: SessionState) -> Iterator[str]:
+    """Yield each word of the person with its line and time, and the runs and versions that came of it."""
+    heard: set[int] = set()
+    before: list[str] = []  # versions by a slash word, which are kept just before the word itself
+    for each in state.history.course:
+        if isinstance(each, entries.Heard):
+            heard.add(each.seq)
+        told = "" if isinstance(each, entries.User) and each.heard in heard else _word(state, each)
+        if told:
+            yield f"line {each.seq}  {_time(each.at)}  {_indented(told)}"
+            yield from before
+            before.clear()
+        if made := _made(each):
+            line = f"    → {made}"
+            if isinstance(each, entries.Version) and each.by == "person":
+                before.append(line)
+            else:
+                yield line
+    yield from before
+
+
+def _word(state: SessionState, entry: entries.Entry) -> str:
+    """Return what the person said with an entry; empty if it is no word of theirs."""
+    match entry:
+        case entries.User() | entries.Heard():
+            return state.writer.text_of(entry)
+        case entries.Event():
+            text = state.writer.text_of(entry)
+            return text if text.startswith("/") else ""
+        case entries.Note(name="child-started") if "call" not in entry.data:
+            return str(entry.data["what"] or "")
+        case entries.Note(name="answered"):
+            return f"answered: {entry.data['answer']}\nto: {entry.data['question']}"
+        case _:
+            return ""
+
+
+def _made(entry: entries.Entry) -> str:
+    match entry:
+        case entries.Note(name="child-started"):
+            return f"`@state/run/{entry.data['run']}`"
+        case entries.Version() if entry.of not in ("bench", "grant"):
+            path = f"{ROOT}/{entry.of}/{entry.number}"
+            what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
+            return f"{what} by the {entry.by}: {one_line(entry.reason)}"
+        case _:
+            return ""
+
+
+def _time(at: str) -> str:
+    return at[:19].replace("T", " ")
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
+
+
+# Versions.
+
+
+def _versions(state: SessionState, of: str) -> Iterator[str]:
+    for each in state.history.versions(of):
+        cleared = "  cleared" if each.cleared else ""
+        yield f"`{ROOT}/{of}/{each.number}`  {_time(each.at)}  by the {each.by}{cleared}: {one_line(each.reason)}"
+
+
+def _version(state: SessionState, version: entries.Version) -> str:
+    head = f"version {version.number}, {_time(version.at)}, by the {version.by}: {one_line(version.reason)}"
+    if version.cleared:
+        return f"{head}\n(cleared)"
+    value = state.writer.value_of(version)
+    return f"{head}\n{plans.as_text(plans.of(value)) if version.of == 'plan' else value}"
+
+
+# Delegates, and scouts, which are delegates of a build.
+
+
+def _sent(state: SessionState) -> list[str]:
+    """Return the ids of the calls that sent them, in order."""
+    return [entries.call_of(each) for each in state.history.threads if each.startswith(entries.DELEGATE)]
+
+
+def _delegates(state: SessionState) -> Iterator[str]:
+    for call in _sent(state):
+        given = _given(state, call)
+        goal = cut(one_line(str(given.get("goal") or given.get("task") or "")), GOAL)
+        yield f"`{delegate_path(call)}`  {_head(state, call)}: {goal}"
+
+
+def _head(state: SessionState, call: str) -> str:
+    known, action = state.history.delegates.get(call), state.history.actions[call]
+    who = f"{action.call.node} {(known.data['agent'] or '') if known is not None else ''}".rstrip()
+    return f"{who}  {_time(action.call.at)}  {_outcome(action.result)}"
+
+
+def _outcome(result: entries.Result | None) -> str:
+    if result is None:
+        return "no outcome known"
+    code = str((result.error or {}).get("code") or "")
+    return f"{result.status}: {code}" if code else result.status
+
+
+def _given(state: SessionState, call: str) -> dict[str, Json]:
+    return state.writer.value_of(state.history.actions[call].call) or {}
+
+
+def _delegate(state: SessionState, call: str) -> Iterator[str]:
+    """Yield the task of a delegate, what it said and called with the outcomes, its answer and its cost."""
+    action = state.history.actions[call]
+    yield _head(state, call)
+    yield from (f"{name}: {_indented(str(value))}" for name, value in _given(state, call).items() if value)
+    for said in state.history.thread(entries.delegate_thread(call)).said:
+        if isinstance(said, threads.Exchange):
+            if text := state.writer.text_of(said.answer):
+                yield f"{_time(said.answer.at)}  said: {_indented(text)}"
+            for asked in state.writer.calls_of(said.answer):
+                yield from _called(state, asked.name, asked.arguments, said.done[asked.id])
+        elif isinstance(said, entries.ModelError):
+            yield f"{_time(said.at)}  broke off: {said.error.get('code')}"
+    if action.result is not None and action.result.error is not None:
+        yield f"error: {_indented(str(action.result.error.get('message')))}"
+    totals = ledger.totals([*state.history.ledger.within(action.call.path)])
+    yield f"cost: {costs.sentence(totals)}"
+
+
+def _called(state: SessionState, name: str, arguments: str, done: threads.Done) -> Iterator[str]:
+    call = done.call
+    given = {key: value for key, value in _json(arguments).items() if value is not None}
+    at = f"{_time(call.at)}  " if call is not None else ""
+    outcome = _outcome(done.result) if call is not None else "answered" if done.output is not None else "not begun"
+    yield f"{at}{name} {cut(json.dumps(given, ensure_ascii=False), ARGUMENTS)}  {outcome}"
+    if call is not None:
+        yield from (f"    did: `@state/run/{run}`" for run in state.history.runs_of.get(call.call, []))
+    if done.output is not None:
+        yield f"    gave: {cut(one_line(state.writer.text_of(done.output)), OUTPUT)}"
+
+
+def _json(arguments: str) -> dict[str, Json]:
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return {"arguments": arguments}
+    return given if isinstance(given, dict) else {"arguments": arguments}

@@ -1,0 +1,91 @@
+"""The model finds the past by itself: what the person said and decided, versions of the plan, pauses of runs, what a delegate did."""
+
+from __future__ import annotations
+
+import json
+
+from runtime.testing.scripted_model import Answer, AskedFor, call, text, text_of
+from tests.chats import Chats, session_of, typed
+
+ASKS = """\
+version: 1
+name: Asks
+nodes:
+  - id: leave
+    type: context
+    ask:
+      pay: {question: "Pay 259.38?", type: boolean}
+output: "{{ leave.pay }}"
+"""
+
+
+def reads(*paths: str) -> Answer:
+    """The answer of a model that reads each of these paths."""
+    return sum((call("read_state", {"path": each, "start": None, "end": None}) for each in paths), Answer())
+
+
+def outputs(chats: Chats, number: int) -> list[str]:
+    """The newest outputs of tools."""
+    items = chats.bodies()[-1]["input"]
+    return [text_of(each) for each in items if each.get("type") == "function_call_output"][-number:]
+
+
+def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -> None:
+    """`@state` lists the paths, an unknown path names it; `@state/said` has each word with line, time and what came of it, in order."""
+
+    def script(asked: AskedFor) -> Answer:
+        if "and now?" not in asked.newest or len(asked.outputs) > 4:
+            return text("Yes.")
+        run = next(json.loads(each["arguments"])["run"] for each in asked.items if each.get("name") == "run_workflow")
+        return reads(
+            "@state",
+            "@state/said",
+            "@state/plan",
+            "@state/plan/2",
+            f"@state/run/{run}",
+            f"@state/run/{run}/leave",
+            "@state/nothing",
+        )
+
+    project = chats.answers(script)
+    project.write("asks.yaml", ASKS)
+    said = "Mind  the\tgap\n/plan add Pay it\n/plan done Pay it\n/window min_recent 3\n/mode run\n/run\n/answer yes\n"
+    session = session_of(typed(project, said, "chat", "asks.yaml"))
+    done = typed(project, "and now?\n", "chat", "--resume", session)
+    assert done.returncode == 0, done.stderr
+    paths, told, plan, second, run, step, unknown = outputs(chats, 7)
+    for each in ("@state/said", "@state/run", "@state/plan", "@state/delegate"):
+        assert f"`{each}`" in paths
+    assert "`@state` lists the paths" in unknown
+    (began,) = [each["id"] for each in project.runs()]
+    words = [
+        "Mind  the\tgap\n",
+        "/plan add Pay it: the person changed the plan (version 1)",
+        "→ `@state/plan/1` by the person: /plan add Pay it",
+        "/plan done Pay it: the person changed the plan (version 2)",
+        "→ `@state/plan/2` by the person: /plan done Pay it",
+        "/window min_recent 3\n",
+        "→ window min_recent by the person",
+        "/mode run\n",
+        "→ mode by the person",
+        "/run",
+        f"→ `@state/run/{began}`",
+        "/answer yes",
+        "and now?",
+    ]
+    places = [told.index(each) for each in words]
+    assert places == sorted(places), told
+    assert "`@state/plan/1`  20" in plan
+    assert "by the person: /plan done Pay it" in plan
+    assert "version 2, 20" in second
+    assert "Pay it" in second
+    for each in (run, step):
+        assert "Pay 259.38?" in each
+        assert 'a person answered: {"pay": true}' in each
+    asked = [each for each in words_for(chats) if each in ("/window min_recent 3", "/mode run")]
+    assert len(asked) == 2, "the model is told of them"
+
+
+def words_for(chats: Chats) -> list[str]:
+    """The lines of the newest request."""
+    return [line.strip() for each in chats.bodies()[-1]["input"] for line in text_of(each).splitlines()]
