@@ -77,7 +77,7 @@ class Toolbox(ModelTools):
             ("get_current_plan", "The plan.", {}, READ, lambda _: plans.as_text(self._state.plan)),
             ("get_workflow_description", "What the person wants, as last agreed.", {}, READ, lambda _: self._state.description or self._subject.description() or "(there is none yet)"),
             ("get_browser_state", "The last known tabs and addresses.", {}, READ, lambda _: self._subject.browser_state()),
-            (state_paths.NAME, "Reads text that was cut, runs, and what was said and done before: `@state` lists the paths.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "First character not to read.")}, READ, self._read_state),
+            (state_paths.NAME, "Reads text that was cut, runs, and the whole past: `@state` lists the paths.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "First character not to read.")}, READ, self._read_state),
             ("update_plan", "Replaces the whole plan.", {"plan": _PLAN, "reason": REASON}, CHANGED, self._write_plan),
             ("patch_plan_task", "Changes one task of the plan.", {"task_id": TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(PERHAPS, "null: as they are."), "reason": REASON}, CHANGED, self._write_task),
             ("update_workflow_description", "Replaces the description of what the person wants.", {"description": TEXT, "reason": REASON}, CHANGED, self._write_description),

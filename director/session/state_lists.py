@@ -90,6 +90,8 @@ def _word(state: SessionState, entry: entries.Entry) -> str:
         case entries.Event():
             text = state.writer.text_of(entry)
             return text if text.startswith("/") else ""
+        case entries.Version(of="mode" | "window", by="person"):
+            return entry.reason  # no event tells it
         case entries.Note(name="child-started") if "call" not in entry.data:
             return str(entry.data["what"] or "")
         case entries.Note(name="answered"):
@@ -102,7 +104,7 @@ def _made(entry: entries.Entry) -> str:
     match entry:
         case entries.Note(name="child-started"):
             return f"`@state/run/{entry.data['run']}`"
-        case entries.Version() if entry.of not in ("bench", "grant"):
+        case entries.Version() if entry.of not in ("bench", "grant", "mode", "window"):
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
             return f"{what} by the {entry.by}: {one_line(entry.reason)}"

@@ -273,9 +273,7 @@ class SlashCommands:
             wrong = _wrong("mode", f"there is no mode `{words[0]}`")
             near = errors.near(words[0], MODES)
             raise wrong.replaced(fix=f"did you mean `/mode {near}`?") if near else wrong
-        if mode != talk.mode:
-            talk.mode = mode
-            self._front.complete(self._conversation.happened(f"/mode {mode}"))
+        talk.mode = mode
         # From the first moment in mode agent on, the tools of a build are offered.
         self._front.complete(self._conversation.renew())
         self._conversation.screen.say(f"--  mode {mode}")
@@ -321,7 +319,6 @@ class SlashCommands:
         session_options.set_limit(
             conversation.state, conversation.here.settings, name, value, f"/window {name} {value}"
         )
-        self._front.complete(conversation.happened(f"/window {name} {value}"))
         conversation.screen.say(f"--  {name} {getattr(conversation.limits(), name)}")
         return None
 
