@@ -83,7 +83,10 @@ class Screen(Listener):
     @override
     def summed(self, rung: window.Reduction, report: window.Report) -> None:
         if rung.outcome == "saved":
-            self.say(f"--  the oldest was summed up: {rung.saved:,} tokens fewer", DIM)
+            self.say(
+                f"--  the oldest was summed up: {rung.saved:,} tokens fewer" + (f"; {rung.why}" if rung.why else ""),
+                DIM,
+            )
             return
         warning = f"the oldest could not be summed up: {one_line(rung.why)}{_lost(report)}"
         if warning not in self.warnings[-1:]:

@@ -35,7 +35,7 @@ class Reduction:
 
     def __str__(self) -> str:
         if self.outcome == "saved":
-            return f"saved {self.saved:,}"
+            return f"saved {self.saved:,}" + (f"; {self.why}" if self.why else "")
         return f"{self.outcome}: {self.why}" if self.why else self.outcome
 
 

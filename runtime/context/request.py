@@ -43,6 +43,7 @@ class Compressed:
     replaced: window.Size
     summary: window.Size
     report: window.Report
+    cut: str  # what is missing of a summary that was too long; empty if it is whole
 
 
 class Frame(turn.Frame):
@@ -132,8 +133,10 @@ class Frame(turn.Frame):
         limits = self._narrowed(model)
         built, before = self._built(limits), self._items()
         whole = before.total
+        cut = ""
         while True:
             rung = await self._summaries.sum_up(self._order(limits, built, mode, keep))
+            cut = rung.why if rung.outcome == "saved" else cut
             built = self._built(limits)
             if rung.outcome != "saved" or not self._summaries.begun:
                 break
@@ -145,22 +148,22 @@ class Frame(turn.Frame):
             )
         left = self._items()
         summary = left.summary.large if left.summary is not None else window.Size()
-        return Compressed(whole - left.total, summary, self._told(built, rung, limits).report)
+        return Compressed(whole - left.total, summary, self._told(built, rung, limits).report, cut)
 
     async def _summed_up(
         self, limits: window.Limits, built: window.Window
     ) -> tuple[window.Window, context_report.Reduction]:
         """Make the summaries that the window needs."""
-        saved = 0
+        saved, cut = 0, ""
         rung = context_report.Reduction("summary", "not needed")
         while self._summaries is not None and (self._summaries.begun or self._wants(limits, built)):
             rung = await self._summaries.sum_up(self._order(limits, built))
             if rung.outcome != "saved":
                 break
-            saved += rung.saved
+            saved, cut = saved + rung.saved, rung.why
             built = self._built(limits)
         if saved and rung.outcome == "no effect":
-            rung = context_report.Reduction("summary", "saved", saved)
+            rung = context_report.Reduction("summary", "saved", saved, cut)
         return built, dataclasses.replace(rung, saved=saved)
 
     def _order(

@@ -115,7 +115,8 @@ def demand_summary(chats: Chats, bound: int | None) -> None:
     assert "left out (decided)" in summary
     names = summary.partition("Word for word: ")[2]
     assert bound is not None or "order-101" in names
-    assert re.search(r"order-\d0\d", names)
+    # In a quarter of 100 tokens only the names of variables have room, which come before others.
+    assert re.search(r"order-\d0\d" if bound is None else r"^`\w+`, `\w+`", names)
     assert not any("Question 1" in each for each in words if each != summary)
     assert "user: Question 8, on order-808?" in words
     size = items.size_of(summary.removeprefix("user: ")).tokens
@@ -142,7 +143,7 @@ def test_a_conversation_is_summed_up_at_180_000_tokens_with_a_warning_at_160_000
     assert before.count("--  1 request") == 3
     assert "where there are more, the oldest is summed up" in after
     (body,) = [each for each in chats.bodies() if "Sum up" in each["instructions"]]
-    assert "12000 words at the most" in body["instructions"]
+    assert "5000 words at the most" in body["instructions"]
     assert body["max_output_tokens"] >= 20_000
     summary = next(each for each in said(last(chats)) if items.SUMMARY in each)
     assert 15_000 < items.size_of(summary.removeprefix("user: ")).tokens <= 20_000

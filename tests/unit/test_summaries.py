@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -134,7 +135,7 @@ async def test_messages_that_are_not_recent_are_summed_up() -> None:
     assert asked.tools == ()
 
 
-@pytest.mark.parametrize(("compress_to", "words", "longest"), [(100, 60, 600), (20_000, 617, 1_029)])
+@pytest.mark.parametrize(("compress_to", "words", "longest"), [(100, 25, 600), (20_000, 257, 1_029)])
 async def test_the_model_may_say_as_much_as_it_is_asked_for(compress_to: int, words: int, longest: int) -> None:
     """The output limit covers the requested summary and the usual allowance, as far as the context window permits, so the summary is not cut."""
     state = Summing(long_talk(), "They asked ten questions.", compress_to=compress_to)
@@ -358,7 +359,7 @@ async def test_names_that_the_model_lost_are_added() -> None:
     shown = (await state.request())[0]
     before, _, added = shown.partition("\n\nWord for word: ")
     assert before.endswith("It failed at pay_order.")
-    names = added.split(", ")
+    names = [each.partition(" (")[0] for each in added.split(", ")]
     assert {"`checkout`", "#4711", "@state/line/12", "`login`", "1007"} <= set(names)
     assert "pay_order" not in names
     assert "`absent`" not in names
@@ -383,13 +384,106 @@ def test_names_are_found_in_messages_and_arguments() -> None:
 
 @pytest.mark.parametrize("said", ["One sentence. " * 400, "word " * 2_000, "x" * 9_000])
 def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
-    """A long summary is cut, at the end of a sentence where possible. It keeps the names and stays within its token limit."""
-    kept = summaries.checked(said.strip(), ["order_1007"], window.Size(200, 9_000, 1), window_items.SUMMED_UP)
+    """A long summary is cut, at the end of a sentence where possible. Its last line says so, and it stays within its token limit."""
+    bound = window.Size(200, 9_000, 1)
+    kept, lost = summaries.checked(said.strip(), ["order_1007"], bound, bound, window_items.SUMMED_UP, 9)
     assert 120 < window_items.size_of(window_items.SUMMED_UP + kept).tokens <= 200
-    body, _, names = kept.partition("\n\nWord for word: ")
+    body, _, last = kept.partition("\n\n(Cut here: the last ")
+    whole = body.partition("\n\nWord for word: ")[0]
+    assert (
+        last == f"{len(said.split()) - len(whole.split())} words had no room. The whole summary is at @state/line/9.)"
+    )
+    assert lost == max(len(said.split()) - len(whole.split()), 1)
+    body, _, names = body.partition("\n\nWord for word: ")
     assert names == "order_1007"
     assert said.startswith(body)
     assert body.endswith(".") == said.startswith("One")
+
+
+def test_names_are_added_only_beside_a_whole_summary() -> None:
+    """Hand 8, fault 1: a summary that fits is not cut for names that it forgot, however many; those that fit beside it are added."""
+    said = "The depot is in Graz. " * 20
+    size = window_items.size_of(window_items.SUMMED_UP + said).tokens
+    many = [f"order_{number}" for number in range(1_000, 1_060)]
+    for more in (0, 30, 60):
+        bound = window.Size(size + more, 9_000, 1)
+        kept, lost = summaries.checked(said, many, bound, bound, window_items.SUMMED_UP, 9)
+        assert kept.startswith(said)
+        assert lost == 0
+        assert ("order_1000" in kept) == (more > 0)
+
+
+def test_an_answer_within_the_words_is_not_cut() -> None:
+    """Hand 8, fault 1: text of ids, targets and numbers has at most the tokens for a word that the prompt reckons with."""
+    dense = (
+        "The runs of the session: 01KB2MEZ7Q4XW8T0V5N3R6YHCD of workflows/pay_asked.yaml failed at node pay_order with STEP_FAILED; "
+        "01KB2MF1A9GZ7K2D4P6S8V0W3X completed, see @state/line/212. The person said that order 1007 must never be paid. "
+        'Target css=[data-testid="pay-1007"] works.'
+    )
+    assert estimates.of_text(dense) <= summaries.A_WORD * len(dense.split())
+
+
+def test_ids_and_what_the_person_keeps_come_first() -> None:
+    """Hand 8, fault 2: among more names than fit, the wish and the ids of runs and nodes are first; ports, statuses, words of plans and paths to nothing are none."""
+    run = "01KB2MEZ7Q4XW8T0V5N3R6YHCD"
+    items = [
+        Message("user", "See http://127.0.0.1:8931/orders: 404, in_progress, and @state/delegate."),
+        *(Message("user", f"order_{number}") for number in range(100)),
+        ToolOutput("a", f"run {run} failed at order_9000"),
+        Message("user", "What of login?"),
+    ]
+    found = summaries.names(items, {"login"}, "the price of `tea`")
+    assert found[:4] == ["tea", run, "login", "order_0"]
+    assert len(found) == summaries.MOST_NAMES
+    assert summaries.names(items[:1]) == []
+
+
+async def test_a_summary_that_is_cut_says_so() -> None:
+    """Hand 8, fault 1: the person is told of the words that a summary lost, and its last line has where it is whole."""
+    state = Summing(long_talk(), "They spoke of the table. " * 400)
+    shown = (await state.request())[0]
+    assert re.search(
+        r"saved [\d,]+; its last [\d,]+ words had no room; the whole summary is at @state/line/\d+", state.rung
+    )
+    line = int(re.findall(r"@state/line/(\d+)\.\)$", shown)[0])
+    written = state.talk.store.reader.read(state.talk.writer.conversation.id).entries
+    answer = next(each for each in written if each.seq == line)
+    assert isinstance(answer, entries.Assistant)
+    assert state.talk.writer.text_of(answer) == ("They spoke of the table. " * 400)
+
+
+async def test_a_summary_again_has_all_its_room() -> None:
+    """Hand 8, fault 1: each `/compress` with a short exchange between keeps a summary whole that fits `compress_to`; with less it is not made again."""
+    whole = "They asked for order_1007, run after run. " * 30
+    state = Summing(long_talk(), whole, compress_to=600, compress_at=100_000)
+    for number in range(4):
+        await state.frame.compress(MODEL, "chat", "")
+        assert whole.strip() in "\n".join(await state.request())
+        asked = len(state.requests)
+        state.talk.says("Yes.")
+        state.talk.answers("Good.")
+        done = await state.frame.compress(MODEL, "chat", "")
+        assert (len(state.requests), done.replaced.messages) == (asked, 0)
+        state.talk.says(f"Question {number}")
+        state.talk.answers("They went on with the table and with the depot in Graz. " * 8)
+
+
+async def test_a_path_in_a_summary_has_a_word_on_what_it_is() -> None:
+    """Hand 8, fault 2: a `@state/line` that is added says whose result it is."""
+    talk = Talk()
+    talk.says("Look at all.")
+    talk.answers("", [Asked("look", "{}", PAGE)])
+    looked = talk.writer.history.thread(talk.thread).said[-1]
+    assert isinstance(looked, threads.Exchange)
+    [output] = [each.output for each in looked.done.values()]
+    assert output is not None
+    line = output.seq
+    talk.answers(f"It is at @state/line/{line}.")
+    talk.says("Well?")
+    state = Summing(talk, "They looked.", compress_at=100_000)
+    talk.answers(PAGE)
+    await state.frame.compress(MODEL, "chat", "")
+    assert f"@state/line/{line} (result of look)" in "\n".join(await state.request())
 
 
 async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> None:

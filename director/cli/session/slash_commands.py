@@ -331,10 +331,14 @@ class SlashCommands:
         spent = conversation.session.ledger.rows[rows:]
         conversation.screen.meter(ledger.totals(spent) if spent else None, None)
         if not done.replaced.messages:
-            return ["nothing to sum up: nothing was said since the last summary"]
+            return ["nothing to sum up: nothing, or next to nothing, was said since the last summary"]
         messages = count(done.replaced.messages, "message")
         told = f"summed up: {messages}, {done.replaced.tokens:,} tokens, in {done.summary.tokens:,} tokens"
-        return [told, f"window {done.report.tokens:,} of {done.report.limit:,} tokens"]
+        return [
+            told,
+            *([done.cut] if done.cut else []),
+            f"window {done.report.tokens:,} of {done.report.limit:,} tokens",
+        ]
 
     def _cost(self, _words: Words) -> list[str]:
         spent = self._conversation.session.ledger
