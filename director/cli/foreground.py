@@ -208,7 +208,12 @@ class Conversation:
 
     @property
     def proposal(self) -> str | None:
-        """The command that the model has proposed since the person's last message or run."""
+        """The command that the model has proposed since the person's last message or run.
+
+        None if the run has moved on since the model was told of it: it may wait for something else.
+        """
+        if self._has_moved():
+            return None
         for each in reversed(self.session.thread(entries.SESSION_THREAD).said):
             if isinstance(each, entries.Event) or (isinstance(each, entries.User) and each.mode is not None):
                 return None
@@ -249,8 +254,20 @@ class Conversation:
         if run is None:
             return
         with contextlib.suppress(UsageError, LogError):
-            if self.session.told.get(run, 0) < (await tasks.in_thread(self.here.reader.read, run)).entries[-1].seq:
+            if await tasks.in_thread(self._is_ahead, run):
                 await self.tell_run(run, f"about run {run}")
+
+    def _is_ahead(self, run: str) -> bool:
+        """True if the run has more in its log than the conversation has of it. Raises UsageError, LogError."""
+        return self.session.told.get(run, 0) < self.here.reader.read(run).entries[-1].seq
+
+    def _has_moved(self) -> bool:
+        """True if the session's run is ahead of the conversation, or cannot be read."""
+        run = self.about.run
+        try:
+            return run is not None and self._is_ahead(run)
+        except (UsageError, LogError):
+            return True
 
     async def move(self, writer: SessionWriter) -> None:
         await self.close()

@@ -171,6 +171,38 @@ def test_004_5_the_model_proposes_and_a_yes_does_it(chats: Chats) -> None:
     assert "user: no" in words_of(chats.bodies()[-1])
 
 
+def test_a_yes_agrees_only_to_a_proposal_that_was_shown(chats: Chats) -> None:
+    """With --quiet no proposal is shown, so a yes to the model's question is a message. A resumed talk shows it again."""
+    propose = call("propose_command", {"command": "/answer yes", "reason": "it was said"})
+    project = chats.answers(propose, text("Do you like tea?"), text("Good."), propose, text("Shall I?"))
+    project.write("ask.yaml", ASKS)
+    typed(project, "/run\nGo on?\nyes\n", "chat", "ask.yaml", "--quiet")
+    assert project.runs()[0]["state"] == "paused"
+    assert "user: yes" in words_of(chats.bodies()[-1])
+    typed(project, "Go on?\n", "chat", "--resume", "last")
+    done = typed(project, "yes\n", "chat", "--resume", "last")
+    assert "here  /answer yes   (proposed: `yes` does it)" in done.stderr
+    assert project.runs()[0]["state"] == "passed"
+
+
+def test_a_yes_answers_no_later_question_of_a_run_that_moved_on(chats: Chats) -> None:
+    """The proposal was for the first question; answered elsewhere, the run waits at another one, which stays unanswered."""
+    propose = call("propose_command", {"command": "/answer yes", "reason": "it was said"})
+    project = chats.answers(propose, text("Shall I?"), text("It moved on."))
+    further = (
+        "  - id: second\n    type: context\n    ask:\n      sure: {question: Delete it all?, type: boolean}\noutput: "
+    )
+    project.write("ask.yaml", ASKS.replace("output: ", further))
+    typed(project, "/run\nGo on?\n", "chat", "ask.yaml")
+    run = project.runs()[0]["id"]
+    project.runops("answer", run, "go=yes")
+    project.runops("resume", run)
+    done = typed(project, "yes\n", "chat", "--resume", "last")
+    assert done.stdout == "It moved on.\n"
+    assert "proposed: `yes`" not in done.stderr
+    assert project.runs()[0]["state"] == "paused"
+
+
 def test_only_words_about_the_run_are_proposed(chats: Chats) -> None:
     """Another command is refused, with those that can be proposed."""
     project = chats.answers(call("propose_command", {"command": "/run", "reason": "r"}), text("No."), text("Yes?"))

@@ -200,6 +200,7 @@ class Chat:
         self._conversation, self._front, self._person, self._read = conversation, front, person, read
         self._code = 0
         self._over = False  # True if a further message would only repeat the last error
+        self._proposed: str | None = None  # the proposal that the person saw last, until they say something
         self._slashes = slash_commands.SlashCommands(conversation, front)
         self._meanwhile: meanwhile.Meanwhile | None = None
         if read is not None:
@@ -254,6 +255,14 @@ class Chat:
             screen.say(f"asks   {cut(one_line(question.question), SHOWN)}\nhere  /answer TEXT")
         elif (told := self._front.complete(followed_runs.standing(conversation))) is not None:
             screen.say(told)
+        self._propose()
+
+    def _propose(self) -> None:
+        """Show what the model proposes. Only what was shown can be agreed to."""
+        screen, proposal = self._conversation.screen, self._conversation.proposal
+        if proposal is not None and not screen.quiet:
+            screen.say(f"here  {harmless(proposal)}   (proposed: `yes` does it)")
+            self._proposed = proposal
 
     def _follow(self, message: Callable[[], str]) -> None:
         """Process messages until ``message`` raises EOFError. Raises ``signals.Interrupted``."""
@@ -293,9 +302,9 @@ class Chat:
     def _take(self, line: str) -> bool:
         more = True
         try:
-            proposal = self._conversation.proposal
-            if proposal is not None and line.strip().casefold() in YES:
-                line = proposal
+            shown, self._proposed = self._proposed, None
+            if shown is not None and line.strip().casefold() in YES and shown == self._conversation.proposal:
+                line = shown
             word = slash_commands.parse(line)
             if isinstance(word, tuple):
                 self._code = 0
@@ -349,8 +358,7 @@ class Chat:
             self._ended(conversation.talk.ended, answer)
             spent = conversation.session.ledger.rows[rows:]
             conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
-            if (proposal := conversation.proposal) is not None:
-                conversation.screen.say(f"here  {harmless(proposal)}   (proposed: `yes` does it)")
+            self._propose()
 
     def _answer_heard(self) -> None:
         """Have messages answered that came while something else worked."""
