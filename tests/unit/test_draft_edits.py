@@ -331,7 +331,7 @@ def test_nodes_can_be_added_at_the_beginning_of_a_block() -> None:
         (4, lambda draft: draft.with_moved(["g"], "g/"), "move-unclear", "a node that stays"),
         (5, lambda draft: draft.with_moved(["b"], "a"), "block-empty", "delete `g` as a whole"),
         (6, lambda draft: draft.without(["a", "b"]), "block-empty", "delete `g` as a whole"),
-        (7, lambda draft: draft.without(["a", "g", "b", "h"]), "block-empty", "`update_node` with `id` null"),
+        (7, lambda draft: draft.without(["a", "g", "b", "h"]), "block-empty", "add the new nodes first"),
         (8, lambda draft: draft.with_updates("- {id: a, type: transform, expr: 1}\n- {id: y, type: transform, expr: 1}", "a"), "update-unclear", "`create_nodes`"),
         (9, lambda draft: draft.with_updates("- {id: b, type: transform, expr: 1}\n- {id: g, type: transform, expr: 1}"), "update-unclear", "only one of them"),
         (10, lambda draft: draft.with_head("nodes: []"), "update-unclear", "`create_nodes`"),
