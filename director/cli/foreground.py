@@ -156,7 +156,7 @@ class Conversation:
                 self.screen,
                 self.limits,
                 open_build.toolsets(self.build) if self.build is not None else (),
-                # In a chat the person goes on after an interruption, so that no call stays open.
+                # In a chat the person continues after an interruption, so that no call stays open.
                 dataclasses.replace(own, left_open=self.command == "build"),
                 self._delegates(),
             )

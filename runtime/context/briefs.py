@@ -123,7 +123,7 @@ def of_reader(
         place = (
             "It stands at no step."
             if path is None
-            else f"It stands at {_cut(ours(path), A_TEXT)}, of which the file tells nothing."
+            else f"It stands at {_cut(ours(path), A_TEXT)}, and the file tells nothing about that step."
         )
         return fitted(_directive(loaded.workflow, past, left, masker, None, f"The run {stands}. {place}"))
     return fitted(_Standing(loaded, past, left, masker, found, path, stands, values).parts())

@@ -203,7 +203,7 @@ def summed_up(refresh: Sequence[str]) -> str:
 
 
 def broke_off(error: log_entries.ModelError, came: str) -> str:
-    """Return what a model is told of an answer of which only the part ``came`` is there."""
+    """Return what a model is told of an answer that broke off after the part ``came``."""
     if error.error.get("code") == STOPPED:
         return "(The person stopped the work here.)"
     return f"(LLM_ERROR {error.error.get('code')}: {'the answer broke off here' if came else 'no answer came'})"

@@ -353,7 +353,7 @@ class Summaries:
             # Different words, so that the failed answer in the log is not reused.
             question += AGAIN.format(number=standing.tried + 1)
         if self._until is not None:
-            # It goes on with a summary that one request could not hold.
+            # It continues with a summary that one request could not hold.
             before = self._asked(standing.tried)[0]
             assert isinstance(before, entries.User)
             keep = keep or self._writer.text_of(before).partition(KEEP)[2]
@@ -524,7 +524,7 @@ def _newest_first(part: window.Pieces) -> Iterator[Item]:
 def names(items: Iterable[Item], ids: Collection[str] = (), keep: str = "") -> list[str]:
     """Return the names in messages and arguments; from outputs of tools only ids of runs and paths.
 
-    First those in ``keep``, the person's wish, then ids of runs and ``ids``, then the others, each as the items are ordered.
+    First those in ``keep``, what the person asked to keep, then ids of runs and ``ids``, then the others, each as the items are ordered.
     """
     first = dict.fromkeys(_found(keep, ids))
     runs: dict[str, None] = {}

@@ -61,7 +61,7 @@ class Session(threads.Fold):
     def add(self, entry: log_entries.AnyEntry) -> None:
         self.last_seq, self.last_at = entry.seq, entry.at
         self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
-        self._goes_on(entry)
+        self._message(entry)
         match entry:
             case log_entries.Scope(session=log_entries.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
@@ -87,7 +87,7 @@ class Session(threads.Fold):
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
 
-    def _goes_on(self, entry: log_entries.AnyEntry) -> None:
+    def _message(self, entry: log_entries.AnyEntry) -> None:
         if entry.thread == log_entries.SESSION_THREAD and isinstance(entry, log_entries.User | log_entries.Assistant):
             self.messages += 1
             if isinstance(entry, log_entries.User) and entry.mode is not None and self.waits_for is not None:

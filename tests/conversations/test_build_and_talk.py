@@ -36,7 +36,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
 
 
 def test_000_21_a_chat_about_a_file_builds_on_it(chats: Chats) -> None:
-    """In mode agent the draft begins as the file; edits, trials, proof and the saved file are of one session, and the talk goes on."""
+    """In mode agent the draft begins as the file; edits, trials, proof and the saved file are of one session, and the talk continues."""
     project = chats.answers(EDIT, TRY, FINISH, text("It leaves out n/a."))
     done = project.here("chat", "prices.yaml", "--mode", "agent", "-m", "Leave out what is no number.", "--json")
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_000_21_the_message_is_the_goal_of_a_new_workflow(chats: Chats) -> None:
 
 
 def test_000_21_a_build_is_talked_about_and_built_further(chats: Chats) -> None:
-    """A build that has ended goes on by `chat --resume`, is built further, and then by `build --resume`, all in one session and one file."""
+    """A build that has ended continues by `chat --resume`, is built further, and then by `build --resume`, all in one session and one file."""
     more = call(
         "update_node",
         {"id": "twice", "yaml": "{id: twice, type: transform, expr: '{{ inputs.n * 3 }}'}", "reason": "thrice"},

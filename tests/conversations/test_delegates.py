@@ -95,7 +95,7 @@ PRICED = json.dumps({"test-model": {"input": 0.5, "output": 2.0}, "small-model":
 
 
 def test_002_9_an_agent_has_its_own_budget(chats: Chats) -> None:
-    """The request that the agent's budget does not allow is not sent, and its parent goes on."""
+    """The request that the agent's budget does not allow is not sent, and its parent continues."""
     looks = call("get_current_plan", {})
 
     def answer(asked: AskedFor) -> Answer:

@@ -49,7 +49,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
 
 
 def test_004_5_a_paused_run_is_answered_in_the_session(chats: Chats) -> None:
-    """A plain yes answers it, the run goes on, the model is told, and a wrong answer is refused before anything is written."""
+    """A plain yes answers it, the run continues, the model is told, and a wrong answer is refused before anything is written."""
     project = chats.answers(text("It passed."))
     project.write("ask.yaml", ASKS)
     paused = typed(project, "/run above=300\n", "chat", "ask.yaml")
@@ -110,7 +110,7 @@ def test_bug_10_a_resumed_build_says_that_its_browser_is_gone(chats: Chats) -> N
 
 
 def test_004_5_the_question_of_the_session_is_answered_in_it(chats: Chats) -> None:
-    """The call that asked has the answer as its output, and the model goes on."""
+    """The call that asked has the answer as its output, and the model continues."""
     project = chats.answers(
         call("ask_user", {"question": "Which shop?", "choices": ["Hats", "Tea"]}), text("Tea it is.")
     )

@@ -84,7 +84,7 @@ def test_row_001_28_a_summary_is_given_how_things_stand(builds: Builds) -> None:
 
 
 def test_row_001_32_compression_by_hand(builds: Builds) -> None:
-    """`/compress` sums up everything at any time, says how much and what the window is then, and the talk goes on from the summary."""
+    """`/compress` sums up everything at any time, says how much and what the window is then, and the talk continues from the summary."""
     first, nothing, done, again, after = say(
         builds, "The depot is in Graz.", "/compress", "/compress what it is", "/compress", "And now?"
     )[0:5]

@@ -401,7 +401,7 @@ def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
 
 
 def test_names_are_added_only_beside_a_whole_summary() -> None:
-    """Hand 8, fault 1: a summary that fits is not cut for names that it forgot, however many; those that fit beside it are added."""
+    """A summary that fits is not cut for names that it forgot, however many; those that fit beside it are added."""
     said = "The depot is in Graz. " * 20
     size = window_items.size_of(window_items.SUMMED_UP + said).tokens
     many = [f"order_{number}" for number in range(1_000, 1_060)]
@@ -414,7 +414,7 @@ def test_names_are_added_only_beside_a_whole_summary() -> None:
 
 
 def test_an_answer_within_the_words_is_not_cut() -> None:
-    """Hand 8, fault 1: text of ids, targets and numbers has at most the tokens for a word that the prompt reckons with."""
+    """Text of ids, targets and numbers has at most the tokens for a word that the prompt reckons with."""
     dense = (
         "The runs of the session: 01KB2MEZ7Q4XW8T0V5N3R6YHCD of workflows/pay_asked.yaml failed at node pay_order with STEP_FAILED; "
         "01KB2MF1A9GZ7K2D4P6S8V0W3X completed, see @state/line/212. The person said that order 1007 must never be paid. "
@@ -424,7 +424,7 @@ def test_an_answer_within_the_words_is_not_cut() -> None:
 
 
 def test_ids_and_what_the_person_keeps_come_first() -> None:
-    """Hand 8, fault 2: among more names than fit, the wish and the ids of runs and nodes are first; ports, statuses, words of plans and paths to nothing are none."""
+    """Among more names than fit, what the person asked to keep and the ids of runs and nodes are first; ports, statuses, words of plans and paths to nothing are none."""
     run = "01KB2MEZ7Q4XW8T0V5N3R6YHCD"
     items = [
         Message("user", "See http://127.0.0.1:8931/orders: 404, in_progress, and @state/delegate."),
@@ -439,7 +439,7 @@ def test_ids_and_what_the_person_keeps_come_first() -> None:
 
 
 async def test_a_summary_that_is_cut_says_so() -> None:
-    """Hand 8, fault 1: the person is told of the words that a summary lost, and its last line has where it is whole."""
+    """The person is told of the words that a summary lost, and its last line has where it is whole."""
     state = Summing(long_talk(), "They spoke of the table. " * 400)
     shown = (await state.request())[0]
     assert re.search(
@@ -453,7 +453,7 @@ async def test_a_summary_that_is_cut_says_so() -> None:
 
 
 async def test_a_summary_again_has_all_its_room() -> None:
-    """Hand 8, fault 1: each `/compress` with a short exchange between keeps a summary whole that fits `compress_to`; with less it is not made again."""
+    """Each `/compress` with a short exchange between keeps a summary whole that fits `compress_to`; with less it is not made again."""
     whole = "They asked for order_1007, run after run. " * 30
     state = Summing(long_talk(), whole, compress_to=600, compress_at=100_000)
     for number in range(4):
@@ -469,7 +469,7 @@ async def test_a_summary_again_has_all_its_room() -> None:
 
 
 async def test_a_path_in_a_summary_has_a_word_on_what_it_is() -> None:
-    """Hand 8, fault 2: a `@state/line` that is added says whose result it is."""
+    """A `@state/line` that is added says whose result it is."""
     talk = Talk()
     talk.says("Look at all.")
     talk.answers("", [Asked("look", "{}", PAGE)])

@@ -232,7 +232,7 @@ class SlashCommands:
     def __init__(self, conversation: Conversation, front: foreground.Foreground) -> None:
         self._conversation, self._front = conversation, front
         self.ran: events.RunEnded | None = None  # the end of the run that the last command began or resumed
-        self.answered = False  # true if the last command answered the session's own question: the model goes on
+        self.answered = False  # true if the last command answered the session's own question: the model continues
         self._known: dict[str, Callable[[Words], list[str] | None]] = {
             "mode": self._mode,
             "goal": self._goal,
@@ -424,7 +424,7 @@ class SlashCommands:
         known, missing = answers.read_all(questions, given_answers(words[0], list(questions)))
         if missing:
             raise answers.missing(run, missing, questions)
-        self._goes_on(run, f"/answer {words[0]}", lambda carrier: carrier.write_answers(run, known))
+        self._continue(run, f"/answer {words[0]}", lambda carrier: carrier.write_answers(run, known))
 
     def _decide(self, words: Words) -> None:
         verdict: run_index.Verdict | None = next((each for each in VERDICTS if words and each == words[0]), None)
@@ -432,11 +432,11 @@ class SlashCommands:
             raise _wrong("decide", f"`{' '.join(['/decide', *words])}` does not say whether the action happened")
         run = self._of_session("decide")
         decided = verdict
-        self._goes_on(run, f"/decide {decided}", lambda carrier: carrier.write_decision(run, decided))
+        self._continue(run, f"/decide {decided}", lambda carrier: carrier.write_decision(run, decided))
 
     def _resume(self, words: Words) -> None:
         run = run_index.find(self._conversation.here.reader, words[0]) if words else self._of_session("resume")
-        self._goes_on(run, " ".join(["/resume", *words]))
+        self._continue(run, " ".join(["/resume", *words]))
 
     def _of_session(self, name: str) -> str:
         run = self._conversation.about.run
@@ -445,7 +445,7 @@ class SlashCommands:
             raise UsageError("usage", "this session is about no run", fix=fix)
         return run
 
-    def _goes_on(self, run: str, what: str, first: Callable[[Runtime], Awaitable[object]] | None = None) -> None:
+    def _continue(self, run: str, what: str, first: Callable[[Runtime], Awaitable[object]] | None = None) -> None:
         """Resume a run, after what ``first`` writes into it."""
         conversation = self._conversation
         before = budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price)
