@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +106,18 @@ def _word(item: dict[str, Any]) -> str:
             return f"output: {scripted_model.text_of(item)}"
         case other:
             return str(other)
+
+
+def log_of(project: Project) -> Path:
+    """The log of the only session."""
+    logs = (project.folder / ".runops" / "conversations").glob("*.jsonl")
+    (found,) = [each for each in logs if '"session"' in each.read_text().partition("\n")[0]]
+    return found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)

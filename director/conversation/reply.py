@@ -129,9 +129,7 @@ class Talk:
     @mode.setter
     def mode(self, mode: entries.Mode) -> None:
         if mode != self.mode:
-            self._state.keep(
-                entries.Version(of="mode", number=0, reason=f"mode {mode} was asked for", by="person"), mode
-            )
+            self._state.keep(entries.Version(of="mode", number=0, reason=f"/mode {mode}", by="person"), mode)
 
     def window(self) -> window.Report:
         """Return the contents of the next request; nothing is sent or written. Raises ModelError ``window-too-large``."""

@@ -89,14 +89,15 @@ class Plan(Part):
         found = exact or [each for each in every if said in f"{each.task_id} {each.description}".casefold()]
         if len(found) == 1:
             return found[0]
-        several = ", ".join(each.task_id for each in found)
-        raise ModelError(
-            "task-unknown",
-            f"`{part}` is in several tasks: {several}" if found else f"the plan has no task `{part}`",
-            fix="say more of it, or its name"
-            if found
-            else f"these are its tasks: {', '.join(each.task_id for each in every) or 'none'}",
-        )
+        if found:
+            several = ", ".join(each.task_id for each in found)
+            raise ModelError(
+                "task-unknown", f"`{part}` is in several tasks: {several}", fix="say more of it, or its name"
+            )
+        names = [each.task_id for each in every]
+        known = f"these are its tasks: {', '.join(names) or 'none'}"
+        fix = errors.did_you_mean(part, names, known)
+        raise ModelError("task-unknown", f"the plan has no task `{part}`", fix=fix)
 
     def add(self, description: str) -> Plan:
         """Return the plan with a further task, in the current phase or the last one. Raises ModelError ``plan-invalid``."""

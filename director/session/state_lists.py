@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from director.session import plan as plans
 from nodes.values import Json
+from runtime.context import items, summaries
 from runtime.display import costs
 from runtime.display.text import cut, one_line
 from runtime.log import entries, ledger, threads
@@ -85,8 +86,12 @@ def _said(state: SessionState) -> Iterator[str]:
 def _word(state: SessionState, entry: entries.Entry) -> str:
     """Return what the person said with an entry; empty if it is no word of theirs."""
     match entry:
-        case entries.User() | entries.Heard():
+        case entries.User(thread=entries.SESSION_THREAD) | entries.Heard():
             return state.writer.text_of(entry)
+        case entries.User():
+            return summaries.command(state.writer.text_of(entry))
+        case entries.ModelError(error={"code": items.STOPPED}):
+            return "/stop"
         case entries.Event():
             text = state.writer.text_of(entry)
             return text if text.startswith("/") else ""
@@ -108,6 +113,8 @@ def _made(entry: entries.Entry) -> str:
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
             return f"{what} by the {entry.by}: {one_line(entry.reason)}"
+        case entries.ModelError() if entry.error.get("code") != items.STOPPED:
+            return one_line(f"no answer: {entry.error.get('code')}: {entry.error.get('message')}")
         case _:
             return ""
 

@@ -521,6 +521,12 @@ def _newest_first(part: window.Pieces) -> Iterator[Item]:
         yield from part.summary.items(pointers=False)
 
 
+def command(question: str) -> str:
+    """Return the `/compress` that a question of a person came of; empty for what continues an earlier one."""
+    _, _, keep = question.partition(KEEP)
+    return "" if " (Try " in question.partition(KEEP)[0] else f"/compress {keep}".rstrip()
+
+
 def names(items: Iterable[Item], ids: Collection[str] = (), keep: str = "") -> list[str]:
     """Return the names in messages and arguments; from outputs of tools only ids of runs and paths.
 

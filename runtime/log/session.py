@@ -199,7 +199,10 @@ class Session(threads.Fold):
 def _is_of_course(entry: log_entries.AnyEntry) -> bool:
     match entry:
         case log_entries.User():
-            return entry.thread == log_entries.SESSION_THREAD and entry.mode is not None
+            # Of a person: a message, or a `/compress`.
+            return entry.mode is not None
+        case log_entries.ModelError():
+            return entry.thread == log_entries.SESSION_THREAD and entry.again is None
         case log_entries.Heard() | log_entries.Version():
             return True
         case log_entries.Event():

@@ -214,7 +214,7 @@ def test_a_variable_is_the_value_of_an_input_in_the_next_run(chats: Chats) -> No
     done = typed(project, "Take 7.\n/run\n/run -i m=3\n/run -i n=2\nAnd?\n", "chat", "two.yaml")
     assert done.returncode == 0, done.stderr
     assert "--  inputs: n = 7 (variable of the session)" in done.stderr
-    assert '--  inputs: m = "3" (-i), n = 7 (variable of the session)' in done.stderr
+    assert '--  inputs: m = "3", n = 7 (variable of the session)' in done.stderr
     runs = project.runs()
     inputs = [project.show(each["id"])["inputs"] for each in runs]
     assert inputs == [{"n": 7, "m": 1}, {"n": 7, "m": 3}, {"n": 2, "m": 1}]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runtime.testing.scripted_model import call, text
 from tests.builds_rig import Builds
-from tests.chats import words_of
+from tests.chats import log_of, until, words_of
 from tests.command import Project
 
 SUMMARY = call("get_workflow_summary", {})
@@ -28,26 +25,11 @@ nodes:
 """
 
 
-def log_of(project: Project) -> Path:
-    """The log of the only session."""
-    logs = (project.folder / ".runops" / "conversations").glob("*.jsonl")
-    (found,) = [each for each in logs if '"session"' in each.read_text().partition("\n")[0]]
-    return found
-
-
 def said_of(project: Project) -> list[str]:
     """What the last session's log has of the person and of what was kept, in order."""
     found = [json.loads(each) for each in log_of(project).read_text().splitlines()]
     found = [each for each in found if each["thread"] == "session"]
     return [f"{each['kind']} {each['text']}" for each in found if each["kind"] in ("user", "heard")]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until it holds."""
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def terminal(project: Project, *arguments: str) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 
 from runtime.testing.scripted_model import Answer, AskedFor, call, text, text_of
-from tests.chats import Chats, session_of, typed
+from tests.chats import Chats, log_of, session_of, typed, until
+from tests.command import TIMEOUT
 
 ASKS = """\
 version: 1
@@ -65,7 +67,7 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
         "/plan done Pay it: the person changed the plan (version 2)",
         "→ `@state/plan/2` by the person: /plan done Pay it",
         "/window min_recent 3\n",
-        "mode run was asked for\n",
+        "/mode run\n",
         "/run",
         f"→ `@state/run/{began}`",
         "/answer yes",
@@ -80,3 +82,32 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
     for each in (run, step):
         assert "Pay 259.38?" in each
         assert 'a person answered: {"pay": true}' in each
+
+
+def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: Chats) -> None:
+    """`@state/said` has `/stop`, and `/compress` with what it is to keep, as they were typed."""
+    gate = threading.Event()
+
+    def script(asked: AskedFor) -> Answer:
+        if asked.newest == "Count the stock.":
+            return text("never").held(gate)
+        return reads("@state/said") if "and now?" in asked.newest and not asked.outputs else text("Yes.")
+
+    project = chats.answers(script)
+    assert chats.server is not None
+    with project.start("chat", "prices.yaml", "--json-lines", asks=True) as process:
+        assert process.stdin is not None
+        process.stdin.write('{"say": "Count the stock."}\n')
+        process.stdin.flush()
+        chats.server.wait(1)
+        rest = ("/stop", "/compress the name of the depot", "and now?")
+        process.stdin.write("".join(f'{{"say": "{each}"}}\n' for each in rest))
+        process.stdin.flush()
+        until(lambda: "work-stopped" in log_of(project).read_text())
+        gate.set()
+        _out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, err
+    told = outputs(chats, 1)[0]
+    words = ["Count the stock.\n", "/stop\n", "/compress the name of the depot\n", "and now?"]
+    places = [told.index(each) for each in words]
+    assert places == sorted(places), told

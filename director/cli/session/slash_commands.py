@@ -393,7 +393,7 @@ class SlashCommands:
         inputs = loaded.workflow.inputs
         kept = {name: each for name, each in variables.items() if name in inputs and name not in values.values}
         if kept or values.values:
-            given = [f"{name} = {briefs.shown(each)} (-i)" for name, each in values.values.items()]
+            given = [f"{name} = {briefs.shown(each)}" for name, each in values.values.items()]
             given += [f"{name} = {briefs.shown(each)} (variable of the session)" for name, each in kept.items()]
             conversation.screen.say(f"--  inputs: {', '.join(given)}")
         values = dataclasses.replace(values, values={**kept, **values.values})
