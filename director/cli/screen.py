@@ -171,6 +171,11 @@ class Screen(Listener):
     def replied(self, text: str) -> None:
         self.answered(text)
 
+    def proposed(self, command: str) -> bool:
+        """Show a command that the model proposes; False if nobody sees it."""
+        self.say(f"here  {harmless(command)}   (proposed: `yes` does it)")
+        return not self.quiet
+
     def broken(self) -> None:
         if self._begun and not self._begun.endswith("\n"):
             self._answers.line()

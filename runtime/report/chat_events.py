@@ -174,6 +174,14 @@ class ReplyEvent(Heard):
     text: str
 
 
+class ProposalEvent(Heard):
+    """The model proposes what the person may do with the session's run: the next message does it if it is `yes`."""
+
+    event: Literal["proposal"] = "proposal"
+    command: str
+    """A word with a slash: `/answer TEXT`, `/decide done` …"""
+
+
 class CostsEvent(Heard):
     """What an answer cost."""
 
@@ -215,6 +223,7 @@ ChatEvent = Annotated[
     | ResultEvent
     | KeptEvent
     | ReplyEvent
+    | ProposalEvent
     | CostsEvent
     | AnswerEvent
     | EndEvent,

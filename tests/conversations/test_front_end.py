@@ -20,6 +20,17 @@ SCRIPT = first_of(
     when("Bye", text("Bye.")),
 )
 
+ASKS = """\
+version: 1
+name: Ask
+nodes:
+  - id: person
+    type: context
+    ask:
+      go: {question: Shall it go on?, type: boolean}
+output: "{{ person.go }}"
+"""
+
 
 def heard(printed: str) -> list[dict[str, Any]]:
     """The events of a chat; each fits the published schema."""
@@ -177,3 +188,21 @@ def test_the_address_of_the_other_clients_is_taken_from_the_env_file(chats: Chat
     project.write(".env", f"OPENAI_BASE_URL={chats.server.url}\nOPENAI_API_KEY={chats.server.key}\n")
     assert "Hello." in project.here("chat", "prices.yaml", "-m", "hello").stdout
     assert f"{chats.server.url} (from OPENAI_BASE_URL in .env)" in project.here("doctor").stdout
+
+
+def test_a_program_is_told_what_the_model_proposes_and_agrees_with_yes(builds: Builds) -> None:
+    """A `proposal` comes before the `answer` that it belongs to; `yes` as the next message does it, and is no message."""
+    propose = call("propose_command", {"command": "/answer yes", "reason": "it was said"})
+    project = builds.answers(propose, text("Shall I?"))
+    project.write("ask.yaml", ASKS)
+    lines = "".join(json.dumps({"say": each}) + "\n" for each in ("/run", "Go on?", "yes"))
+    done = project.runops("chat", "ask.yaml", "--json-lines", said=lines)
+    found = heard(done.stdout)
+    assert [each.get("command") or each.get("said") for each in found if each["event"] in ("proposal", "answer")] == [
+        "/run",
+        "/answer yes",
+        "Go on?",
+        "/answer yes",
+    ]
+    assert [each["run"]["status"] for each in of(found, "answer") if "run" in each] == ["paused", "passed"]
+    assert len(builds.bodies()) == 2

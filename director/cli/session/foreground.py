@@ -28,7 +28,7 @@ from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
 from runtime.context import items
 from runtime.display.stream import Talk
-from runtime.display.text import cut, harmless, one_line
+from runtime.display.text import cut, one_line
 from runtime.log import entries, ledger, threads
 from runtime.log.threads import Exchange
 from runtime.models.turns import turn
@@ -259,9 +259,8 @@ class Chat:
 
     def _propose(self) -> None:
         """Show what the model proposes. Only what was shown can be agreed to."""
-        screen, proposal = self._conversation.screen, self._conversation.proposal
-        if proposal is not None and not screen.quiet:
-            screen.say(f"here  {harmless(proposal)}   (proposed: `yes` does it)")
+        proposal = self._conversation.proposal
+        if proposal is not None and self._conversation.screen.proposed(proposal):
             self._proposed = proposal
 
     def _follow(self, message: Callable[[], str]) -> None:
@@ -347,18 +346,18 @@ class Chat:
                 answer = None  # nothing was left to answer
             elif conversation.talk.ended is not None and not (answer or "").strip():
                 answer = outcome.in_a_word(_left(conversation.talk.ended))
+            if answer is not None:
+                self._code = 0
+                self._ended(conversation.talk.ended, answer)
+                spent = conversation.session.ledger.rows[rows:]
+                conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
+                self._propose()
         except RunOpsError as error:
             failed = error
             self._failed(error)
         finally:
             if said or answer is not None or failed is not None:
                 self._done(endings.of_word(said, answer, failed, None))
-        if answer is not None:
-            self._code = 0
-            self._ended(conversation.talk.ended, answer)
-            spent = conversation.session.ledger.rows[rows:]
-            conversation.screen.meter(ledger.totals(spent) if spent else None, conversation.screen.report)
-            self._propose()
 
     def _answer_heard(self) -> None:
         """Have messages answered that came while something else worked."""

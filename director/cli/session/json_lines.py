@@ -271,6 +271,11 @@ class Lines(screen.Screen):
         self._emit(chat_events.ReplyEvent(text=text))
 
     @override
+    def proposed(self, command: str) -> bool:
+        self._emit(chat_events.ProposalEvent(command=command))
+        return True
+
+    @override
     def word(self, word: endings.WordReport) -> None:
         self._emit(chat_events.AnswerEvent(said=word.said, answer=word.answer, error=word.error, run=word.run))
 
