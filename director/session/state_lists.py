@@ -74,7 +74,7 @@ def _said(state: SessionState) -> Iterator[str]:
             yield f"line {each.seq}  {_time(each.at)}  {_indented(told)}"
             yield from before
             before.clear()
-        if made := _made(each):
+        if made := _made(state, each):
             line = f"    → {made}"
             if isinstance(each, entries.Version) and each.by == "person":
                 before.append(line)
@@ -105,7 +105,7 @@ def _word(state: SessionState, entry: entries.Entry) -> str:
             return ""
 
 
-def _made(entry: entries.Entry) -> str:
+def _made(state: SessionState, entry: entries.Entry) -> str:
     match entry:
         case entries.Note(name="child-started"):
             return f"`@state/run/{entry.data['run']}`"
@@ -113,6 +113,8 @@ def _made(entry: entries.Entry) -> str:
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
             return f"{what} by the {entry.by}: {one_line(entry.reason)}"
+        case entries.Arrived() if text := state.history.thread(entry.thread).broken.get(entry.seq):
+            return f"the process ended while you answered: {_indented(text)}"
         case entries.ModelError() if entry.error.get("code") != items.STOPPED:
             return one_line(f"no answer: {entry.error.get('code')}: {entry.error.get('message')}")
         case _:

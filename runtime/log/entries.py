@@ -265,6 +265,13 @@ class Reasoning(Entry):
     text: str
 
 
+class Arrived(Entry):
+    """A part of an answer that a person was shown as it came. Where the process ended before the answer, nothing else has it."""
+
+    kind: Literal["arrived"] = "arrived"
+    text: str
+
+
 class Usage(Record):
     input: int
     cached: int
@@ -446,6 +453,7 @@ AnyEntry = (
     | User
     | Heard
     | Reasoning
+    | Arrived
     | Assistant
     | ToolResult
     | ModelError

@@ -203,7 +203,7 @@ def _is_of_course(entry: log_entries.AnyEntry) -> bool:
             return entry.mode is not None
         case log_entries.ModelError():
             return entry.thread == log_entries.SESSION_THREAD and entry.again is None
-        case log_entries.Heard() | log_entries.Version():
+        case log_entries.Heard() | log_entries.Version() | log_entries.Arrived():
             return True
         case log_entries.Event():
             return entry.asked is None

@@ -40,6 +40,8 @@ class Thread:
     """Messages to the model and its answers, oldest first. Of failed requests only the last try."""
     heard: dict[int, entries.Heard] = dataclasses.field(default_factory=dict[int, "entries.Heard"])
     """Messages that the model does not have yet, by their line."""
+    broken: dict[int, str] = dataclasses.field(default_factory=dict[int, str])
+    """What came of answers in whose midst a process ended, by the line of the first part."""
     summary: entries.Summary | None = None
     newest_word: int | None = None  # position in `said` of the last message to the model
     _ends: list[int] = dataclasses.field(default_factory=list[int])
@@ -47,8 +49,10 @@ class Thread:
     """Calls by id, each with the position of its exchange."""
     _told: set[str] = dataclasses.field(default_factory=set[str])  # ids of the calls as which runs are told
     _begun: dict[str, Done] = dataclasses.field(default_factory=dict[str, Done])
+    _arriving: int | None = None  # the line of the first part of the answer on its way
 
     def add(self, entry: entries.AnyEntry) -> None:
+        self._arrive(entry)
         match entry:
             case entries.User():
                 self.newest_word = len(self.said)
@@ -77,6 +81,19 @@ class Thread:
                 done.output = entry
                 for later in range(number, len(self.said)):
                     self._ends[later] += entry.tokens
+            case _:
+                pass
+
+    def _arrive(self, entry: entries.AnyEntry) -> None:
+        match entry:
+            case entries.Arrived():
+                self._arriving = self._arriving or entry.seq
+                self.broken[self._arriving] = self.broken.get(self._arriving, "") + entry.text
+            case entries.Assistant() | entries.ModelError():
+                self.broken.pop(self._arriving or 0, None)
+                self._arriving = None
+            case entries.Note(name="requested"):
+                self._arriving = None
             case _:
                 pass
 

@@ -173,7 +173,7 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     def said(
         self,
-        entry: entries.Said | entries.Reasoning,
+        entry: entries.Said | entries.Reasoning | entries.Arrived,
         text: str,
         path: str,
         calls: Sequence[ToolCall] = (),

@@ -58,8 +58,9 @@ class RequestScope:
     brief: Callable[[], str] = lambda: ""  # returns the brief about the run's state; called for each request
     before: Sequence[Item] = ()  # items before those of its thread, in each request
     longer: str = ""  # how a longer answer is allowed: what a person changes for it
-    hear: Callable[[str], None] = lambda _piece: None
-    """Called with each piece of an answer's text as it arrives, secrets masked; once if it arrives whole. A resent request starts over."""
+    hear: Callable[[str], None] | None = None
+    """Shows a person each piece of an answer's text as it arrives, secrets masked; all at once if it arrives whole. A resent request starts over.
+    What was shown is logged as it comes."""
 
 
 class Exchanges:
@@ -88,6 +89,7 @@ class Exchanges:
         self._lost: str | None = None  # the id of a response that the server no longer has
         self._begun: float | None = None  # time when an unanswered request was sent, or the wait for its answer began
         self._come: list[str] = []  # pieces received of the current or the last answer
+        self._shown: list[str] = []  # pieces shown to a person, and not logged yet
 
     def model(self) -> str:
         """Return the model to ask next. Raises SetupError ``model-unset``."""
@@ -220,8 +222,9 @@ class Exchanges:
     async def _heard(
         self, client: model_client.Client, request: Request, seconds: float, options: model_client.ClientOptions
     ) -> Answer:
-        stream = masking.Stream(self._writer.masker, self._requester.hear)
+        stream = masking.Stream(self._writer.masker, self._show)
         length = counted = 0
+        self._shown = []
 
         def come(piece: str) -> None:
             nonlocal length, counted
@@ -231,6 +234,7 @@ class Exchanges:
             if length >= counted + TOLD_EVERY:
                 counted = length
                 self._requester.tell(f"the rest of the model's answer ({counted} characters so far)")
+                self._keep_shown()
 
         try:
             answer = await client.ask(request, seconds, options, come)
@@ -238,10 +242,21 @@ class Exchanges:
             stream.end()
         return answer if length else self._told_whole(answer)
 
+    def _show(self, piece: str) -> None:
+        if self._requester.hear is not None:
+            self._requester.hear(piece)
+            self._shown.append(piece)
+
+    def _keep_shown(self) -> None:
+        """Log what was shown since the last time, so that it outlives the process."""
+        if self._shown:
+            self._writer.said(entries.Arrived(thread=self._thread, text=""), "".join(self._shown), self._path)
+            self._shown = []
+
     def _told_whole(self, answer: Answer) -> Answer:
         """Report the text of an answer that did not arrive in pieces."""
         if answer.text:
-            self._requester.hear(self._writer.masker.text(answer.text))
+            self._show(self._writer.masker.text(answer.text))
         return answer
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:

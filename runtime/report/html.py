@@ -171,6 +171,9 @@ class _Session:
             case said.HeardLine():
                 yield _tag("div", "You, and the model does not have it yet", "who")
                 yield from _spoken(line.text, "text you")
+            case said.ArrivedLine():
+                yield _tag("div", f"Model: {said.BROKEN}", "who")
+                yield from _spoken(line.text, "text")
             case said.AssistantLine():
                 yield _tag("div", joined("Model", line.model, when(line.at)), "who")
                 yield from _spoken(line.text, "text")

@@ -175,6 +175,10 @@ def _line(line: said.OfSession, results: dict[str, str]) -> Iterator[str]:
             yield "## You"
             yield spoken(line.text)
             yield "*The model does not have it yet.*"
+        case said.ArrivedLine():
+            yield "## Model"
+            yield spoken(line.text)
+            yield f"*{said.BROKEN[0].upper()}{said.BROKEN[1:]}.*"
         case said.EventLine(asked=str()):
             yield f"## Run\n\n{code(line.what or '')}"
             yield fenced(page_text.unfenced(line.text), "text")

@@ -94,13 +94,15 @@ class _Builder:
         return found
 
     def _selected(self, at: str | None) -> Sequence[entries.AnyEntry]:
-        heard = self._past.thread(entries.SESSION_THREAD).heard
+        thread = self._past.thread(entries.SESSION_THREAD)
         every = [
             each
             for each in self._reading.entries
             if not isinstance(each, entries.Scope | entries.Checkpoint)
             # A message that the model has is shown where it has it.
-            and (not isinstance(each, entries.Heard) or each.seq in heard)
+            and (not isinstance(each, entries.Heard) or each.seq in thread.heard)
+            # An answer that came is shown whole.
+            and (not isinstance(each, entries.Arrived) or each.seq in thread.broken)
         ]
         if at is None:
             return every
@@ -132,6 +134,8 @@ class _Builder:
                 fields["text"] = self._text(entry)
             case entries.Reasoning():
                 fields["text"] = entry.text
+            case entries.Arrived():
+                fields["text"] = self._past.thread(entry.thread).broken[entry.seq]
             case entries.Call():
                 fields["args"] = self._value(entry)
             case entries.Result() | entries.Version():

@@ -12,6 +12,7 @@ from runtime.report.parts import ErrorReport, FileReport, FlagReport, Model, abs
 
 Effect = Literal["read", "idempotent", "effect"]
 OPEN = "open, no outcome recorded"  # text shown in place of a missing outcome
+BROKEN = "the process ended here, before the rest came"  # text shown behind what came of an answer
 
 Outcome = Literal["ok", "error", "recovered", "interrupted", "skipped"]
 
@@ -44,6 +45,12 @@ class UserLine(TextLine):
     """The line up to which more summaries follow, as one request could not hold all."""
     heard: int | None = absent()
     """The line at which the message was kept, while the model worked."""
+
+
+class ArrivedLine(TextLine):
+    """What came of an answer in whose midst the process ended."""
+
+    kind: Literal["arrived"]
 
 
 class HeardLine(TextLine):
@@ -253,7 +260,7 @@ class NoteLine(Line):
 Text = UserLine | ReasoningLine | AssistantLine | ToolResultLine | ModelErrorLine  # lines of both
 OfRun = Text | RequestedLine | SubmittedLine | DoneLine | OpenLine  # lines of an attempt of a run
 OfSession = (
-    Text | HeardLine | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine
+    Text | ArrivedLine | HeardLine | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine
 )  # lines of a session
 
 

@@ -100,13 +100,8 @@ class _Lines:
             case said.UserLine() | said.HeardLine():
                 heard = "\n(the model does not have it yet)" if line.kind == "heard" else ""
                 yield from _block("you" if line.mode is not None else "asked", f"{line.text}{heard}")
-            case said.AssistantLine():
-                if line.text or not line.calls:
-                    yield from _block("model", line.text)
-            case said.ModelErrorLine():
-                again = f"  (sent again after {duration(line.again)})" if line.again is not None else ""
-                text = f"\n{line.text}" if line.text else ""
-                yield from _block("error", f"{line.error.code}: {line.error.message}{again}{text}")
+            case said.AssistantLine() | said.ArrivedLine() | said.ModelErrorLine():
+                yield from _answer(line)
             case said.EventLine():
                 yield from _event(line)
             case said.SummaryLine():
@@ -237,6 +232,19 @@ def _event(line: said.EventLine) -> Iterator[str]:
         yield from _block("event", line.text)
     else:
         yield from _block("run", f"{one_line(line.what or '')}\n{page_text.unfenced(line.text)}")
+
+
+def _answer(line: said.AssistantLine | said.ArrivedLine | said.ModelErrorLine) -> Iterator[str]:
+    match line:
+        case said.AssistantLine():
+            if line.text or not line.calls:
+                yield from _block("model", line.text)
+        case said.ArrivedLine():
+            yield from _block("model", f"{line.text}\n({said.BROKEN})")
+        case said.ModelErrorLine():
+            again = f"  (sent again after {duration(line.again)})" if line.again is not None else ""
+            text = f"\n{line.text}" if line.text else ""
+            yield from _block("error", f"{line.error.code}: {line.error.message}{again}{text}")
 
 
 def _block(who: str, text: str) -> Iterator[str]:

@@ -38,6 +38,7 @@ class CrashPoint(enum.StrEnum):
     SUBMITTED = "submitted"
     SUBMISSION_SYNCED = "submission-synced"
     ANSWER_CAME = "answer-came"
+    ARRIVED = "arrived"
     REASONING = "reasoning"
     ASSISTANT = "assistant"
     EXCHANGE_SYNCED = "exchange-synced"

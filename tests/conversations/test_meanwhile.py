@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing.scripted_model import call, text
+from runtime.testing.scripted_model import call, stall, text
 from tests.builds_rig import Builds
 from tests.chats import log_of, until, words_of
 from tests.command import Project
@@ -180,3 +180,33 @@ def test_000_21_a_kept_message_outlives_a_kill(builds: Builds) -> None:
     assert "To both." in done.stdout, done.stderr
     assert words_of(builds.bodies()[1])[-2:] == ["user: first", "user: second"]
     assert said_of(project) == ["user first", "heard second", "user second"]
+
+
+def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
+    """Killed in a stream, the session has what the person read of it; resumed, the model is asked anew, and its answer stands once."""
+    read = "The sum is right. " * 20
+    script = [
+        stall(read),
+        text("It is 20.5."),
+        call("read_state", {"path": "@state/said", "start": None, "end": None}),
+        text("So."),
+    ]
+    project = builds.answers(*script)
+    with project.start("chat", "prices.yaml", "-m", "Tell me all.") as process:
+        assert builds.server is not None
+        builds.server.wait(1)
+        until(lambda: '"arrived"' in log_of(project).read_text())
+        process.kill()
+    shown = project.here("show", log_of(project).stem).stdout
+    assert "model    The sum is right. The sum" in shown
+    assert "(the process ended here, before the rest came)" in shown
+    done = project.here("chat", "--resume", "last", "-m", "/save talk.md")
+    assert done.stdout == "It is 20.5.\n", done.stderr
+    assert builds.bodies()[0]["input"] == builds.bodies()[1]["input"]
+    saved = (project.folder / "talk.md").read_text()
+    assert saved.index("The sum is right.") < saved.index("*The process ended here, before the rest came.*")
+    assert saved.index("before the rest came") < saved.index("It is 20.5.")
+    assert saved.count("It is 20.5.") == 1
+    project.here("chat", "--resume", "last", "-m", "What was it?")
+    assert "the process ended while you answered: The sum is right." in builds.outputs()[-1]
+    assert '"arrived"' in project.here("show", log_of(project).stem, "--json").stdout

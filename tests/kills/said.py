@@ -85,6 +85,8 @@ def order(url: str, ref: str) -> Plot:
     return Plot(ORDER, (KEEP, run, WHAT, FORK, THANKS), shop=True)
 
 
+LONG = " Each price was read and added." * 8
+
 TASKS = {"Count the nodes.": "clean", "Name the nodes.": "inherit"}
 """The tasks of the delegates, and the history with which each begins."""
 
@@ -157,7 +159,9 @@ class Voice:
             if not all(each in outputs for each in calls):
                 made = [scripted_model.call(name, given, call_id=each) for each, (name, given) in calls.items()]
                 return _joined([scripted_model.thought("Let me see."), *made])
-        return scripted_model.text(f"So much about {word[:20]!r}.")
+        # One answer is so long that a part of it is kept before it ends.
+        more = LONG if word == WHAT else ""
+        return scripted_model.text(f"So much about {word[:20]!r}.{more}")
 
     @staticmethod
     def _sends(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -297,7 +301,9 @@ def shown(session: dict[str, Any], asides: Collection[Aside]) -> dict[str, Any]:
         place = sent["path"] if sent.get("action") == "delegate" else each["thread"]
         asked = each.get("asked") or sent.get("asked") or ""
         # Reasoning without an answer does not count.
-        if each["kind"] in ("note", "reasoning") or (each["kind"] == "model_error" and each.get("again") is not None):
+        if each["kind"] in ("note", "reasoning", "arrived") or (
+            each["kind"] == "model_error" and each.get("again") is not None
+        ):
             continue
         if each.get("call") in ended or (each["kind"] == "event" and _UNFINISHED.match(alike(each["text"]))):
             continue

@@ -364,6 +364,7 @@ def golden_session() -> list[log_entries.AnyEntry]:
         log_entries.User(thread=thread, text="Pay it.", mode="agent", tokens=7, chars=7),
         log_entries.ModelError(thread=thread, error=error, text="I w", blob=blob, tokens=6, chars=3),
         log_entries.Heard(thread=thread, text="Now.", blob=blob, mode="agent", tokens=6, chars=4),
+        log_entries.Arrived(thread=thread, text="I am"),
         log_entries.User(thread=thread, text="Now.", mode="agent", heard=8, tokens=6, chars=4),
         log_entries.Event(
             thread=thread,
@@ -484,6 +485,7 @@ def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversatio
     conversation = (
         log_entries.User,
         log_entries.Heard,
+        log_entries.Arrived,
         log_entries.Reasoning,
         log_entries.Assistant,
         log_entries.ToolResult,
