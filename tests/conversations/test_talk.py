@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from runtime.testing.scripted_model import call, text
+from tests import shop_flows
 from tests.chats import Chats, typed, words_of
+from tests.shop_process import Shop
 
 ASKS = """\
 version: 1
@@ -26,6 +27,18 @@ nodes:
 output: "{{ person.go }}"
 """
 
+PAY = (
+    shop_flows.sign_in("Pay one order")
+    + """
+  - id: pay
+    type: browser_action
+    action: click
+    target: {role: button, name: Pay}
+    verify: [{text: paid, target: {css: "#orders tbody tr"}}]
+output: done
+"""
+)
+
 TASKS = [
     {"task_id": name, "description": told, "status": "pending", "notes": None, "node_ids": []}
     for name, told in (("look", "Look at the prices"), ("sum", "Add up the prices"))
@@ -38,14 +51,6 @@ PLAN = {
     "blockers": [],
     "notes": None,
 }
-
-
-@pytest.fixture
-def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Chat sessions in a project."""
-    made = Chats(tmp_path)
-    yield made
-    made.close()
 
 
 def test_004_5_a_paused_run_is_answered_in_the_session(chats: Chats) -> None:
@@ -130,6 +135,31 @@ def test_004_5_decide_says_what_is_to_be_decided(chats: Chats) -> None:
         done = typed(project, f"{said}\n", "chat", "--resume", "last")
         assert done.returncode == 2
         assert code in done.stderr
+
+
+def test_004_5_an_action_of_unknown_outcome_is_decided_in_the_session(chats: Chats, tmp_path: Path) -> None:
+    """Killed in a payment, the resumed session names the run; `/resume` asks, `/decide done` continues, and nothing is paid twice."""
+    project = chats.answers(text("You decided that it is paid."))
+    project.environment |= {"SHOP_PASSWORD": "correct-horse", "RUNOPS_LINGER": "0"}
+    project.write("pay.yaml", PAY)
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    with Shop.start(folder, orders=1, paid=0) as shop:
+        shop.switch("hold", path="/orders/1001/pay", method="POST", moment="after")
+        with project.start("chat", "pay.yaml", "-m", f"/run base_url={shop.url}") as process:
+            shop.wait("held", path="/orders/1001/pay")
+            process.kill()
+        shop.clear()
+        asked = typed(project, "/resume\n", "chat", "--resume", "last")
+        assert asked.returncode == 4, asked.stderr
+        assert "here  /decide done|not-done|skip" in asked.stderr
+        done = typed(project, "/decide done\nWhat came of it?\n", "chat", "--resume", "last")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "You decided that it is paid.\n"
+        assert [each["state"] for each in project.runs()] == ["passed"]
+        assert len(shop.ledger("payment")) == 1
+    *_before, last = [each for each in chats.bodies()[-1]["input"] if each.get("name") == "run_workflow"]
+    assert json.loads(last["arguments"])["begun_by"] == "/decide done"
 
 
 def test_001_6_a_person_changes_the_plan(chats: Chats) -> None:
