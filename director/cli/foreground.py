@@ -58,6 +58,14 @@ STATES: dict[int, Literal["paused", "out-of-budget", "replaced", "interrupted"]]
 """State of a session by the exit code of its command; any other error means ``failed``."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the model proposes that the person does."""
+
+    command: str
+    reason: str
+
+
 class Conversation:
     """Resources of a session in progress, until ``close``."""
 
@@ -197,9 +205,9 @@ class Conversation:
         thread = items.Thread(self.session.thread(entries.SESSION_THREAD), self.writer)
         return background.of_session(thread, self.limits())
 
-    async def happened(self, text: str) -> None:
-        """Log an action of the person, or something that happened meanwhile."""
-        self.writer.said(entries.Event(thread=entries.SESSION_THREAD), text, "")
+    async def happened(self, text: str, typed: str | None = None) -> None:
+        """Log an action of the person, with what they typed, or something that happened meanwhile."""
+        self.writer.said(entries.Event(thread=entries.SESSION_THREAD, what=typed), text, "")
         await self.writer.barrier()
 
     def hear(self, text: str) -> None:
@@ -207,7 +215,7 @@ class Conversation:
         self.writer.said(entries.Heard(thread=entries.SESSION_THREAD, mode=self.session.mode), text, "")
 
     @property
-    def proposal(self) -> str | None:
+    def proposal(self) -> Proposal | None:
         """The command that the model has proposed since the person's last message or run.
 
         None if the run has moved on since the model was told of it: it may wait for something else.
@@ -221,7 +229,8 @@ class Conversation:
                 for call in reversed(self.writer.calls_of(each.answer)):
                     result = each.done[call.id].result
                     if call.name == session_tools.PROPOSE and result is not None and result.status == "ok":
-                        return one_line(str(json.loads(call.arguments)["command"]))
+                        given = json.loads(call.arguments)
+                        return Proposal(one_line(str(given["command"])), one_line(str(given["reason"])))
         return None
 
     def stop(self) -> bool:

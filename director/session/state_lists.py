@@ -16,7 +16,7 @@ from runtime.log import entries, ledger, threads
 if TYPE_CHECKING:
     from director.session.state import SessionState
 
-ROOT, SAID, DELEGATES = "@state", "@state/said", "@state/delegate"
+ROOT, SAID, ANSWERS, DELEGATES = "@state", "@state/said", "@state/answers", "@state/delegate"
 
 KEPT = ("plan", "draft", "description")  # values whose versions are listed
 
@@ -27,7 +27,8 @@ ARGUMENTS, OUTPUT, GOAL = (
 )  # limits of what a call was given, what it gave, and a goal in a list, in characters
 
 PATHS = f"""\
-`{SAID}`: what the person said, typed, answered and decided, word for word
+`{SAID}`: what the person said, typed, answered and decided, word for word; when the session was resumed
+`{ANSWERS}`: what you answered, each with its line
 `@state/run`: the runs; `@state/run/ID`: one of them, also what was asked and answered; `…/STEP`, `…/workflow`, `…/changes`
 `@state/plan`, `@state/draft`, `@state/description`: their versions; `…/N`: one of them
 `{DELEGATES}`: the delegates; `{DELEGATES}/CALL`: what one of them did
@@ -44,6 +45,7 @@ def of_session(state: SessionState, path: str) -> str | None:
     made: dict[str, Callable[[], Iterator[str]]] = {
         ROOT: lambda: iter([PATHS]),
         SAID: lambda: _said(state),
+        ANSWERS: lambda: _answers(state),
         DELEGATES: lambda: _delegates(state),
         **{f"{ROOT}/{of}": lambda of=of: _versions(state, of) for of in KEPT},
     }
@@ -60,6 +62,11 @@ def of_session(state: SessionState, path: str) -> str | None:
 
 
 # What the person said.
+
+
+def of_line(state: SessionState, line: int) -> str | None:
+    """Return what the list of the person's words has of a line; None if it does not name it."""
+    return next((_word(state, each) or None for each in state.history.course if each.seq == line), None)
 
 
 def _said(state: SessionState) -> Iterator[str]:
@@ -93,14 +100,14 @@ def _word(state: SessionState, entry: entries.Entry) -> str:
         case entries.ModelError(error={"code": items.STOPPED}):
             return "/stop"
         case entries.Event():
-            text = state.writer.text_of(entry)
-            return text if text.startswith("/") else ""
+            return state.masker.text(entry.what or "")
         case entries.Version(of="mode" | "window", by="person"):
             return entry.reason  # no event tells it
         case entries.Note(name="child-started") if "call" not in entry.data:
             return str(entry.data["what"] or "")
         case entries.Note(name="answered"):
-            return f"answered: {entry.data['answer']}\nto: {entry.data['question']}"
+            question = str(entry.data["question"]).partition("\n")[0]
+            return f"answered: {entry.data['answer']}\nto: {cut(question, GOAL)}"
         case _:
             return ""
 
@@ -108,17 +115,38 @@ def _word(state: SessionState, entry: entries.Entry) -> str:
 def _made(state: SessionState, entry: entries.Entry) -> str:
     match entry:
         case entries.Note(name="child-started"):
-            return f"`@state/run/{entry.data['run']}`"
+            return f"`@state/run/{entry.data['run']}`" if not _is_delegates(state, entry) else ""
+        case entries.Note(name="claimed"):
+            return "the session was resumed" if int(entry.data["epoch"]) > 1 else ""
         case entries.Version() if entry.of not in ("bench", "grant", "mode", "window"):
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
             return f"{what} by the {entry.by}: {one_line(entry.reason)}"
         case entries.Arrived() if text := state.history.thread(entry.thread).broken.get(entry.seq):
             return f"the process ended while you answered: {_indented(text)}"
-        case entries.ModelError() if entry.error.get("code") != items.STOPPED:
+        case entries.ModelError(error={"code": items.STOPPED}):
+            left = _left_out(state, entry)
+            return f"left out: {', '.join(left)}" if left else ""
+        case entries.ModelError():
             return one_line(f"no answer: {entry.error.get('code')}: {entry.error.get('message')}")
         case _:
             return ""
+
+
+def _is_delegates(state: SessionState, began: entries.Note) -> bool:
+    """True if a delegate's call began the run: its own list has that."""
+    action = state.history.actions.get(str(began.data.get("call")))
+    return action is not None and action.call.thread.startswith(entries.DELEGATE)
+
+
+def _left_out(state: SessionState, stopped: entries.ModelError) -> list[str]:
+    """Return the tools of the calls before ``stopped`` that were not begun."""
+    said = state.history.thread(stopped.thread).said
+    before = said[: said.index(stopped)]
+    last = before[-1] if before else None
+    if not isinstance(last, threads.Exchange):
+        return []
+    return [each.name for each in state.writer.calls_of(last.answer) if last.done[each.id].call is None]
 
 
 def _time(at: str) -> str:
@@ -127,6 +155,14 @@ def _time(at: str) -> str:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n    ")
+
+
+def _answers(state: SessionState) -> Iterator[str]:
+    """Yield the beginning of each answer in words, with its line and time."""
+    for said in state.history.thread(entries.SESSION_THREAD).said:
+        if isinstance(said, threads.Exchange) and (text := state.writer.text_of(said.answer)):
+            line = said.answer.seq
+            yield f"`@state/line/{line}`  {_time(said.answer.at)}  {cut(one_line(text), ARGUMENTS)}"
 
 
 # Versions.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from director.session import state_lists
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime.context import replaced
+from runtime.context import items, replaced
 from runtime.log import entries as log_entries
 from runtime.log import threads
 from runtime.log.writer import Texts
@@ -37,14 +37,31 @@ def part(text: str, start: int | None, end: int | None) -> str:
 def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
     if path.startswith(LINE):
         number = path.removeprefix(LINE)
-        wanted = int(number) if number.isdecimal() and len(number) < 12 else 0
-        found = next((each for each in _said(state) if each.seq == wanted), None)
-        return texts.text_of(found) if found is not None else None
+        return _line(state, int(number), texts) if number.isdecimal() and len(number) < 12 else None
     if path.startswith(replaced.PATH):
         return _arguments(state, path.removeprefix(replaced.PATH), texts)
     if (listed := state_lists.of_session(state, path)) is not None:
         return listed
     return of_entries(_with_blobs(state), path, texts)
+
+
+def _line(state: SessionState, line: int, texts: Texts) -> str | None:
+    """Return what a line of the session's own log holds: words, calls and their outcomes."""
+    if (found := next((each for each in _said(state) if each.seq == line), None)) is not None:
+        text = texts.text_of(found)
+        if isinstance(found, log_entries.Assistant):
+            called = [f"called: {each.name} {each.arguments}" for each in texts.calls_of(found)]
+            return "\n".join(filter(None, (text, *called)))
+        if isinstance(found, log_entries.ModelError):
+            return f"{text}\n{items.broke_off(found, text)}".lstrip("\n")
+        return text
+    for action in state.history.actions.values():
+        call, result = action.call, action.result
+        if line == call.seq:
+            return f"called: {call.action or call.node} {as_text(texts.value_of(call))}"
+        if result is not None and line == result.seq:
+            return f"{call.action or call.node}: {result.status}\n{as_text(result.error or texts.value_of(result))}"
+    return state_lists.of_line(state, line)
 
 
 def _arguments(state: SessionState, asked: str, texts: Texts) -> str | None:

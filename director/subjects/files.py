@@ -168,7 +168,7 @@ class DraftSubject(Subject):
         ]
 
     def last_run(self) -> str:
-        return NEVER_RUN
+        return "none of this draft yet"
 
     @override
     def outline(self, configuration: int = 0) -> str:

@@ -6,6 +6,7 @@ import bisect
 import contextlib
 import functools
 import json
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -37,6 +38,9 @@ UNSENT = frozenset({"window-too-large", "window-unsummed"})
 NO_PICTURE = "(the picture is left out here; the file has it)"
 STOPPED = "work-stopped"
 """Code of the error of a message whose work the person has stopped."""
+
+_FRAME = re.compile(rf"\A\(characters \d[^\n]*\n{re.escape(page_text.BEGIN)}\n")
+"""What stands before the part of a value that a tool has read."""
 
 PREVIEW = 160  # characters of an output shown with its pointer: its first lines
 CUT_ESCAPE = 6  # longest escape of JSON, in characters: that many may be cut at the end of a preview
@@ -228,10 +232,13 @@ def beginning(preview: str) -> str:
 
 def _first_lines(text: str) -> str:
     """Return whole lines of at most ``PREVIEW`` characters, or a part of the first; page text in them stays fenced."""
+    frame = _FRAME.match(text)
+    text = text[frame.end() :] if frame is not None else text
     begins = text[:PREVIEW]
     if len(text) > PREVIEW:
         lines = begins.rpartition("\n")[0]
         begins = f"{lines}\n…" if lines else f"{begins}…"
+    begins = f"{page_text.BEGIN}\n{begins}" if frame is not None else begins
     if begins.rfind(page_text.BEGIN) > begins.rfind(page_text.END):
         begins = f"{begins}\n{page_text.END}"
     return begins

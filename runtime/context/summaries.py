@@ -78,6 +78,9 @@ _RUN = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _ADDRESS = re.compile(r"\b\w+://[^\s\"'`/]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?|\b(?:localhost:|ports? )\d+")
 """Hosts and ports: their numbers are no names."""
 
+_REF = re.compile(r"e\d+")
+"""A ref of an observation: a later one has others."""
+
 _OURS = frozenset(plans.MARKS)  # the words of plans look like names
 _NAME = re.compile(
     r"`([^`\s]{1,60})`"
@@ -200,8 +203,10 @@ class Summaries:
         part = request.part
         older = part.tokens_before(len(part)) + summed
         kept = names(_newest_first(part), frozenset(self._ids()), request.question.partition(KEEP)[2])
-        # What stands before a summary has the names of these tools anyway.
-        kept = [each for each in kept if each not in order.refresh]
+        # What stands before a summary has the names of these tools anyway, and a path without a word on it helps nobody.
+        kept = [
+            each for each in kept if each not in order.refresh and (not _LINE.fullmatch(each) or self._what_is(each))
+        ]
         line = self._answered_at(request.thread)
         summary, cut = checked(text, kept, bound, room, head, line, self._what_is)
         entry = entries.Summary(thread=self._thread, upto=part.upto, until=request.until, refresh=refresh or None)
@@ -548,7 +553,8 @@ def names(items: Iterable[Item], ids: Collection[str] = (), keep: str = "") -> l
 def _found(text: str, ids: Collection[str]) -> Iterator[str]:
     yield from _PATH.findall(text)
     rest = _ADDRESS.sub("", _PATH.sub("", text))
-    yield from (each for each in (next(filter(None, found)) for found in _NAME.findall(rest)) if each not in _OURS)
+    named = (next(filter(None, found)) for found in _NAME.findall(rest))
+    yield from (each for each in named if each not in _OURS and not _REF.fullmatch(each))
     yield from (each for each in _WORD.findall(rest) if each in ids)
 
 

@@ -378,7 +378,7 @@ class Event(Said):
     asked: str | None = None
     """Id of the call as which the run stands in the session."""
     what: str | None = None
-    """The message or command that began the run."""
+    """The message or command that began the run; of another event what the person typed."""
     upto: int | None = None
     """Line of the run's log up to which the text tells it."""
     spent: Ran | None = None

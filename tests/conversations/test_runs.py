@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from runtime.context import background
 from runtime.testing.scripted_model import Answer, AskedFor, Failure, call, text, text_of
 from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
+from tests.site import serve
 
 TWO = """\
 version: 1
@@ -24,15 +21,18 @@ nodes:
 output: "{{ a }}"
 """
 
+AGENT = """\
+version: 1
+name: Pay
+inputs: {site: {type: string}}
+allowed_origins: ["{{ inputs.site }}"]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.site }}/"}
+  - {id: work, type: agent, goal: Pay the order., success: [{text: is paid}], output: {number: string}}
+output: "{{ work }}"
+"""
+
 TALK = "/run -i n=1\nwhat came of it?\n/run -i n=2\nand now?\n"
-
-
-@pytest.fixture
-def chats(tmp_path: Path) -> Iterator[Chats]:
-    """Chat sessions in a project."""
-    made = Chats(tmp_path)
-    yield made
-    made.close()
 
 
 def two_runs(chats: Chats, *flags: str, said: str = TALK, **settings: str) -> tuple[Project, str]:
@@ -263,3 +263,35 @@ def test_a_resumed_run_has_the_same_conversation(chats: Chats) -> None:
     assert failed == again
     assert any("MARZIPAN" in each for each in again)
     assert [second, *alone] == [["user: rice"], ["user: tea"], ["user: rice"]]
+
+
+def test_004_25_what_the_model_of_a_run_saw_and_did_is_read_by_the_path_of_its_step(chats: Chats) -> None:
+    """An agent's step has its goal, the page that it was shown, its calls with arguments and outcomes, and its value."""
+
+    def script(asked: AskedFor) -> Answer:
+        if not any(each["name"] == "read_state" for each in asked.body["tools"]):
+            if not asked.outputs:
+                return call("find", {"role": "button", "name": "Pay", "row": None, "text": None})
+            if len(asked.outputs) == 1:
+                (found,) = asked.outputs.values()
+                return call("click", {"ref": found.partition("[ref=")[2].partition("]")[0]})
+            return call("finish", {"done": True, "note": "", "output": {"number": "1007"}})
+        if asked.outputs.keys() <= {"run_1"}:
+            (run,) = [
+                json.loads(each["arguments"])["run"] for each in asked.items if each.get("name") == "run_workflow"
+            ]
+            return reads(f"@state/run/{run}/work")
+        return text("It paid.")
+
+    project = chats.answers(script)
+    with serve() as site:
+        site.page(
+            "/", "<!doctype html><title>Shop</title><h1>Order 1007</h1><form action=/paid><button>Pay</button></form>"
+        )
+        site.page("/paid", "<!doctype html><title>Paid</title><p>Order 1007 is paid</p>")
+        project.write("pay.yaml", AGENT)
+        done = typed(project, f"/run site={site.origin}\nWhat did it do?\n", "chat", "pay.yaml")
+    assert done.returncode == 0, done.stderr
+    (told,) = outputs(chats)
+    for part in ("Pay the order.", "did  click  role=button  name=Pay  ok", "Order 1007 is paid", "number: '1007'"):
+        assert part in told, told

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from runtime.testing import scripted_model
-from runtime.testing.scripted_model import AskedFor, Scripted, call, text
+from runtime.testing.scripted_model import AskedFor, Scripted, call, text, text_of
 from tests.builds_rig import Builds
 from tests.chats import session_of, typed
 from tests.rows import PLAN, SUM_UP, said, summaries, talked
@@ -214,3 +214,22 @@ def test_hybrid_loses_nothing_by_default(builds: Builds) -> None:
     assert 1 <= len(summaries(builds)) <= 3
     seen = [*talked(builds)[-1], *(each for asked in summaries(builds) for each in asked)]
     assert all(f"user: {each}".strip() in seen for each in words)
+
+
+def test_bug_6_a_pointer_shows_the_first_lines_of_the_text_itself(builds: Builds) -> None:
+    """What is left out of an old output begins in its pointer as it was written: no quotes around quotes, no escaped line ends."""
+
+    def script(asked: AskedFor) -> Scripted:
+        if "Which nodes?" in asked.newest and not asked.outputs:
+            return call("get_workflow_nodes", {"which": "all", "type": None})
+        return text("So.")
+
+    say(builds, "Which nodes?", "And then?", script=script, first=("prices.yaml", "--recent-outputs", "50"))
+    (whole,), (short,) = (
+        [text_of(each) for each in builds.bodies()[number]["input"] if each.get("type") == "function_call_output"]
+        for number in (1, 2)
+    )
+    head, _, begins = short.partition("\n")
+    assert re.fullmatch(r"\(left out: \d+ characters, kept at @state/line/\d+; it begins:\)", head)
+    assert len(begins) > 40
+    assert whole.startswith(begins.rstrip("…").rstrip())

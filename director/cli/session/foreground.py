@@ -200,7 +200,9 @@ class Chat:
         self._conversation, self._front, self._person, self._read = conversation, front, person, read
         self._code = 0
         self._over = False  # True if a further message would only repeat the last error
-        self._proposed: str | None = None  # the proposal that the person saw last, until they say something
+        self._proposed: foreground.Proposal | None = (
+            None  # the proposal that the person saw last, until they say something
+        )
         self._slashes = slash_commands.SlashCommands(conversation, front)
         self._meanwhile: meanwhile.Meanwhile | None = None
         if read is not None:
@@ -220,6 +222,7 @@ class Chat:
                 self._answer("", lambda talk: talk.go_on())
                 if conversation.models is not None and conversation.talk.is_compressing:
                     self._take("/compress")
+                self._answer_heard()
             else:
                 self._front.complete(conversation.catch_up())
             if options.message is None:
@@ -247,7 +250,8 @@ class Chat:
         """Show a person where the resumed talk stands: its last words, the question and the run that wait."""
         conversation = self._conversation
         screen, session = conversation.screen, conversation.session
-        for each in [one for one in session.thread(entries.SESSION_THREAD).said if _is_said(one)][-2:]:
+        thread = session.thread(entries.SESSION_THREAD)
+        for each in [*filter(_is_said, thread.said), *thread.heard.values()][-2:]:
             who, entry = ("model", each.answer) if isinstance(each, Exchange) else ("you", each)
             assert isinstance(entry, entries.Said)
             screen.say(f"{who:<5}  {cut(one_line(conversation.writer.text_of(entry)), SHOWN)}")
@@ -260,7 +264,7 @@ class Chat:
     def _propose(self) -> None:
         """Show what the model proposes. Only what was shown can be agreed to."""
         proposal = self._conversation.proposal
-        if proposal is not None and self._conversation.screen.proposed(proposal):
+        if proposal is not None and self._conversation.screen.proposed(proposal.command):
             self._proposed = proposal
 
     def _follow(self, message: Callable[[], str]) -> None:
@@ -302,12 +306,13 @@ class Chat:
         more = True
         try:
             shown, self._proposed = self._proposed, None
-            if shown is not None and line.strip().casefold() in YES and shown == self._conversation.proposal:
-                line = shown
+            typed, agreed = line.strip(), ""
+            if shown is not None and typed.casefold() in YES and shown == self._conversation.proposal:
+                line, agreed = shown.command, f"   (typed: {typed}; proposed by the model: {shown.reason})"
             word = slash_commands.parse(line)
             if isinstance(word, tuple):
                 self._code = 0
-                more = self._slashes.take(*word)
+                more = self._slashes.take(*word, typed=line.strip() + agreed)
                 if (ran := self._slashes.ran) is not None:
                     self._code = ran.exit
                 self._done(endings.of_word(line.strip(), None, None, ran), keep=ran is not None)

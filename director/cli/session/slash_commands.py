@@ -251,8 +251,9 @@ class SlashCommands:
             "help": lambda _: listed(),
         }
 
-    def take(self, name: str, words: Words) -> bool:
-        """Execute a command; return False if it ends the session. Raises RunOpsError."""
+    def take(self, name: str, words: Words, *, typed: str) -> bool:
+        """Execute a command, ``typed`` by the person; return False if it ends the session. Raises RunOpsError."""
+        self._typed = typed
         self.ran = None
         self.answered = False
         if name not in CHECKED:
@@ -288,7 +289,7 @@ class SlashCommands:
         goal, secrets = build_options.spoken(order, conversation.here, conversation.writer.masker, own.goal)
         conversation.writer.masker = conversation.writer.masker.knowing(secrets)
         build_options.keep_changes(own, order, goal, reason="/goal")
-        self._front.complete(conversation.happened(" ".join(["/goal", *words])))
+        self._front.complete(conversation.happened(self._typed, self._typed))
         self._front.complete(conversation.renew())
         conversation.screen.say(f"--  goal: {one_line(own.goal.goal) or '(your next message)'}")
         return None
@@ -304,7 +305,7 @@ class SlashCommands:
             version = own.set_plan(plan, reason=reason, by="person")
             self._front.complete(
                 self._conversation.happened(
-                    f"{reason}: the person changed the plan (version {version.number}): {one_line(told)}"
+                    f"{reason}: the person changed the plan (version {version.number}): {one_line(told)}", self._typed
                 )
             )
         return plans.as_todo(own.value("plan") or {}) or ["(no plan)"]
@@ -424,7 +425,7 @@ class SlashCommands:
         known, missing = answers.read_all(questions, given_answers(words[0], list(questions)))
         if missing:
             raise answers.missing(run, missing, questions)
-        self._continue(run, f"/answer {words[0]}", lambda carrier: carrier.write_answers(run, known))
+        self._continue(run, lambda carrier: carrier.write_answers(run, known))
 
     def _decide(self, words: Words) -> None:
         verdict: run_index.Verdict | None = next((each for each in VERDICTS if words and each == words[0]), None)
@@ -432,11 +433,11 @@ class SlashCommands:
             raise _wrong("decide", f"`{' '.join(['/decide', *words])}` does not say whether the action happened")
         run = self._of_session("decide")
         decided = verdict
-        self._continue(run, f"/decide {decided}", lambda carrier: carrier.write_decision(run, decided))
+        self._continue(run, lambda carrier: carrier.write_decision(run, decided))
 
     def _resume(self, words: Words) -> None:
         run = run_index.find(self._conversation.here.reader, words[0]) if words else self._of_session("resume")
-        self._continue(run, " ".join(["/resume", *words]))
+        self._continue(run)
 
     def _of_session(self, name: str) -> str:
         run = self._conversation.about.run
@@ -445,7 +446,7 @@ class SlashCommands:
             raise UsageError("usage", "this session is about no run", fix=fix)
         return run
 
-    def _continue(self, run: str, what: str, first: Callable[[Runtime], Awaitable[object]] | None = None) -> None:
+    def _continue(self, run: str, first: Callable[[Runtime], Awaitable[object]] | None = None) -> None:
         """Resume a run, after what ``first`` writes into it."""
         conversation = self._conversation
         before = budgets.ran(run_index.load_history(conversation.here.reader, run)[0].ledger, conversation.price)
@@ -456,5 +457,5 @@ class SlashCommands:
             return await carrier.resume(run, options=options, listener=listener)
 
         self.ran = followed_runs.to_its_end(
-            conversation, self._front, conversation.here.having(settings.load()), what, begin, before
+            conversation, self._front, conversation.here.having(settings.load()), self._typed, begin, before
         )
