@@ -12,6 +12,7 @@ from runtime.context import items, summaries
 from runtime.display import costs
 from runtime.display.text import cut, one_line
 from runtime.log import entries, ledger, threads
+from runtime.models.turns import call_checks
 
 if TYPE_CHECKING:
     from director.session.state import SessionState
@@ -146,7 +147,12 @@ def _left_out(state: SessionState, stopped: entries.ModelError) -> list[str]:
     last = before[-1] if before else None
     if not isinstance(last, threads.Exchange):
         return []
-    return [each.name for each in state.writer.calls_of(last.answer) if last.done[each.id].call is None]
+    return [each.name for each in state.writer.calls_of(last.answer) if _is_left_out(last.done[each.id])]
+
+
+def _is_left_out(done: threads.Done) -> bool:
+    error = done.result.error if done.result is not None else None
+    return done.call is None or (error or {}).get("code") == call_checks.OVER
 
 
 def _time(at: str) -> str:

@@ -210,3 +210,15 @@ def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     project.here("chat", "--resume", "last", "-m", "What was it?")
     assert "the process ended while you answered: The sum is right." in builds.outputs()[-1]
     assert '"arrived"' in project.here("show", log_of(project).stem, "--json").stdout
+
+
+def test_what_is_said_while_a_session_resumes_is_answered(builds: Builds) -> None:
+    """A message typed before the resumed session shows its prompt is kept, and answered without another one."""
+    project = builds.answers(text("One."), text("Two."))
+    project.here("chat", "prices.yaml", "--strategy", "clean", "-m", "first")
+    with project.terminal("chat", "--resume", "last") as screen:
+        screen.press("second\r")
+        screen.wait_for(lambda: "Two." in screen.text and screen.text.endswith(">"))
+        screen.press("\x04")
+        assert screen.wait() == 0
+    assert said_of(project)[-1] == "user second"

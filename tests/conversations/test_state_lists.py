@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 
 from runtime.testing.scripted_model import Answer, AskedFor, call, text, text_of
 from tests.chats import Chats, log_of, session_of, typed, until
 from tests.command import TIMEOUT
+from tests.rows import PLAN
 
 ASKS = """\
 version: 1
@@ -62,15 +64,16 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
     (began,) = [each["id"] for each in project.runs()]
     words = [
         "Mind  the\tgap\n",
-        "/plan add Pay it: the person changed the plan (version 1)",
+        "/plan add Pay it\n",
         "→ `@state/plan/1` by the person: /plan add Pay it",
-        "/plan done Pay it: the person changed the plan (version 2)",
+        "/plan done Pay it\n",
         "→ `@state/plan/2` by the person: /plan done Pay it",
         "/window min_recent 3\n",
         "/mode run\n",
         "/run",
         f"→ `@state/run/{began}`",
-        "/answer yes",
+        "/answer yes\n",
+        "→ the session was resumed",
         "and now?",
     ]
     places = [told.index(each) for each in words]
@@ -111,3 +114,47 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
     words = ["Count the stock.\n", "/stop\n", "/compress the name of the depot\n", "and now?"]
     places = [told.index(each) for each in words]
     assert places == sorted(places), told
+
+
+def test_what_was_left_out_and_who_proposed_a_command_is_found(chats: Chats) -> None:
+    """After `/stop` the calls that were not begun have their names; an agreed proposal has what was typed, and the model's reason."""
+    plan = call("update_plan", {"plan": PLAN, "reason": "it is new"})
+
+    def script(asked: AskedFor) -> Answer:
+        called = {each.get("name") for each in asked.items}
+        if "read_state" in called:
+            return text("So.")
+        if "ask_user" in called:
+            return reads("@state/said", "@state/answers")
+        if "Count it." in asked.newest:
+            return call("ask_user", {"question": "Which?", "choices": ["Tea", "Hats"]}) + plan
+        if "propose_command" in called:
+            return text("Shall I say yes?")
+        return call("propose_command", {"command": "/answer yes", "reason": "you said that you want tea"})
+
+    project = chats.answers(script)
+    project.write("asks.yaml", ASKS)
+    done = typed(project, "/run\nGo on?\nyes\n", "chat", "asks.yaml", "--mode", "agent")
+    assert done.returncode == 0, done.stderr
+    assert chats.server is not None
+    asked = len(chats.asked)
+    with project.start("chat", "--resume", "last", "--json-lines", asks=True) as process:
+        assert process.stdin is not None
+        process.stdin.write('{"say": "Count it."}\n')
+        process.stdin.flush()
+        until(lambda: "ask_user" in log_of(project).read_text())
+        # The second one ends the question, too.
+        process.stdin.write('{"say": "/stop"}\n' * 2)
+        process.stdin.flush()
+        until(lambda: "work-stopped" in log_of(project).read_text())
+        process.stdin.write('{"say": "and now?"}\n')
+        process.stdin.flush()
+        _out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, err
+    assert len(chats.asked) > asked
+    told, answers = outputs(chats, 2)
+    assert "/answer yes   (typed: yes; proposed by the model: you said that you want tea)" in told
+    assert (
+        told.index("Count it.") < told.index("/stop\n") < told.index("→ left out: update_plan") < told.index("and now?")
+    )
+    assert re.search(r"`@state/line/\d+`  \S+ \S+  Shall I say yes\?", answers)
