@@ -21,6 +21,11 @@ SHORTEST = 6  # minimum length of a secret: a shorter one would be found, and ma
 
 
 CUT = "…"  # marks the place where a text was cut short
+_LEFT = re.compile(
+    rf"(?<={re.escape(MASK)})(?:\\(?:u[0-9a-f]{{0,3}}|x[0-9a-f]?)?|%[0-9a-f]?|=[0-9a-f]?|&#?\w{{0,7}})\Z", re.IGNORECASE
+)
+"""A part of an escape directly behind a mask, at the end of a text."""
+
 SHORTEST_BEGINNING = 4  # characters of a secret that are masked if the text was cut in the middle of it
 
 WINDOW = 1 << 16
@@ -167,7 +172,8 @@ class Masker:
     def _without_beginning(self, text: str) -> str:
         """Return ``text``, which was cut short, without the beginning of a secret at its end."""
         cut = self._cut.search(text, max(0, len(text) - self._tail))
-        return text if cut is None else f"{text[: cut.start()]}{MASK}"
+        # A blank at the end of a secret may be written as an escape, and be cut in its midst.
+        return _LEFT.sub("", text) if cut is None else f"{text[: cut.start()]}{MASK}"
 
     def split(self, text: str) -> tuple[str, str]:
         """Split ``text`` where a secret may begin that continues after it. Return the part before, masked, and the rest as it is."""

@@ -194,7 +194,7 @@ def test_row_000_8_the_summary_in_a_build(builds: Builds) -> None:
     run_draft = use("run_draft", inputs=None, reason="to see")
     build(builds, plan() + CREATE + EXECUTE, SUMMARY, run_draft, SUMMARY)
     first, last = builds.outputs()[3], builds.outputs()[5]
-    assert "\nLast run: none yet\n" in first
+    assert "\nLast run: none of this draft yet\n" in first
     assert re.search(r"^Last run: [0-9A-Z]{26}: passed, begun 20", last, re.MULTILINE)
     assert re.search(r"^Id: [0-9A-Z]{26}$", last, re.MULTILINE)
     assert "\nNodes: 3 (transform 3)\n" in last

@@ -417,7 +417,8 @@ async def test_actions_of_a_scout_without_an_answer_are_reported(served: site.Si
         before = sum(each.path == "/counted" for each in served.requests)
         output = await talk(allowing, model, []).say("Look.")
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
-        assert "it did 1 action on the site, or may have: look there first; Ask otherwise." in output
+        assert "it did 1 action on the site, or may have: look there first; `@state/delegate/" in output
+        assert "tells what it did; Ask otherwise." in output
         (sent,) = (each.call for each in allowing.writer.history.actions.values() if each.call.action == "send_scout")
         found = scout.Scouting(allowing).outcome_of_open_call(sent)
         assert found is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pydantic
@@ -20,6 +21,7 @@ from tests.windows import request
 
 KINDS: dict[str, pydantic.TypeAdapter[Any]] = {
     "message": pydantic.TypeAdapter(responses.EasyInputMessageParam),
+    "reasoning": pydantic.TypeAdapter(responses.ResponseReasoningItemParam),
     "function_call": pydantic.TypeAdapter(responses.ResponseFunctionToolCallParam),
     "function_call_output": pydantic.TypeAdapter(response_input_param.FunctionCallOutput),
 }
@@ -30,7 +32,9 @@ TOOL = pydantic.TypeAdapter(responses.FunctionToolParam)
 
 def read(item: dict[str, Any]) -> dict[str, Any]:
     """The item as validated by the client's types, without unknown fields."""
-    return dict(KINDS[item.get("type", "message")].validate_python(item, strict=True))
+    read = KINDS[item.get("type", "message")].validate_python(item, strict=True)
+    # Pydantic reads an iterable only when it is asked for.
+    return {name: [*value] if isinstance(value, Iterator) else value for name, value in read.items()}
 
 
 @settings(

@@ -11,6 +11,7 @@ with sync_playwright() as playwright:
     owed = page.locator(".owed").all_inner_texts()
     while page.locator("text=Next").count():
         page.click("text=Next")
+        page.wait_for_load_state()
         owed += page.locator(".owed").all_inner_texts()
     page.fill("[name=sum]", str(sum(map(int, owed))))
     page.click("text=Send")
