@@ -104,10 +104,8 @@ def unknown(path: str) -> ModelError:
 
 
 def _said(state: SessionState) -> Iterator[log_entries.Said]:
-    past = state.history
-    names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.actions)]
-    for name in names:
-        thread = past.thread(name)
+    for name in state.history.threads:
+        thread = state.history.thread(name)
         if thread.summary is not None:
             yield thread.summary
         for each in thread.said:

@@ -216,6 +216,23 @@ def test_hybrid_loses_nothing_by_default(builds: Builds) -> None:
     assert all(f"user: {each}".strip() in seen for each in words)
 
 
+def test_what_a_summary_lost_is_read_at_the_path_that_it_names(builds: Builds) -> None:
+    """A summary that is too long is cut, says so, and names a path; the model reads there the words that had no room."""
+
+    def script(asked: AskedFor) -> Scripted:
+        if asked.instructions.startswith(SUM_UP):
+            return text("The depot is in Graz. " * 200 + "The last word is Elba.")
+        if "What is the last word?" in asked.newest and not asked.outputs:
+            (path,) = set(re.findall(r"The whole summary is at (@state/line/\d+)", str(asked.items)))
+            return call("read_state", {"path": path, "start": 4_000, "end": None})
+        return text("Yes.")
+
+    first = ("--strategy", "clean", "--compress-to", "200")
+    say(builds, "The depot is in Graz.", "/compress", "What is the last word?", first=first, script=script)
+    (whole,) = builds.outputs()
+    assert "The last word is Elba." in whole
+
+
 def test_bug_6_a_pointer_shows_the_first_lines_of_the_text_itself(builds: Builds) -> None:
     """What is left out of an old output begins in its pointer as it was written: no quotes around quotes, no escaped line ends."""
 
