@@ -58,6 +58,7 @@ def test_a_delegate_that_is_cut_names_its_own_limit(chats: Chats) -> None:
     assert "RUNOPS_DELEGATE_MAX_OUTPUT=1000" in shown
 
 
+@pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(("profile", "limit"), [("openrouter", 16_000), ("vllm", 4_000), ("compatible", 4_000)])
 def test_the_default_is_by_provider(profile: str, limit: int, chats: Chats) -> None:
     """An answer may be longer by default where models reason; a setting is stronger."""

@@ -146,6 +146,7 @@ def test_a_model_that_does_not_reason_is_asked_without(chats: Chats) -> None:
     assert ["include" in body for body in chats.bodies()] == [True, False, False]
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize("profile", ["vllm", "compatible"])
 def test_a_server_without_it_is_not_asked(profile: str, chats: Chats) -> None:
     """000-24: only profiles with encrypted reasoning ask for it."""

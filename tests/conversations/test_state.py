@@ -244,6 +244,7 @@ def arguments(body: dict[str, Any], tool: str) -> list[dict[str, Any]]:
     return [json.loads(each["arguments"]) for each in body["input"] if each.get("name") == tool]
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize("strategy", ["injected", "hybrid"])
 def test_row_001_24_the_plan_stands_once(strategy: str, builds: Builds) -> None:
     """Where the state has the plan, no call has one, old or new, from its first request on; so no request changes what the one before began with."""

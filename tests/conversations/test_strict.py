@@ -78,6 +78,7 @@ def summing(asked: scripted_model.AskedFor) -> scripted_model.Answer:
     return text("All was said. " * 200) if "Sum up" in asked.instructions else text("word " * 60)
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize(("share", "least", "most"), [(33, 100, 212), (70, 213, 451)])
 def test_the_share_of_the_summary_is_a_setting(share: int, least: int, most: int, chats: Chats) -> None:
     """003-11: a summary takes at most its share of the conversation's."""

@@ -44,6 +44,7 @@ def say(
     return [*done, *(project.here("chat", "--resume", "last", "-m", each) for each in words[1:])]
 
 
+@pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize("way", ["injected", "hybrid", "clean"])
 def test_row_001_25_the_oldest_is_summed_up_before_it_is_left_out(builds: Builds, way: str) -> None:
     """Bug 5: with `min_recent` at its default the first word, as large as half of the window, is summed up before the second is sent."""
