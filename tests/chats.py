@@ -117,7 +117,7 @@ def log_of(project: Project) -> Path:
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait until it holds."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
