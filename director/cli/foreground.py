@@ -235,7 +235,8 @@ class Conversation:
 
     def stop(self) -> bool:
         """Stop the model; False if it does not work."""
-        return self._talk is not None and self._talk.stop()
+        asks = self.build is not None and self.build.person.open > 0
+        return self._talk is not None and self._talk.stop(at_once=asks)
 
     async def tell_run(self, run: str, what: str, spent: entries.Ran | None = None) -> str:
         """Tell a run at this place of the conversation, and return the line that says where it stands.

@@ -14,6 +14,7 @@ from runtime.display.stream import Talk
 PROMPT, ANSWER = "> ", "answer> "
 
 ENDS = ("exit", "quit")  # messages that end a chat
+STOP = "/stop"  # ends what works; it is never an answer
 
 LONGEST_LINE = 1 << 16  # limit of the bytes read at once for an answer
 
@@ -103,7 +104,8 @@ class Arrivals:
             line = _typed(self._number)
             if line is None:
                 loop.remove_reader(self._number)
-            if self._wanted is not None and not self._wanted.done():
+            stops = line is not None and line.strip() == STOP
+            if self._wanted is not None and not self._wanted.done() and not stops:
                 self._wanted.set_result(line)
             else:
                 hear(line)

@@ -179,15 +179,15 @@ class Talk:
         await self._writer.barrier()
         return done
 
-    def stop(self) -> bool:
-        """End the work: a request at once, a call once it is done, or if it is told twice. False if nothing works.
+    def stop(self, *, at_once: bool = False) -> bool:
+        """End the work: a request at once, a call once it is done, or ``at_once``, or if it is told twice. False if nothing works.
 
         ``say`` then raises ModelError ``work-stopped``.
         """
         if self._turns is None or self._turning is None:
             return False
         twice, self._turns.stopped = self._turns.stopped, True
-        if twice or self._turns.asking:
+        if twice or at_once or self._turns.asking:
             self._turning.cancel()
         return True
 

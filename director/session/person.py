@@ -16,6 +16,8 @@ LONGEST = 20_000  # limit of an answer, in characters
 
 
 class Person(Protocol):
+    open: int = 0  # number of questions that wait for an answer
+
     async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
         """Return the answer: one of ``choices``, or free text if there are none or ``free`` is set.
 
@@ -51,12 +53,15 @@ class Remembering(Person):
         if known is not None and known.answer is not None:
             return known.answer
         asked: dict[str, Json] = {"question": shown, "choices": list[Json](offered), "free": free, "place": place}
+        self.open += 1
         try:
             answer = await self._asked.ask(shown, offered, place=place, free=free)
         except Paused:
             self._writer.noted("paused", asked, entries.SESSION_THREAD)
             await self._writer.barrier()
             raise
+        finally:
+            self.open -= 1
         self._writer.noted("answered", {**asked, "answer": answer}, entries.SESSION_THREAD)
         await self._writer.barrier()
         return masker.text(answer)

@@ -222,3 +222,19 @@ def test_what_is_said_while_a_session_resumes_is_answered(builds: Builds) -> Non
         screen.press("\x04")
         assert screen.wait() == 0
     assert said_of(project)[-1] == "user second"
+
+
+def test_a_stop_ends_an_open_question_and_is_no_answer(builds: Builds) -> None:
+    """`/stop` typed where the model waits for an answer ends the work at once, also if any answer would do."""
+    project = builds.answers(call("ask_user", {"question": "Which shop?", "choices": []}), text("Then not."))
+    with terminal(project, "--mode", "agent") as screen:
+        screen.wait_for(lambda: screen.text.endswith(">"))
+        screen.press("Go.\r")
+        screen.wait_for(lambda: "Which shop?" in screen.text)
+        screen.press("/stop\r")
+        screen.wait_for(lambda: "--  stopped" in screen.text and screen.text.endswith(">"))
+        screen.press("And now?\r")
+        screen.wait_for(lambda: "Then not." in screen.text and screen.text.endswith(">"))
+        screen.press("\x04")
+        assert screen.wait() == 0
+    assert '"answered"' not in log_of(project).read_text()

@@ -14,7 +14,7 @@ import pydantic
 from typing_extensions import override
 
 from director.cli import screen
-from director.cli.session.meanwhile import STOP
+from director.cli.input import STOP
 from director.session import person
 from nodes.errors import UsageError
 from nodes.values import Json

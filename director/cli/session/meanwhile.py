@@ -13,8 +13,6 @@ from director.cli import input as typed_input
 from nodes.errors import RunOpsError
 from runtime.cli.foreground import Foreground
 
-STOP = "/stop"
-
 Parse = Callable[[str], str | None]
 """Returns the message of a line that is said at once, or None if the line waits for its turn."""
 
@@ -24,7 +22,7 @@ def typed(line: str) -> str | None:
     text = line.strip()
     if text.startswith("//"):
         return text[1:]
-    return None if (text.startswith("/") and text != STOP) or text in typed_input.ENDS else text
+    return None if (text.startswith("/") and text != typed_input.STOP) or text in typed_input.ENDS else text
 
 
 class Arrivals(Protocol):
@@ -86,7 +84,7 @@ class Meanwhile:
         if said is None:
             self._waiting += lines
             self._conversation.screen.say("--  waits until the work is done")
-        elif said.strip() == STOP:
+        elif said.strip() == typed_input.STOP:
             self._stop()
         elif said.strip():
             self._conversation.hear(said)
