@@ -130,6 +130,8 @@ class ScoutActions:
         action, ref, value = str(arguments["action"]), arguments["ref"], arguments["value"]
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"])
+            # A model may think for longer than the last look was allowed to take.
+            self._observer.bound(page, observer.LOOK_SECONDS)
             if page.dialog is None and self._observer.last_of(page) is None:
                 # The report has what changed since this observation.
                 await self._observer.look_at(page)

@@ -107,8 +107,7 @@ def _word(state: SessionState, entry: entries.Entry) -> str:
         case entries.Note(name="child-started") if "call" not in entry.data:
             return str(entry.data["what"] or "")
         case entries.Note(name="answered"):
-            question = str(entry.data["question"]).partition("\n")[0]
-            return f"answered: {entry.data['answer']}\nto: {cut(question, GOAL)}"
+            return f"answered: {entry.data['answer']}\nto: {cut(one_line(str(entry.data['question'])), ARGUMENTS)}"
         case _:
             return ""
 
@@ -118,13 +117,13 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
         case entries.Note(name="child-started"):
             return f"`@state/run/{entry.data['run']}`" if not _is_delegates(state, entry) else ""
         case entries.Note(name="claimed"):
-            return "the session was resumed" if int(entry.data["epoch"]) > 1 else ""
+            return f"{_time(entry.at)}  the session was resumed" if int(entry.data["epoch"]) > 1 else ""
         case entries.Version() if entry.of not in ("bench", "grant", "mode", "window"):
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
             return f"{what} by the {entry.by}: {one_line(entry.reason)}"
         case entries.Arrived() if text := state.history.thread(entry.thread).broken.get(entry.seq):
-            return f"the process ended while you answered: {_indented(text)}"
+            return f"the process ended while you answered: {cut(one_line(text), OUTPUT)} (`@state/line/{entry.seq}`)"
         case entries.ModelError(error={"code": items.STOPPED}):
             left = _left_out(state, entry)
             return f"left out: {', '.join(left)}" if left else ""

@@ -61,7 +61,7 @@ def _line(state: SessionState, line: int, texts: Texts) -> str | None:
             return f"called: {call.action or call.node} {as_text(texts.value_of(call))}"
         if result is not None and line == result.seq:
             return f"{call.action or call.node}: {result.status}\n{as_text(result.error or texts.value_of(result))}"
-    return state_lists.of_line(state, line)
+    return state.history.thread(log_entries.SESSION_THREAD).broken.get(line) or state_lists.of_line(state, line)
 
 
 def _arguments(state: SessionState, asked: str, texts: Texts) -> str | None:

@@ -9,22 +9,19 @@ from __future__ import annotations
 import asyncio
 import bisect
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from typing_extensions import override
 
 from nodes.errors import ModelError
-from nodes.values import Json
 from runtime.context import items as window_items
-from runtime.context import report, window
-from runtime.display import plans
+from runtime.context import report, summary_names, window
 from runtime.display.text import count
 from runtime.log import entries, threads
 from runtime.log.writer import Fold, LogWriter
 from runtime.messages import estimates
-from runtime.messages.messages import Item, Message, Request, Thought, ToolCall, ToolOutput
+from runtime.messages.messages import Item, Message, Request
 from runtime.models import requests
 
 Asks = Callable[[str], requests.Exchanges]
@@ -45,7 +42,6 @@ TOO_LITTLE = "what is not recent is too little to be summed up"
 
 DIGITS = 4  # tokens by which a question may grow with the number of its line
 
-MOST_NAMES = 60  # maximum names added to a summary
 
 PROMPT = """\
 Sum up the conversation so that a reader of your summary alone can continue the work. Keep, if it was said:
@@ -69,28 +65,6 @@ STATE = 4  # the state takes at most 1/``STATE`` of such a request
 NAMES = "\n\nWord for word: "
 
 CUT = "\n\n(Cut here: the last {words} words had no room. The whole summary is at @state/line/{line}.)"
-
-_PATH = re.compile(r"@state/(?=[\w./:#-]*\d)[\w./:#-]*\w")
-"""A path to something kept: it has the number of a line, or the id of a run."""
-
-_LINE = re.compile(r"@state/line/(\d+)")
-_RUN = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
-_ADDRESS = re.compile(r"\b\w+://[^\s\"'`/]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?|\b(?:localhost:|ports? )\d+")
-"""Hosts and ports: their numbers are no names."""
-
-_REF = re.compile(r"e\d+")
-"""A ref of an observation: a later one has others."""
-
-_OURS = frozenset(plans.MARKS)  # the words of plans look like names
-_NAME = re.compile(
-    r"`([^`\s]{1,60})`"
-    r"|[\"'](?=[^\"']*[\d_/:#-])([\w./:#-]{2,60})[\"']"
-    r"|(\#\d+\b|\b\d{4,}\b|\b[0-9A-HJKMNP-TV-Z]{26}\b)"
-    r"|\b([A-Za-z]\w*_\w+|[A-Za-z]+-\d[\w-]*)\b"
-)
-"""Probable names: texts in backticks or quotes, numbers of four digits or more (statuses have three), ids of runs, words with ``_``, or with ``-`` and a digit."""
-
-_WORD = re.compile(r"\w[\w-]*")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -202,10 +176,12 @@ class Summaries:
             return _failed("the model said nothing")
         part = request.part
         older = part.tokens_before(len(part)) + summed
-        kept = names(_newest_first(part), frozenset(self._ids()), request.question.partition(KEEP)[2])
+        kept = summary_names.of(_newest_first(part), frozenset(self._ids()), request.question.partition(KEEP)[2])
         # What stands before a summary has the names of these tools anyway, and a path without a word on it helps nobody.
         kept = [
-            each for each in kept if each not in order.refresh and (not _LINE.fullmatch(each) or self._what_is(each))
+            each
+            for each in kept
+            if each not in order.refresh and (not summary_names.LINE.fullmatch(each) or self._what_is(each))
         ]
         line = self._answered_at(request.thread)
         summary, cut = checked(text, kept, bound, room, head, line, self._what_is)
@@ -220,7 +196,7 @@ class Summaries:
 
     def _what_is(self, path: str) -> str:
         """Return a word on what a path of a line leads to; empty if it is not a line of this thread."""
-        found = _LINE.fullmatch(path)
+        found = summary_names.LINE.fullmatch(path)
         if found is None:
             return ""
         line = int(found[1])
@@ -532,47 +508,6 @@ def command(question: str) -> str:
     return "" if " (Try " in question.partition(KEEP)[0] else f"/compress {keep}".rstrip()
 
 
-def names(items: Iterable[Item], ids: Collection[str] = (), keep: str = "") -> list[str]:
-    """Return the names in messages and arguments; from outputs of tools only ids of runs and paths.
-
-    First those in ``keep``, what the person asked to keep, then ids of runs and ``ids``, then the others, each as the items are ordered.
-    """
-    first = dict.fromkeys(_found(keep, ids))
-    runs: dict[str, None] = {}
-    rest: dict[str, None] = {}
-    for item in items:
-        if isinstance(item, Thought):
-            continue
-        text = " ".join(_values(item.arguments)) if isinstance(item, ToolCall) else item.text
-        found = (*_PATH.findall(text), *_RUN.findall(text)) if isinstance(item, ToolOutput) else _found(text, ids)
-        for each in found:
-            (runs if each in ids or _RUN.fullmatch(each) else rest)[each] = None
-    return list(first | runs | rest)[:MOST_NAMES]
-
-
-def _found(text: str, ids: Collection[str]) -> Iterator[str]:
-    yield from _PATH.findall(text)
-    rest = _ADDRESS.sub("", _PATH.sub("", text))
-    named = (next(filter(None, found)) for found in _NAME.findall(rest))
-    yield from (each for each in named if each not in _OURS and not _REF.fullmatch(each))
-    yield from (each for each in _WORD.findall(rest) if each in ids)
-
-
-def _values(arguments: str) -> Iterator[str]:
-    try:
-        waiting: list[Json] = [json.loads(arguments)]
-    except (ValueError, RecursionError):
-        waiting = [arguments]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield f'"{value}"'
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, dict):
-            waiting += value.values()
-
-
 def checked(
     text: str,
     wanted: Iterable[str],
@@ -588,7 +523,7 @@ def checked(
     at most a quarter of ``bound``, and says that ``line`` has it whole.
     """
     missing = [each for each in wanted if not re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text)]
-    shown = [_shown(each, what_is(each)) for each in missing]
+    shown = [summary_names.shown(each, what_is(each)) for each in missing]
     if window_items.size_of(head + text).within(bound):
         return _fitting(len(shown), lambda count: text + NAMES + ", ".join(shown[:count]), room, head) or text, 0
     every = len(text.split())
@@ -605,11 +540,6 @@ def checked(
     cut = cut or _fitting(len(text), lambda count: text[:count], bound, head)
     kept = cut.partition(CUT[:12])[0].removesuffix(more)
     return cut, max(every - len(kept.split()), 1)
-
-
-def _shown(name: str, what: str) -> str:
-    shown = name if _NAME.fullmatch(name) or _PATH.fullmatch(name) else f"`{name}`"
-    return f"{shown} ({what})" if what else shown
 
 
 def _fitting(most: int, text_of: Callable[[int], str], bound: window.Size, head: str) -> str:

@@ -89,7 +89,6 @@ class Exchanges:
         self._lost: str | None = None  # the id of a response that the server no longer has
         self._begun: float | None = None  # time when an unanswered request was sent, or the wait for its answer began
         self._come: list[str] = []  # pieces received of the current or the last answer
-        self._shown: list[str] = []  # pieces shown to a person, and not logged yet
 
     def model(self) -> str:
         """Return the model to ask next. Raises SetupError ``model-unset``."""
@@ -222,9 +221,15 @@ class Exchanges:
     async def _heard(
         self, client: model_client.Client, request: Request, seconds: float, options: model_client.ClientOptions
     ) -> Answer:
-        stream = masking.Stream(self._writer.masker, self._show)
         length = counted = 0
-        self._shown = []
+        shown: list[str] = []  # pieces shown to a person, and not logged yet
+
+        def show(piece: str) -> None:
+            if self._requester.hear is not None:
+                self._requester.hear(piece)
+                shown.append(piece)
+
+        stream = masking.Stream(self._writer.masker, show)
 
         def come(piece: str) -> None:
             nonlocal length, counted
@@ -234,7 +239,7 @@ class Exchanges:
             if length >= counted + TOLD_EVERY:
                 counted = length
                 self._requester.tell(f"the rest of the model's answer ({counted} characters so far)")
-                self._keep_shown()
+                self._keep_shown(shown)
 
         try:
             answer = await client.ask(request, seconds, options, come)
@@ -242,21 +247,16 @@ class Exchanges:
             stream.end()
         return answer if length else self._told_whole(answer)
 
-    def _show(self, piece: str) -> None:
-        if self._requester.hear is not None:
-            self._requester.hear(piece)
-            self._shown.append(piece)
-
-    def _keep_shown(self) -> None:
-        """Log what was shown since the last time, so that it outlives the process."""
-        if self._shown:
-            self._writer.said(entries.Arrived(thread=self._thread, text=""), "".join(self._shown), self._path)
-            self._shown = []
+    def _keep_shown(self, shown: list[str]) -> None:
+        """Log what was shown since the last time, so that it outlives the process, and empty the list."""
+        if shown:
+            self._writer.said(entries.Arrived(thread=self._thread, text=""), "".join(shown), self._path)
+            shown.clear()
 
     def _told_whole(self, answer: Answer) -> Answer:
         """Report the text of an answer that did not arrive in pieces."""
-        if answer.text:
-            self._show(self._writer.masker.text(answer.text))
+        if answer.text and self._requester.hear is not None:
+            self._requester.hear(self._writer.masker.text(answer.text))
         return answer
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:

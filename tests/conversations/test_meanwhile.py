@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 from typing import Any
@@ -184,7 +185,7 @@ def test_000_21_a_kept_message_outlives_a_kill(builds: Builds) -> None:
 
 def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     """Killed in a stream, the session has what the person read of it; resumed, the model is asked anew, and its answer stands once."""
-    read = "The sum is right. " * 20
+    read = "The sum is right. " * 40
     script = [
         stall(read),
         text("It is 20.5."),
@@ -195,7 +196,7 @@ def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     with project.start("chat", "prices.yaml", "-m", "Tell me all.") as process:
         assert builds.server is not None
         builds.server.wait(1)
-        until(lambda: '"arrived"' in log_of(project).read_text())
+        until(lambda: log_of(project).read_text().count('"arrived"') == 3)
         process.kill()
     shown = project.here("show", log_of(project).stem).stdout
     assert "model    The sum is right. The sum" in shown
@@ -208,7 +209,11 @@ def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     assert saved.index("before the rest came") < saved.index("It is 20.5.")
     assert saved.count("It is 20.5.") == 1
     project.here("chat", "--resume", "last", "-m", "What was it?")
-    assert "the process ended while you answered: The sum is right." in builds.outputs()[-1]
+    (listed,) = builds.outputs()
+    told = re.search(r"the process ended while you answered: (The sum is right\. .*…) \(`(@state/line/\d+)`\)", listed)
+    assert told is not None, listed
+    assert len(told[1]) <= 301
+    assert re.search(r"→ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  the session was resumed", listed)
     assert '"arrived"' in project.here("show", log_of(project).stem, "--json").stdout
 
 

@@ -73,7 +73,7 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
         "/run",
         f"→ `@state/run/{began}`",
         "/answer yes\n",
-        "→ the session was resumed",
+        "  the session was resumed",
         "and now?",
     ]
     places = [told.index(each) for each in words]

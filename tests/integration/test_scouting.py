@@ -107,6 +107,18 @@ async def test_actions_are_runs_and_their_changes_are_shown(build: BuildContext,
     assert build.writer.history.open_runs == {}
 
 
+async def test_an_action_has_its_own_time_however_long_the_model_has_thought(
+    build: BuildContext, served: site.Site
+) -> None:
+    """The limit of the last look is over when the model has thought for long: a target in YAML is found all the same."""
+    await fresh(build)
+    session = observer_of(build).scout.session
+    assert session is not None
+    session.bound(-1)
+    outcome = await act(build, "fill", "{label: Search}", "tea")
+    assert outcome.error is None, outcome.text
+
+
 async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(build: BuildContext, served: site.Site) -> None:
     """A secret reference fills a field, and its value appears in no log or output. References elsewhere are refused; page text that looks like one is not read."""
     seen = await fresh(build)

@@ -13,7 +13,7 @@ from nodes import budgets
 from nodes.errors import BudgetReached, ModelError
 from runtime.context import items as window_items
 from runtime.context import request as context_request
-from runtime.context import summaries, window
+from runtime.context import summaries, summary_names, window
 from runtime.log import entries, threads
 from runtime.messages import estimates
 from runtime.messages.messages import Answer, Message, Request, ToolCall, ToolOutput, Usage
@@ -372,7 +372,7 @@ def test_names_are_found_in_messages_and_arguments() -> None:
         ToolCall("a", "read_state", '{"path": "@state/line/7", "node": "checkout/pay", "which": "recent"}'),
         ToolOutput("a", "order_9000 stands here; more at @state/01JD/values.json."),
     ]
-    assert summaries.names(items) == [
+    assert summary_names.of(items) == [
         "login",
         "#1007",
         "o-12",
@@ -432,10 +432,10 @@ def test_ids_and_what_the_person_keeps_come_first() -> None:
         ToolOutput("a", f"run {run} failed at order_9000"),
         Message("user", "What of login?"),
     ]
-    found = summaries.names(items, {"login"}, "the price of `tea`")
+    found = summary_names.of(items, {"login"}, "the price of `tea`")
     assert found[:4] == ["tea", run, "login", "order_0"]
-    assert len(found) == summaries.MOST_NAMES
-    assert summaries.names(items[:1]) == []
+    assert len(found) == summary_names.MOST_NAMES
+    assert summary_names.of(items[:1]) == []
 
 
 async def test_a_summary_that_is_cut_says_so() -> None:
