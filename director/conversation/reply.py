@@ -68,7 +68,7 @@ class Talk:
         self._writer, self._subject, self._state, self._listener = writer, subject, state, listener
         self._limits, self._options = limits, options or CHAT
         self.ended: turn.Done | None = None
-        """The call with which the last answer ended the work, if there was one."""
+        """The call that ended the work; None if the model has worked on since."""
         known = [settings.chat_knowledge] if settings.chat_knowledge is not None else []
         self._known = knowledge.Knowledge.read(known)
         self._until = math.inf
@@ -192,10 +192,10 @@ class Talk:
         return True
 
     async def _until_answered(self, turns: turn.Turns) -> str:
-        turns.stopped = False
+        turns.stopped, self.ended = False, None
         try:
             while True:
-                if turns.since_word >= self._options.turns:
+                if turns.since_word >= self._options.turns and not turns.heard:
                     raise ModelError(
                         "talk-turns",
                         f"there was no answer after {self._options.turns} requests",
@@ -203,8 +203,11 @@ class Talk:
                     )
                 self._until = time.monotonic() + self._options.an_answer
                 latest = await self._turn(turns)
-                self.ended = latest.final(self._tools)
-                if self.ended is not None or not (latest.answer.calls or turns.heard):
+                final = latest.final(self._tools)
+                if any(each.asked.name not in self._tools.reads for each in latest.done):
+                    self.ended = final
+                # What was said meanwhile is answered, also after the end of the work.
+                if not turns.heard and (final is not None or not latest.answer.calls):
                     return latest.answer.text
                 if turns.stopped:
                     raise _stopped()

@@ -14,6 +14,7 @@ from runtime.testing.scripted_model import call, stall, text
 from tests.builds_rig import Builds
 from tests.chats import log_of, until, words_of
 from tests.command import Project
+from tests.conversations.test_build_and_talk import BEGIN, PROVE
 
 SUMMARY = call("get_workflow_summary", {})
 
@@ -243,3 +244,28 @@ def test_a_stop_ends_an_open_question_and_is_no_answer(builds: Builds) -> None:
         screen.press("\x04")
         assert screen.wait() == 0
     assert '"answered"' not in log_of(project).read_text()
+
+
+@pytest.mark.parametrize("command", ["build", "chat"])
+def test_a_message_during_the_last_call_of_a_build_is_answered(command: str, builds: Builds) -> None:
+    """What is said while the model ends a build is answered without another message, and the build stays ended."""
+    gate = threading.Event()
+    project = builds.answers(BEGIN, PROVE.held(gate), SUMMARY, text("Twice four is eight."))
+    assert builds.server is not None
+    started = ["build", "Double a number.", "--runs", "1"] if command == "build" else ["chat", "--mode", "agent"]
+    with project.terminal(*started) as screen:
+        if command == "chat":
+            screen.wait_for(lambda: screen.text.endswith(">"))
+            screen.press("Double a number.\r")
+        builds.server.wait(2)
+        screen.press("What is it of four?\r")
+        screen.wait_for(lambda: "kept" in screen.text)
+        gate.set()
+        screen.wait_for(lambda: "done  proved" in screen.everything)
+        if command == "chat":
+            screen.wait_for(lambda: screen.text.endswith(">"))
+            screen.press("\x04")
+        assert screen.wait() == 0
+        assert screen.everything.count("Twice four is eight.") == 1
+    assert words_of(builds.bodies()[2])[-2] == "user: What is it of four?"
+    assert len(builds.bodies()) == 4
