@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from director.session import plan as plans
 from nodes.values import Json
-from runtime.context import items, summaries
+from runtime.context import items, replaced, summaries
 from runtime.display import costs
 from runtime.display.text import cut, one_line
 from runtime.log import entries, ledger, threads
+from runtime.messages.messages import ToolCall
 from runtime.models.turns import call_checks
 
 if TYPE_CHECKING:
     from director.session.state import SessionState
 
-ROOT, SAID, ANSWERS, DELEGATES = "@state", "@state/said", "@state/answers", "@state/delegate"
+ROOT, SAID, ANSWERS, CALLS = "@state", "@state/said", "@state/answers", "@state/calls"
+SUMMARIES, DELEGATES = "@state/summaries", "@state/delegate"
 
 KEPT = ("plan", "draft", "description")  # values whose versions are listed
 
@@ -30,6 +33,8 @@ ARGUMENTS, OUTPUT, GOAL = (
 PATHS = f"""\
 `{SAID}`: what the person said, typed, answered and decided, word for word; when the session was resumed
 `{ANSWERS}`: what you answered, each with its line
+`{CALLS}`: what you called, each with its arguments, its outcome and the line of its output
+`{SUMMARIES}`: what was summed up, when, and at whose word
 `@state/run`: the runs; `@state/run/ID`: one of them, also what was asked and answered; `…/STEP`, `…/workflow`, `…/changes`
 `@state/plan`, `@state/draft`, `@state/description`: their versions; `…/N`: one of them
 `{DELEGATES}`: the delegates; `{DELEGATES}/CALL`: what one of them did
@@ -47,6 +52,8 @@ def of_session(state: SessionState, path: str) -> str | None:
         ROOT: lambda: iter([PATHS]),
         SAID: lambda: _said(state),
         ANSWERS: lambda: _answers(state),
+        CALLS: lambda: _calls(state),
+        SUMMARIES: lambda: _summaries(state),
         DELEGATES: lambda: _delegates(state),
         **{f"{ROOT}/{of}": lambda of=of: _versions(state, of) for of in KEPT},
     }
@@ -71,10 +78,11 @@ def of_line(state: SessionState, line: int) -> str | None:
 
 
 def _said(state: SessionState) -> Iterator[str]:
-    """Yield each word of the person with its line and time, and the runs and versions that came of it."""
+    """Yield each word of the person with its line and time, and the runs, delegates and versions that came of it."""
     heard: set[int] = set()
     before: list[str] = []  # versions by a slash word, which are kept just before the word itself
-    for each in state.history.course:
+    sent = [state.history.actions[call].call for call in _sent(state)]
+    for each in heapq.merge(state.history.course, sent, key=lambda entry: entry.seq):
         if isinstance(each, entries.Heard):
             heard.add(each.seq)
         told = "" if isinstance(each, entries.User) and each.heard in heard else _word(state, each)
@@ -116,6 +124,8 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
     match entry:
         case entries.Note(name="child-started"):
             return f"`@state/run/{entry.data['run']}`" if not _is_delegates(state, entry) else ""
+        case entries.Call():
+            return _delegate_in_short(state, entry.call)
         case entries.Note(name="claimed"):
             return f"{_time(entry.at)}  the session was resumed" if int(entry.data["epoch"]) > 1 else ""
         case entries.Version() if entry.of not in ("bench", "grant", "mode", "window"):
@@ -125,8 +135,7 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
         case entries.Arrived() if text := state.history.thread(entry.thread).broken.get(entry.seq):
             return f"the process ended while you answered: {cut(one_line(text), OUTPUT)} (`@state/line/{entry.seq}`)"
         case entries.ModelError(error={"code": items.STOPPED}):
-            left = _left_out(state, entry)
-            return f"left out: {', '.join(left)}" if left else ""
+            return "\n    → ".join(_ended_by(state, entry))
         case entries.ModelError():
             return one_line(f"no answer: {entry.error.get('code')}: {entry.error.get('message')}")
         case _:
@@ -139,14 +148,20 @@ def _is_delegates(state: SessionState, began: entries.Note) -> bool:
     return action is not None and action.call.thread.startswith(entries.DELEGATE)
 
 
-def _left_out(state: SessionState, stopped: entries.ModelError) -> list[str]:
-    """Return the tools of the calls before ``stopped`` that were not begun."""
+def _ended_by(state: SessionState, stopped: entries.ModelError) -> Iterator[str]:
+    """Yield the last call before a ``/stop``, and the calls that were not begun."""
     said = state.history.thread(stopped.thread).said
     before = said[: said.index(stopped)]
     last = before[-1] if before else None
     if not isinstance(last, threads.Exchange):
-        return []
-    return [each.name for each in state.writer.calls_of(last.answer) if _is_left_out(last.done[each.id])]
+        return
+    calls = [(each, last.done[each.id]) for each in state.writer.calls_of(last.answer)]
+    begun = [each for each in calls if not _is_left_out(each[1])]
+    if begun:
+        asked, done = begun[-1]
+        yield f"the last call before it: {_with_arguments(asked)}  {_ended(done)}"
+    if left := [_with_arguments(asked) for asked, done in calls if _is_left_out(done)]:
+        yield f"left out: {', '.join(left)}"
 
 
 def _is_left_out(done: threads.Done) -> bool:
@@ -168,6 +183,49 @@ def _answers(state: SessionState) -> Iterator[str]:
         if isinstance(said, threads.Exchange) and (text := state.writer.text_of(said.answer)):
             line = said.answer.seq
             yield f"`@state/line/{line}`  {_time(said.answer.at)}  {cut(one_line(text), ARGUMENTS)}"
+
+
+def _calls(state: SessionState) -> Iterator[str]:
+    """Yield each call of the session's model with its time, arguments, outcome and the line of its output."""
+    for said in state.history.thread(entries.SESSION_THREAD).said:
+        if isinstance(said, threads.Exchange):
+            for asked in state.writer.calls_of(said.answer):
+                done = said.done[asked.id]
+                at = done.call.at if done.call is not None else said.answer.at
+                gave = f"  gave `@state/line/{done.output.seq}`" if done.output is not None else ""
+                yield f"{_time(at)}  {_with_arguments(asked)}  {_ended(done)}{gave}"
+
+
+def _with_arguments(asked: ToolCall) -> str:
+    given = {key: value for key, value in _json(asked.arguments).items() if value is not None}
+    text = json.dumps(given, ensure_ascii=False)
+    whole = f" (whole: `{replaced.PATH}{asked.id}`)" if len(text) > ARGUMENTS else ""
+    return f"{asked.name} {cut(text, ARGUMENTS)}{whole}"
+
+
+def _ended(done: threads.Done) -> str:
+    return _outcome(done.result) if done.call is not None else "answered" if done.output is not None else "not begun"
+
+
+# Summaries.
+
+
+def _summaries(state: SessionState) -> Iterator[str]:
+    """Yield each request for a summary: when, at whose word, of which lines, and where the summary stands, or why there is none."""
+    for name in state.history.threads:
+        said = state.history.thread(name).said
+        question = said[0] if said and name.startswith(entries.SUMMARY) else None
+        if isinstance(question, entries.User):
+            typed = summaries.command(state.writer.text_of(question)) if question.mode is not None else ""
+            whose = typed or ("its next part" if question.mode is not None else "by itself, as the window was full")
+            of = f" (of delegate {name.partition(entries.DELEGATE)[2]})" if entries.DELEGATE in name else ""
+            came = said[-1]
+            if isinstance(came, threads.Exchange):
+                text = cut(one_line(state.writer.text_of(came.answer)), OUTPUT)
+                found = f"`@state/line/{came.answer.seq}`: {text}"
+            else:
+                found = f"no summary: {came.error.get('code')}" if isinstance(came, entries.ModelError) else "not yet"
+            yield f"{_time(question.at)}  {whose}{of}  of the lines up to {question.upto}  {found}"
 
 
 # Versions.
@@ -197,9 +255,13 @@ def _sent(state: SessionState) -> list[str]:
 
 def _delegates(state: SessionState) -> Iterator[str]:
     for call in _sent(state):
-        given = _given(state, call)
-        goal = cut(one_line(str(given.get("goal") or given.get("task") or "")), GOAL)
-        yield f"`{delegate_path(call)}`  {_head(state, call)}: {goal}"
+        yield _delegate_in_short(state, call)
+
+
+def _delegate_in_short(state: SessionState, call: str) -> str:
+    given = _given(state, call)
+    goal = cut(one_line(str(given.get("goal") or given.get("task") or "")), GOAL)
+    return f"`{delegate_path(call)}`  {_head(state, call)}: {goal}"
 
 
 def _head(state: SessionState, call: str) -> str:

@@ -88,13 +88,23 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
 
 
 def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: Chats) -> None:
-    """`@state/said` has `/stop`, and `/compress` with what it is to keep, as they were typed."""
+    """`@state/said` has `/stop`, and `/compress` with what it is to keep, as they were typed; `@state/summaries` what came of it.
+
+    `@state/calls` has each call with arguments and outcome, and its output can be read at the line that it names.
+    """
     gate = threading.Event()
 
     def script(asked: AskedFor) -> Answer:
         if asked.newest == "Count the stock.":
             return text("never").held(gate)
-        return reads("@state/said") if "and now?" in asked.newest and not asked.outputs else text("Yes.")
+        given = [text_of(each) for each in asked.items if each.get("type") == "function_call_output"]
+        if len(given) == 3:
+            return reads("@state/calls")
+        if len(given) == 4:
+            return reads(*re.findall(r"gave `(@state/line/\d+)`", given[-1])[:1])
+        if given or "and now?" not in asked.newest:
+            return text("Yes.")
+        return reads("@state/said", "@state/summaries", "@state/plan")
 
     project = chats.answers(script)
     assert chats.server is not None
@@ -110,10 +120,15 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
         gate.set()
         _out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, err
-    told = outputs(chats, 1)[0]
+    told, summed, _plan, calls, first = outputs(chats, 5)
     words = ["Count the stock.\n", "/stop\n", "/compress the name of the depot\n", "and now?"]
     places = [told.index(each) for each in words]
     assert places == sorted(places), told
+    assert re.search(
+        r"\S+ \S+  /compress the name of the depot  of the lines up to \d+  `@state/line/\d+`: Yes\.", summed
+    )
+    assert re.search(r"""\S+ \S+  read_state {"path": "@state/plan"}  ok  gave `@state/line/\d+`""", calls)
+    assert "/compress the name of the depot" in first
 
 
 def test_what_was_left_out_and_who_proposed_a_command_is_found(chats: Chats) -> None:
@@ -148,7 +163,8 @@ def test_what_was_left_out_and_who_proposed_a_command_is_found(chats: Chats) -> 
         assert screen.wait() == 0
     told, answers = outputs(chats, 2)
     assert "/answer yes   (typed: yes; proposed by the model: you said that you want tea)" in told
-    ended = re.search(r"line \d+  \S+ \S+  /stop\n    → left out: update_plan\n", told)
+    last = r"the last call before it: ask_user {\"question\": \"Which\?\", .+}  \S.*"
+    ended = re.search(rf"line \d+  \S+ \S+  /stop\n    → {last}\n    → left out: update_plan {{.+\n", told)
     assert ended is not None, told
     assert told.index("Count it.") < ended.start() < told.index("and now?")
     assert re.search(r"`@state/line/\d+`  \S+ \S+  Shall I say yes\?", answers)
