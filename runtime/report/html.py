@@ -160,7 +160,14 @@ class _Session:
 
     def _talk(self, thread: str) -> Iterator[str]:
         for line in self._report.said:
-            if line.thread == thread:
+            if not said.is_told_in(line, thread):
+                continue
+            if (typed := said.typed(line)) is not None:
+                yield _tag("div", "You", "who")
+                yield from _spoken(typed, "text you")
+            elif said.is_resume(line):
+                yield _tag("p", f"the session was resumed, {when(line.at)}", "dim")
+            else:
                 yield from self._line(line, thread)
 
     def _line(self, line: said.OfSession, thread: str) -> Iterator[str]:

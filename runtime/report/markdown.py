@@ -160,10 +160,16 @@ def _session(report: SessionReport) -> Iterator[str]:
     about += [f"about {report.file}"] if report.file else []
     about += [f"forked from {report.forked.conversation}"] if report.forked is not None else []
     yield "\n".join(f"- {plain(one_line(each))}" for each in about)
-    lines = [each for each in report.said if each.thread == entries.SESSION_THREAD]
+    lines = [each for each in report.said if said.is_told_in(each, entries.SESSION_THREAD)]
     results = {each.asked: each.text for each in lines if isinstance(each, said.ToolResultLine)}
     for line in lines:
-        yield from _line(line, results)
+        if (typed := said.typed(line)) is not None:
+            yield "## You"
+            yield spoken(typed)
+        elif said.is_resume(line):
+            yield f"*The session was resumed, {when(line.at)}.*"
+        else:
+            yield from _line(line, results)
 
 
 def _line(line: said.OfSession, results: dict[str, str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from nodes.errors import LogError, UsageError, near
 from nodes.values import Json
+from runtime.context import summaries
 from runtime.log import entries, ledger
 from runtime.log import session as log_session
 from runtime.log.store import store as log_store
@@ -130,6 +131,9 @@ class _Builder:
         match entry:
             case entries.Assistant():
                 fields |= {"text": self._text(entry), "calls": [self._asked(entry, each) for each in entry.calls or ()]}
+            case entries.User() if entry.mode is not None and entry.thread.startswith(entries.SUMMARY):
+                fields["text"] = self._text(entry)
+                fields["typed"] = summaries.command(str(fields["text"])) or None
             case entries.Said():
                 fields["text"] = self._text(entry)
             case entries.Reasoning():

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from nodes.values import Json
+from runtime.context import items
 from runtime.log import entries
 from runtime.report.parts import ErrorReport, FileReport, FlagReport, Model, absent
 
@@ -45,6 +46,8 @@ class UserLine(TextLine):
     """The line up to which more summaries follow, as one request could not hold all."""
     heard: int | None = absent()
     """The line at which the message was kept, while the model worked."""
+    typed: str | None = absent()
+    """The `/compress` that a question for a summary came of."""
 
 
 class ArrivedLine(TextLine):
@@ -262,6 +265,29 @@ OfRun = Text | RequestedLine | SubmittedLine | DoneLine | OpenLine  # lines of a
 OfSession = (
     Text | ArrivedLine | HeardLine | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine
 )  # lines of a session
+
+
+def is_told_in(line: OfSession, thread: str) -> bool:
+    """True if the line belongs to what was said in a thread; a `/compress` does, though a thread of its own answers it."""
+    typed = isinstance(line, UserLine) and line.typed and (line.thread or "").startswith(entries.SUMMARY)
+    return line.thread == thread or bool(typed and (line.thread or "").endswith(f":{thread}"))
+
+
+def typed(line: OfSession) -> str | None:
+    """Return what the person typed, for a line that is a word of theirs besides a message."""
+    match line:
+        case UserLine(typed=str(word)):
+            return word
+        case ModelErrorLine(error=ErrorReport(code=items.STOPPED)):
+            return "/stop"
+        case NoteLine(name="answered", data={"answer": answer, "question": question}):
+            return f"{answer}\n(to: {question})"
+        case _:
+            return None
+
+
+def is_resume(line: OfSession) -> bool:
+    return isinstance(line, NoteLine) and line.name == "claimed" and int(line.data["epoch"]) > 1
 
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:

@@ -76,7 +76,7 @@ class _Lines:
 
     def talk(self, thread: str, indent: str) -> Iterator[str]:
         report = self._report
-        lines = [each for each in report.said if each.thread == thread]
+        lines = [each for each in report.said if said.is_told_in(each, thread)]
         for each in lines:
             if isinstance(each, said.VersionLine) and each.of == BENCH:
                 continue
@@ -96,7 +96,12 @@ class _Lines:
             yield f"{indent}{'':<{WHO}}  {waits}"
 
     def _line(self, line: said.OfSession) -> Iterator[str]:
+        if (typed := said.typed(line)) is not None:
+            yield from _block("you", typed)
+            return
         match line:
+            case said.NoteLine() if said.is_resume(line):
+                yield f"{'note':<{WHO}}  the session was resumed, {when(line.at)}"
             case said.UserLine() | said.HeardLine():
                 heard = "\n(the model does not have it yet)" if line.kind == "heard" else ""
                 yield from _block("you" if line.mode is not None else "asked", f"{line.text}{heard}")

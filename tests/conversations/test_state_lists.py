@@ -57,6 +57,7 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
     session = session_of(typed(project, said, "chat", "asks.yaml"))
     done = typed(project, "and now?\n", "chat", "--resume", session)
     assert done.returncode == 0, done.stderr
+    assert "note     the session was resumed, 20" in project.here("show", session).stdout
     paths, told, plan, second, run, step, unknown = outputs(chats, 7)
     for each in ("@state/said", "@state/run", "@state/plan", "@state/delegate"):
         assert f"`{each}`" in paths
@@ -129,6 +130,10 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
     )
     assert re.search(r"""\S+ \S+  read_state {"path": "@state/plan"}  ok  gave `@state/line/\d+`""", calls)
     assert "/compress the name of the depot" in first
+    for form in ((), ("--markdown",), ("--html",)):
+        shown = project.here("show", log_of(project).stem, *form).stdout
+        places = [shown.index(each.strip()) for each in words]
+        assert places == sorted(places), shown
 
 
 def test_what_was_left_out_and_who_proposed_a_command_is_found(chats: Chats) -> None:
