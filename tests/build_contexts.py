@@ -74,7 +74,7 @@ def opened(
         state=own,
         here=here,
         listener=heard,
-        person=who or person.Nobody(),
+        person=person.Remembering(writer, who or person.Nobody()),
         runs=session_runs.Runs(writer, here.reader, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from director.session import plan as plans
@@ -286,30 +286,58 @@ def _delegate(state: SessionState, call: str) -> Iterator[str]:
     action = state.history.actions[call]
     yield _head(state, call)
     yield from (f"{name}: {_indented(str(value))}" for name, value in _given(state, call).items() if value)
+    permissions = _permissions(state, action.call.path)
     for said in state.history.thread(entries.delegate_thread(call)).said:
         if isinstance(said, threads.Exchange):
             if text := state.writer.text_of(said.answer):
                 yield f"{_time(said.answer.at)}  said: {_indented(text)}"
             for asked in state.writer.calls_of(said.answer):
-                yield from _called(state, asked.name, asked.arguments, said.done[asked.id])
+                done = said.done[asked.id]
+                permitted = permissions.pop(done.call.path, []) if done.call is not None else []
+                yield from _called(state, asked.name, asked.arguments, done, permitted)
         elif isinstance(said, entries.ModelError):
             yield f"{_time(said.at)}  broke off: {said.error.get('code')}"
+    for waiting in permissions.values():  # their call is not begun before there is an answer
+        yield from waiting
     if action.result is not None and action.result.error is not None:
         yield f"error: {_indented(str(action.result.error.get('message')))}"
     totals = ledger.totals([*state.history.ledger.within(action.call.path)])
     yield f"cost: {costs.sentence(totals)}"
 
 
-def _called(state: SessionState, name: str, arguments: str, done: threads.Done) -> Iterator[str]:
+def _permissions(state: SessionState, path: str) -> dict[str, list[str]]:
+    """Return what the person was asked and answered, and what that allowed, by the paths of the delegate's calls."""
+    found: dict[str, list[str]] = {}
+    for each in state.history.course:
+        match each:
+            case entries.Note(name="answered"):
+                place = str(each.data["place"])
+                told = f"asked the person: {each.data['question']}\nanswered: {each.data['answer']}"
+            case entries.Version(of="grant"):
+                given = state.writer.value_of(each)
+                place, told = str(given["place"]), f"permission for {given['what']}: {each.reason}"
+            case _:
+                continue
+        if place.rpartition("/")[0] == path:
+            found.setdefault(place, []).append(f"    {_time(each.at)}  {_indented(told)}")
+    return found
+
+
+def _called(
+    state: SessionState, name: str, arguments: str, done: threads.Done, permitted: Iterable[str]
+) -> Iterator[str]:
     call = done.call
     given = {key: value for key, value in _json(arguments).items() if value is not None}
     at = f"{_time(call.at)}  " if call is not None else ""
     outcome = _outcome(done.result) if call is not None else "answered" if done.output is not None else "not begun"
     yield f"{at}{name} {cut(json.dumps(given, ensure_ascii=False), ARGUMENTS)}  {outcome}"
+    yield from permitted
     if call is not None:
         yield from (f"    did: `@state/run/{run}`" for run in state.history.runs_of.get(call.call, []))
     if done.output is not None:
-        yield f"    gave: {cut(one_line(state.writer.text_of(done.output)), OUTPUT)}"
+        gave = one_line(state.writer.text_of(done.output))
+        short = cut(gave, OUTPUT)
+        yield f"    gave: {short}" + (f" (`@state/line/{done.output.seq}`)" if short != gave else "")
 
 
 def _json(arguments: str) -> dict[str, Json]:

@@ -12,6 +12,7 @@ import pytest
 from director.conversation import delegate, reply
 from director.draft.goal import Policy
 from director.scouting import pages
+from director.session import state_paths
 from nodes.values import Json
 from runtime.context import window
 from runtime.language.agent_files import Agent
@@ -23,8 +24,11 @@ from tests import build_contexts, builds_rig, site, talks
 from tests.builds_rig import Builds
 from tests.chats import Chats, session_of, words_of
 
-PAGE = """<!doctype html><title>Bills</title><h1>Bills</h1><p>Open: 12.50</p>
+PAGE = (
+    """<!doctype html><title>Bills</title><h1>Bills</h1><p>Open: 12.50</p>
 <button onclick="said.textContent='Paid'; fetch('/paid', {method: 'POST'})">Pay</button><p id=said></p>"""
+    f"<p>{'Terms apply. ' * 30}</p>"
+)
 
 PAYER = "description: Pays bills.\nacts: true\ncontext: clean\nprompt: Pay the bill.\n"
 TASK: dict[str, Json] = {"agent": "payer", "goal": "Pay.", "deliverable": "What it says.", "end": "It is paid."}
@@ -189,7 +193,10 @@ async def test_002_10_an_agent_acts_under_the_sessions_permission(
 
 
 async def test_the_question_for_an_action_names_the_delegate(served: site.Site, tmp_path: Path) -> None:
-    """What a delegate wants to do is asked for in its name."""
+    """What a delegate wants to do is asked for in its name.
+
+    The list of what it did has question, answer and permission below the call, and where a long output is in whole.
+    """
     who = build_contexts.Answering("yes")
     build = build_contexts.opened(tmp_path, f"{served.origin}/bills", policy="ask", who=who)
 
@@ -207,6 +214,16 @@ async def test_the_question_for_an_action_names_the_delegate(served: site.Site, 
         assert paid(served) == before + 1
         (question,) = who.asked
         assert question.startswith("The delegate payer wants to do what changes the site.")
+        texts, (sent,) = build.writer, build.writer.history.delegates
+        listed = str(state_paths.of_session(build.state, f"@state/delegate/{sent}", texts))
+        course = ("debug_action {", question.split("\n")[-1], "answered: yes", "permission for click ", "  did: ")
+        places = [listed.find(each, listed.index(course[0])) for each in course]
+        assert -1 not in places
+        assert places == sorted(places)
+        assert "a person answered: yes" in listed
+        path = re.search(r"gave: .*… \(`(@state/line/\d+)`\)", listed)
+        assert path is not None, listed
+        assert "Terms apply. Terms apply." in str(state_paths.of_session(build.state, path[1], texts))
     finally:
         await build.close()
 
