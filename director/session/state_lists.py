@@ -266,7 +266,7 @@ def _delegate_in_short(state: SessionState, call: str) -> str:
 
 def _head(state: SessionState, call: str) -> str:
     known, action = state.history.delegates.get(call), state.history.actions[call]
-    who = f"{action.call.node} {(known.data['agent'] or '') if known is not None else ''}".rstrip()
+    who = f"{action.call.path} {(known.data['agent'] or '') if known is not None else ''}".rstrip()
     return f"{who}  {_time(action.call.at)}  {_outcome(action.result)}"
 
 

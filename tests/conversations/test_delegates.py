@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,10 @@ def test_002_11_how_each_delegate_ran_is_shown(
     expected: str,
     chats: Chats,
 ) -> None:
-    """Clean or inherit, and what decided it, the model and the tools are in `/cost`, `show` and its JSON, whatever it comes from."""
+    """Clean or inherit, and what decided it, the model and the tools are in `/cost`, `show` and its JSON, whatever it comes from.
+
+    `/cost` also has the path of the list of what it did.
+    """
     more = {"RUNOPS_DELEGATE_CLEAN_CONTEXT": variable} if variable is not None else {}
     project = chats.answers(sending(How=sent("Look.", "checker", call_says)), **more)
     agent(
@@ -256,7 +260,7 @@ def test_002_11_how_each_delegate_ran_is_shown(
     assert done.returncode == 0, done.stderr
     cost = project.here("chat", "--resume", "last", "-m", "/cost")
     (line,) = [each for each in cost.stdout.splitlines() if each.startswith("1_delegate")]
-    assert line.endswith(f"  checker  {expected}  test-model  looks")
+    assert re.search(rf"  checker  {re.escape(expected)}  test-model  looks  @state/delegate/c\d+$", line), line
     assert ("How?" in str(chats.bodies()[1]["input"])) == expected.startswith("inherit")
     shown = project.here("show", _session(project)).stdout
     assert f"checker  {expected}  test-model  looks with read_state" in shown

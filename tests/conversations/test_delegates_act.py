@@ -125,7 +125,7 @@ def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.S
         (output,) = [each for each in words_of(builds.bodies()[0]) if each.startswith("output: ")]
         assert f"`{path}` tells what it did" in output
         listed, told, runs = [each for each in words_of(builds.bodies()[1]) if each.startswith("output: ")][-3:]
-        assert f"`{path}`  delegate payer" in listed
+        assert f"`{path}`  1_delegate payer" in listed
         for each in (
             "goal: Pay.",
             "debug_navigate",

@@ -19,7 +19,7 @@ from director.cli.session import followed_runs
 from director.session import open as open_session
 from director.session import person as persons
 from director.session import plan as session_plans
-from director.session import variables
+from director.session import state_lists, variables
 from nodes import errors
 from nodes.errors import UsageError
 from runtime import events
@@ -351,14 +351,12 @@ class SlashCommands:
             return ["nothing was asked yet"]
         every = {"all": ledger.together(list(parts.values())), **(parts if len(parts) > 1 else {})}
         session = self._conversation.session
-        ran = {session.actions[call].call.path: note.data for call, note in session.delegates.items()}
+        ran = {
+            session.actions[call].call.path: (delegates.how(note.data, tools=False), state_lists.delegate_path(call))
+            for call, note in session.delegates.items()
+        }
         wide = max(map(len, every))
-        return [
-            joined(
-                f"{name:<{wide}}  {costs.render(each)}", delegates.how(ran[name], tools=False) if name in ran else ""
-            )
-            for name, each in every.items()
-        ]
+        return [joined(f"{name:<{wide}}  {costs.render(each)}", *ran.get(name, ())) for name, each in every.items()]
 
     # Files and forks.
 
