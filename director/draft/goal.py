@@ -22,6 +22,9 @@ _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 UNNAMED = ".yaml"
 """Name of the file of a workflow whose goal is not said yet: no person can give it."""
 
+GIVEN_BY_NAME = "the person gives a secret by its name: `/goal --secret NAME`, or the flag `--secret NAME`"
+"""Fix where a secret is missing, or was written out."""
+
 Policy = Literal["ask", "allow", "hold"]
 """Policy for side effects in a build: ask a person once for each, allow all, or hold all."""
 

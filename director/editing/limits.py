@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from director.draft.draft import Draft
-from director.draft.goal import Goal, addresses
+from director.draft.goal import GIVEN_BY_NAME, Goal, addresses
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.browser.options import BrowserOptions
@@ -76,7 +76,7 @@ def _browser(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
 def _secrets(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:
     was = before.loaded.workflow.secrets if before is not None else ()
     allowed = list(dict.fromkeys([*goal.secrets, *was]))
-    fix = f"these may be used: {', '.join(allowed)}" if allowed else "ask the person: `--secret NAME` gives one"
+    fix = f"these may be used: {', '.join(allowed) or 'none'}; {GIVEN_BY_NAME}"
     for number, name in enumerate(made.loaded.workflow.secrets):
         if name not in allowed:
             why = f"the person has not given the secret `{name}`"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import override
 
+from director.draft.goal import GIVEN_BY_NAME
 from director.scouting import given, observer, page_tools
 from nodes import registry
 from nodes.base import Leaf
@@ -206,7 +207,7 @@ class ScoutActions:
         names = _SECRET.findall(value) if isinstance(value, str) else []
         known = self._build.known()
         if unknown := [each for each in names if each not in known]:
-            fix = f"there are: {', '.join(known) or 'none'}"
+            fix = f"there are: {', '.join(known) or 'none'}; {GIVEN_BY_NAME}"
             raise ModelError("secret-refused", f"there is no secret `{unknown[0][:80]}`", fix=fix)
         rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
         if (why := secret_checks.refusal(dict(rest), self._masker)) is not None:

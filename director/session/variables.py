@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from director.draft.goal import GIVEN_BY_NAME
 from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json, NotJson, normalise
@@ -119,7 +120,8 @@ def refuse_secret(masker: masking.Masker, value: Json, what: str) -> None:
         raise ModelError(
             "secret-refused",
             f"{what} contains a secret, and secrets are never stored",
-            fix="leave it out; a workflow names it: `secrets: [NAME]`, and `{{ secrets.NAME }}` where it is typed",
+            fix="leave it out; a workflow names it: `secrets: [NAME]`, and `{{ secrets.NAME }}` where it is typed; "
+            + GIVEN_BY_NAME,
         )
 
 

@@ -267,6 +267,7 @@ def test_000_21_flags_say_how_a_talk_may_build(chats: Chats) -> None:
     assert "the whole draft passes once" in told
     project.here("chat", "--resume", "last", "-m", "Sign in.")
     assert "secret-not-given" in str(words_of(chats.bodies()[3]))
+    assert "/goal --secret NAME" in str(words_of(chats.bodies()[3]))
     project.here("chat", "--resume", "last", "--secret", "SHOP_KEY", "-m", "Sign in now.")
     assert "SHOP_KEY" in chats.bodies()[4]["instructions"]
     assert "secrets" in words_of(chats.bodies()[5])[-2]

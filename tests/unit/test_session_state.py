@@ -95,11 +95,12 @@ def test_null_is_a_value_and_not_a_cleared_one(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_stored(tmp_path: Path) -> None:
-    """A variable or a draft that contains a secret is refused; in a description or a reason it is masked."""
+    """A variable or a draft that contains a secret is refused, with the way to give one; in a description or a reason it is masked."""
     state = state_of(tmp_path, KNOWN)
     with pytest.raises(ModelError) as caught:
         state.variables.set("password", {"deep": [f"it is {SECRET}"]}, reason="r")
     assert caught.value.code == "secret-refused"
+    assert "/goal --secret NAME" in str(caught.value.fix)
     node = f"- {{id: pass, type: browser_action, action: fill, target: {{label: Password}}, value: {SECRET}}}"
     with pytest.raises(ModelError) as caught:
         state.write_draft(drafts.Draft.begun(f"{HEAD}allowed_origins: ['http://127.0.0.1']", node), reason="r")
