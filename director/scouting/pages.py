@@ -8,6 +8,7 @@ from typing import cast
 from typing_extensions import override
 
 from director.conversation import subagents
+from director.draft.goal import addresses
 from director.scouting import observer, tools
 from director.tools.build_context import BuildContext
 from director.tools.toolbox import Toolset
@@ -40,7 +41,7 @@ class Pages(subagents.Pages):
 
 class _OwnTabs(subagents.Tabs):
     def __init__(self, build: BuildContext, call: entries.Call, kind: str, url: str | None) -> None:
-        self._build, self._url = build, url
+        self._build, self._url, self._call = build, url, call
         # A tab is named by the order of sending: scout1, scout2.
         sent = [each for each, action in build.writer.history.actions.items() if action.call.action == call.action]
         self._mine = [f"{kind}{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
@@ -55,7 +56,8 @@ class _OwnTabs(subagents.Tabs):
     @override
     def notes(self) -> str:
         goal = self._build.goal
-        url = self._url or goal.url
+        task = " ".join(map(str, self._build.writer.value_of(self._call).values()))
+        url = self._url or (goal.url if goal.url not in addresses(task) else None)
         secrets = f"Secrets that you may type: {', '.join(goal.secrets)}." if goal.secrets else ""
         return "\n\n".join(filter(None, (f"Begin at {url}." if url else "", secrets)))
 

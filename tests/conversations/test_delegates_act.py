@@ -228,6 +228,26 @@ async def test_the_question_for_an_action_names_the_delegate(served: site.Site, 
         await build.close()
 
 
+@pytest.mark.parametrize(("goal", "begins"), [("Pay.", True), ("Pay at http://127.0.0.1:1/bills.", False)])
+async def test_a_delegate_is_told_where_to_begin_once(goal: str, begins: bool, tmp_path: Path) -> None:
+    """The goal's site is named to a delegate whose task does not name it."""
+    build = build_contexts.opened(tmp_path, "http://127.0.0.1:1/bills")
+    sent = entries.Call(
+        thread=entries.SESSION_THREAD,
+        path="1_delegate",
+        node="delegate",
+        attempt=1,
+        effect="effect",
+        args={"goal": goal},
+        fingerprint="",
+    )
+    try:
+        notes = pages.Pages(build).tabs(build.writer.call(sent)).notes
+        assert notes == ("Begin at http://127.0.0.1:1/bills." if begins else "")
+    finally:
+        await build.close()
+
+
 async def test_002_10_an_agent_that_looks_sees_the_sessions_pages_and_acts_on_none(
     served: site.Site, tmp_path: Path
 ) -> None:
