@@ -208,6 +208,9 @@ class _Brief:
     @abstractmethod
     def _inputs(self) -> list[str]: ...
 
+    @abstractmethod
+    def _described(self, chain: Chain) -> str: ...
+
     # NODE_BRIEF
 
     def _brief(self) -> Iterator[str | Items]:
@@ -305,6 +308,17 @@ class _Brief:
 
     # Helpers of all parts.
 
+    def _listed(self, plan: rendering.Plan, file: Loaded) -> list[str]:
+        """Return a line for each name that a field of the step reads in its ``file``."""
+        lines: list[str] = []
+        for placeholder in sorted(plan.placeholders, key=lambda each: each.field):
+            field = self._one_line(placeholder.field, A_NAME)
+            names = file.templates[placeholder.text].names
+            for chain in dict.fromkeys(each.chain for each in names):
+                described = f"{{{{ {references.written(chain)} }}}} {self._described(chain)}"
+                lines.append(f"- {field}: {self._one_line(described, A_TEXT)}")
+        return lines
+
     def _shown_input(self, value: Json, chain: Chain) -> str:
         masker = self._masker
         return f"= {shown(masker.names.json(masker.json(value), references.written(chain)))}"
@@ -360,15 +374,9 @@ class _Asking(_Brief):
 
     @override
     def _inputs(self) -> list[str]:
-        lines: list[str] = []
-        for placeholder in sorted(self._run.plan(self._leaf).placeholders, key=lambda each: each.field):
-            field = self._one_line(placeholder.field, A_NAME)
-            names = self._frame.program.loaded.templates[placeholder.text].names
-            for chain in dict.fromkeys(each.chain for each in names):
-                described = f"{{{{ {references.written(chain)} }}}} {self._described(chain)}"
-                lines.append(f"- {field}: {self._one_line(described, A_TEXT)}")
-        return lines
+        return self._listed(self._run.plan(self._leaf), self._frame.program.loaded)
 
+    @override
     def _described(self, chain: Chain) -> str:
         if chain[0] == "secrets":
             return "is a secret"
@@ -417,17 +425,9 @@ class _Standing(_Brief):
 
     @override
     def _inputs(self) -> list[str]:
-        if not isinstance(self._node, Leaf):
-            return []
-        lines: list[str] = []
-        for placeholder in sorted(rendering.plan(self._node).placeholders, key=lambda each: each.field):
-            field = self._one_line(placeholder.field, A_NAME)
-            names = self._file.templates[placeholder.text].names
-            for chain in dict.fromkeys(each.chain for each in names):
-                described = f"{{{{ {references.written(chain)} }}}} {self._described(chain)}"
-                lines.append(f"- {field}: {self._one_line(described, A_TEXT)}")
-        return lines
+        return self._listed(rendering.plan(self._node), self._file) if isinstance(self._node, Leaf) else []
 
+    @override
     def _described(self, chain: Chain) -> str:
         if chain[0] == "secrets":
             return "is a secret"
