@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from nodes.values import Json
 from runtime.context import briefs
-from runtime.display.text import cut, duration, one_line
+from runtime.display.text import cut, duration, joined, one_line
 from runtime.log import entries, history
 from runtime.observation import page_text
-from runtime.report import said, text
-from runtime.report.models import StepReport
+from runtime.report import said, text, timeline
+from runtime.report.models import RunReport, StepReport
 from runtime.report.parts import ErrorReport
 from runtime.secrets import hidden_names
 
@@ -85,16 +85,18 @@ def head(view: View) -> str:
 
 
 def listed(view: View, names: hidden_names.HiddenNames) -> str:
-    """Return a run on one line of a list: how it ended, when it began, and its inputs."""
+    """Return a run on one line of a list: how it ended, when it began and was resumed, how long it took, and its inputs."""
     given = short(names.json(view.report.inputs), 2 * INPUT)
-    return f"{head(view)}  started {view.report.started}  inputs {given}"
+    resumed = "".join(f"  {each}" for each in timeline.lines(view.report, _moment))
+    return f"{head(view)}  {_span(view.report)}{resumed}  inputs {given}"
 
 
 def whole(view: View, names: hidden_names.HiddenNames) -> Iterator[str]:
     """Yield a run with the times of its steps, and its inputs and its output in full."""
     report = view.report
     yield head(view)
-    yield f"file: {Path(report.file).name}  started {report.started}  last entry {report.last}"
+    yield f"file: {Path(report.file).name}  {_span(report)}"
+    yield from timeline.lines(report, _moment)
     if report.next is not None:
         yield f"next: {report.next}"
     for name, value in names.json(report.inputs).items():
@@ -141,6 +143,10 @@ def _pauses(view: View, path: str | None, names: hidden_names.HiddenNames) -> It
             yield f"{_moment(replied.at)}  a person decided: {replied.data['verdict']}"
         else:
             yield f"{_moment(replied.at)}  a person answered: {_json(names.json(replied.data['answers']))}"
+
+
+def _span(report: RunReport) -> str:
+    return joined(f"started {report.started}", f"last entry {report.last}", timeline.took(report))
 
 
 def _moment(at: str) -> str:

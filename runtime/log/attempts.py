@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from typing import Literal
 
 from nodes import browser_action
@@ -185,3 +186,19 @@ class Ending:
     exit: int
     data: dict[str, Json]
     at: str
+
+
+@dataclasses.dataclass(slots=True)
+class Process:
+    """A process that owned the run."""
+
+    began: str
+    last: str  # time of its last entry
+    took_over: bool  # true if it ended another process, which still ran
+    ending: Ending | None = None  # None if it recorded no end
+    only_answered: bool = False  # true if it only wrote what a person had answered or decided
+
+    @property
+    def seconds(self) -> float:
+        worked = dt.datetime.fromisoformat(self.last) - dt.datetime.fromisoformat(self.began)
+        return max(0.0, worked.total_seconds())

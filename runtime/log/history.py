@@ -39,6 +39,7 @@ class History(threads.Fold):
         self.page: log_entries.PageState | None = None
         self.failed_at = 0  # line at which the run last ended as failed
         self.ending: log_attempts.Ending | None = None
+        self.processes: list[log_attempts.Process] = []  # its owners, in order
         self.background: log_entries.User | None = None
         """The conversation of the session that began the run; None if none did."""
         self.question: log_entries.Note | None = None
@@ -94,6 +95,8 @@ class History(threads.Fold):
                 self.background = entry
             case _:
                 self.ledger.add(entry, self._requester(entry.thread))
+        if self.processes:
+            self.processes[-1].last = entry.at
 
     def _called(self, entry: log_entries.Call) -> None:
         attempt = self._by_call[entry.call] = log_attempts.Attempt(entry)
@@ -176,6 +179,7 @@ class History(threads.Fold):
     def _claimed(self, entry: log_entries.Note) -> None:
         super()._claimed(entry)
         self.ending = None
+        self.processes.append(log_attempts.Process(entry.at, entry.at, "taken_from" in entry.data))
         # The site may show the side effect by now. Only a person's *not done* outlasts the process that recorded it.
         for attempt in self._seen_not_done:
             attempt.verdict = None
@@ -190,6 +194,8 @@ class History(threads.Fold):
 
     def _ended(self, entry: log_entries.Note) -> None:
         self.ending = log_attempts.Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
+        if self.processes:
+            self.processes[-1].ending = self.ending
         self.ledger.stopped(entry.at)
         if self.ending.status != "paused":
             self.question = None
@@ -236,6 +242,8 @@ class History(threads.Fold):
         self.answer = entry
         if self.pauses:
             self.pauses[-1] = (self.pauses[-1][0], entry)
+        if self.processes:
+            self.processes[-1].only_answered = True
 
     def _decided(self, entry: log_entries.Note) -> None:
         self._replied(entry)

@@ -13,7 +13,7 @@ from runtime.display.facts import facts
 from runtime.display.text import count, cut, duration, harmless, joined, one_line, value_text, when
 from runtime.log import entries
 from runtime.observation import page_text
-from runtime.report import said
+from runtime.report import said, timeline
 from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
 from runtime.report.text import brief, error_in, spent
@@ -60,7 +60,7 @@ def runs_of(report: SessionReport) -> list[str]:
 
 def of_run(report: RunReport) -> str:
     title = f"Run {report.workflow}"
-    head = joined(report.state, when(report.started), report.run, report.file)
+    head = joined(report.state, timeline.span(report, when), report.run, report.file)
     parts = [_tag("h1", title), _tag("p", head, "dim"), *_run(report)]
     return _page(title, [*parts, *([_tag("p", f"cost  {spent(report.costs)}")] if report.costs is not None else [])])
 
@@ -247,7 +247,7 @@ def _spoken(text: str, kind: str) -> Iterator[str]:
 
 def _run(report: RunReport) -> list[str]:
     """Return the steps of a run, each to open: arguments, errors, values; containers hold theirs."""
-    parts: list[str] = []
+    parts = [_tag("p", each, "dim") for each in timeline.lines(report, when)]
     if (ends := report.asks or report.error) is not None:
         parts += [_tag("p", f"at {report.path}", "dim")] if report.path else []
         parts += _error(ends)

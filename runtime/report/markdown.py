@@ -10,7 +10,7 @@ from runtime.display.facts import facts
 from runtime.display.text import count, cut, duration, harmless, one_line, size, when
 from runtime.log import entries
 from runtime.observation import page_text
-from runtime.report import said, session_text, text
+from runtime.report import said, session_text, text, timeline
 from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
 from runtime.report.text import error_in, spent
@@ -69,7 +69,8 @@ def of_run(report: RunReport) -> str:
 
 def _run(report: RunReport) -> Iterator[str]:
     yield f"# Run {code(report.workflow)}"
-    yield f"**{report.state}** · {when(report.started)} · {code(report.run)} · {code(report.file)}"
+    yield f"**{report.state}** · {timeline.span(report, when)} · {code(report.run)} · {code(report.file)}"
+    yield "\n".join(f"- {plain(each)}" for each in timeline.lines(report, when))
     if (question := report.asks) is not None:
         yield f"## Question\n\n{_at(question.path, report.place)}"
         yield _error(question)

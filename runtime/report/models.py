@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from nodes.values import Json
+from runtime.events import RunStatus
 from runtime.log import entries
 from runtime.log.store.store import State
 from runtime.report import said
@@ -71,6 +72,18 @@ class StepReport(Model):
         return self.path[len(self.parent or "") :].lstrip("/") if self.parent else self.path
 
 
+class ProcessReport(Model):
+    """A process that did steps of a run. A run that was resumed has several."""
+
+    started: str
+    last: str
+    """Time of its last entry in the log."""
+    status: RunStatus | None
+    """Null if it recorded no outcome: it still runs, or it died."""
+    took_over: bool
+    """Whether it ended another process that still ran."""
+
+
 class RunReport(Printed):
     """The steps and outcome of a run: ``runops show RUN --json``."""
 
@@ -82,6 +95,10 @@ class RunReport(Printed):
     started: str
     last: str
     """Time of the last entry in its log."""
+    seconds: float
+    """How long its processes worked, without the time between them."""
+    processes: list[ProcessReport]
+    """In order; not those that only wrote an answer or a decision of a person."""
     inputs: dict[str, Json]
     secrets: list[str]
     """Their names."""

@@ -59,6 +59,8 @@ def run_report(
             "state": state,
             "started": past.started,
             "last": past.last_at,
+            "seconds": round(sum(each.seconds for each in past.processes), 3),
+            "processes": [_process(each) for each in past.processes if not each.only_answered],
             **{name: getattr(header, name) for name in ("workflow", "file", "inputs", "secrets", "trial")},
             **{name: getattr(header, name) for name in ("key", "parent")},
             "steps": [
@@ -84,6 +86,11 @@ def run_report(
 def statuses(past: history.History, *, owned: bool) -> dict[str, Status]:
     """Return the status of each step, container and iteration of a loop, by path."""
     return {path: step.status for path, step in _steps(past, run_index.state_of(past, owned=owned)).items()}
+
+
+def _process(each: log_attempts.Process) -> dict[str, Json]:
+    status = each.ending.status if each.ending is not None else None
+    return {"started": each.began, "last": each.last, "status": status, "took_over": each.took_over}
 
 
 def _place(header: log_entries.RunHeader, path: str | None, store: log_store.StoreReader) -> str | None:

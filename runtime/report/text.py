@@ -10,7 +10,7 @@ from nodes.values import Json
 from runtime.display import costs
 from runtime.display.facts import facts, result_text
 from runtime.display.text import count, cut, duration, fit, harmless, joined, one_line, value_text, when
-from runtime.report import said
+from runtime.report import said, timeline
 from runtime.report.models import AttemptReport, RunReport, StepReport
 from runtime.report.parts import Costs, ErrorReport, FlagReport
 
@@ -24,6 +24,7 @@ class Style:
     width: int | None = None  # its columns; None if lines are not cut
     bold: Callable[[str], str] = str
     marks: bool = True  # true if it can show the marks of a list of tasks
+    moment: Callable[[str], str] = when  # renders a time
 
 
 def whole(report: RunReport, style: Style) -> list[str]:
@@ -77,9 +78,12 @@ def error_in(report: RunReport, step: StepReport) -> ErrorReport | None:
 
 
 def _head(report: RunReport, style: Style) -> list[str]:
-    head = f"{style.bold(one_line(report.workflow))}  {report.run}  {report.state}  {when(report.started)}"
+    head = (
+        f"{style.bold(one_line(report.workflow))}  {report.run}  {report.state}  {timeline.span(report, style.moment)}"
+    )
     names = ("file", "inputs", "trial", "key", "parent", "budget")
-    return [head, *facts({name: getattr(report, name) for name in names})]
+    happened = (f"  {each}" for each in timeline.lines(report, style.moment))
+    return [head, *facts({name: getattr(report, name) for name in names}), *happened]
 
 
 def _tree(report: RunReport, steps: list[StepReport], depths: dict[str, int], style: Style) -> Iterator[str]:

@@ -171,7 +171,9 @@ def test_004_23_runs_are_told_apart_and_stay_readable(chats: Chats) -> None:
     assert "inputs.n = 2\na = 24" in second
     assert "\n11\n" in one
     assert re.search(
-        r"of Two runs: passed  started \S+  inputs {\"n\": 1}  begun by /run -i n=1\n.*inputs {\"n\": 2}", runs
+        r"of Two runs: passed  started \S+  last entry \S+  took \S+ s  inputs {\"n\": 1}  begun by /run -i n=1\n"
+        r".*inputs {\"n\": 2}",
+        runs,
     )
     assert re.search(r"\d\d:\d\d:\d\d  a  transform  ok = 11\noutput = 11\n", report)
     assert "a  ok\n  attempt 1  ok" in step

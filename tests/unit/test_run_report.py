@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from director.subjects import run_report, runs
 from nodes.errors import UsageError
 from nodes.values import Json
+from runtime.display.text import duration
 from runtime.language import reader
 from runtime.log import entries as log_entries
 from runtime.log import history
 from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.observation import page_text
+from runtime.report import html, markdown, text
 from runtime.runs import run
-from runtime.secrets import masking
+from runtime.secrets import hidden_names, masking
 from runtime.testing import memory_store
 from tests.fakes import FakePage
 from tests.now import now
@@ -104,6 +106,28 @@ def test_a_log_cut_anywhere_is_told(rigs: list[Rig], data: st.DataObject) -> Non
         file.unlink()
 
 
+def test_a_death_and_each_resume_are_told_with_the_time_that_the_run_took(rigs: list[Rig]) -> None:
+    """A run tells when it was resumed and after what, in a session and on a terminal; its time is that of its processes."""
+    expected = [
+        ("it had failed", ["failed", "failed"]),
+        ("its process had ended (last entry ", [None, "paused"]),
+        (None, ["passed"]),
+    ]
+    for rig, (after, statuses) in zip(rigs, expected, strict=True):
+        view = runs.RunSubject(rig.reader, rig.id).now
+        report = view.report
+        told = [*run_report.whole(view, hidden_names.DEFAULT)]
+        texts = ["\n".join(told), run_report.listed(view, hidden_names.DEFAULT)]
+        texts += ["\n".join(text.whole(report, text.Style())), markdown.of_run(report), html.of_run(report)]
+        for each in texts:
+            assert each.count("  resumed, after ") == (after is not None)
+            assert f"  resumed, after {after}" in each or after is None
+            assert f"took {duration(report.seconds)}" in each
+        assert [each.status for each in report.processes] == statuses
+        assert all(each.started <= each.last for each in report.processes)
+        assert 0 <= report.seconds < 60
+
+
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["[page]", "[end of page]", "x" * 5000, "\u2028", "\x00", "@state/run/line/1"]
 )
@@ -162,6 +186,6 @@ def test_a_long_run_is_told_by_its_newest_steps(tmp_path: Path) -> None:
         writer.result(writer.call(call), "ok", value=number)
     subject = runs.RunSubject(store.reader, "r")
     check(subject)
-    text = run_report.telling(subject.now).text
-    assert f"… ({500 - run_report.STEPS} earlier steps)\ns{500 - run_report.STEPS}  transform" in text
-    assert "\ns499  transform  ok = 499\n" in text
+    told = run_report.telling(subject.now).text
+    assert f"… ({500 - run_report.STEPS} earlier steps)\ns{500 - run_report.STEPS}  transform" in told
+    assert "\ns499  transform  ok = 499\n" in told
