@@ -87,7 +87,7 @@ def head(view: View) -> str:
 def listed(view: View, names: hidden_names.HiddenNames) -> str:
     """Return a run on one line of a list: how it ended, when it began and was resumed, how long it took, and its inputs."""
     given = short(names.json(view.report.inputs), 2 * INPUT)
-    resumed = "".join(f"  {each}" for each in timeline.lines(view.report, _moment))
+    resumed = "".join(f"  {each}" for each in timeline.resumes(view.report, _moment))
     return f"{head(view)}  {_span(view.report)}{resumed}  inputs {given}"
 
 
@@ -96,13 +96,12 @@ def whole(view: View, names: hidden_names.HiddenNames) -> Iterator[str]:
     report = view.report
     yield head(view)
     yield f"file: {Path(report.file).name}  {_span(report)}"
-    yield from timeline.lines(report, _moment)
+    yield from timeline.lines(_without_hidden(report, names), _moment)
     if report.next is not None:
         yield f"next: {report.next}"
     for name, value in names.json(report.inputs).items():
         yield f"inputs.{name} = {_json(value)}"
     yield from (f"{_at(each)}  {step(view, each, names)}" for each in report.steps)
-    yield from _pauses(view, None, names)
     error = report.asks or report.error
     if error is not None:
         yield "  ".join(filter(None, (f"{error.code}: {error.message}", evidence(error, names), error.fix)))
@@ -117,32 +116,21 @@ def of_step(view: View, path: str, names: hidden_names.HiddenNames) -> Iterator[
 
     Raises UsageError ``unknown-step``.
     """
-    report = view.step_report(path)
+    report = _without_hidden(view.step_report(path), names)
     shown = report.model_copy(update={
         "steps": [_hidden(view, each, names) for each in report.steps],
         "evidence": [each.model_copy(update={"observation": None, "screenshot": None}) for each in report.evidence],
     })  # fmt: skip
-    yield from text.step(shown, text.Style())
-    yield from _pauses(view, path, names)
+    yield from text.step(shown, text.Style(moment=_moment))
     if (page := view.page_at(path)) is not None:
         yield "the page, as it was when the step failed:"
         yield page
 
 
-def _pauses(view: View, path: str | None, names: hidden_names.HiddenNames) -> Iterator[str]:
-    """Yield what a person was asked, at one step or in the whole run, and what they answered or decided, with the times."""
-    for asked, replied in view.past.pauses:
-        at = str(asked.data.get("path") or "")
-        if path is not None and at != path:
-            continue
-        where = "" if path is not None or not at else f" at {one_line(at)}"
-        yield f"{_moment(asked.at)}  a person was asked{where} ({asked.data['reason']}): {asked.data['message']}"
-        if replied is None:
-            continue
-        if replied.name == "decided":
-            yield f"{_moment(replied.at)}  a person decided: {replied.data['verdict']}"
-        else:
-            yield f"{_moment(replied.at)}  a person answered: {_json(names.json(replied.data['answers']))}"
+def _without_hidden(report: RunReport, names: hidden_names.HiddenNames) -> RunReport:
+    """Return the report without answers that are hidden by their names."""
+    pauses = [each.model_copy(update={"answers": names.json(each.answers)}) for each in report.pauses]
+    return report.model_copy(update={"pauses": pauses})
 
 
 def _span(report: RunReport) -> str:

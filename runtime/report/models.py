@@ -84,6 +84,23 @@ class ProcessReport(Model):
     """Whether it ended another process that still ran."""
 
 
+class PastPause(Model):
+    """A pause of a run, and what a person said to it."""
+
+    at: str
+    path: str | None
+    """The step that asked."""
+    code: str
+    """The reason: `question`, or why the outcome of an action is unknown."""
+    message: str
+    replied: str | None
+    """Time of the answer or decision; null if there is none yet."""
+    decided: Literal["done", "not-done", "skip"] | None
+    """What a person decided about the action."""
+    answers: dict[str, Json] | None
+    """What a person answered, by name."""
+
+
 class RunReport(Printed):
     """The steps and outcome of a run: ``runops show RUN --json``."""
 
@@ -99,6 +116,8 @@ class RunReport(Printed):
     """How long its processes worked, without the time between them."""
     processes: list[ProcessReport]
     """In order; not those that only wrote an answer or a decision of a person."""
+    pauses: list[PastPause]
+    """In order; of one step only its own, and those of the steps in it."""
     inputs: dict[str, Json]
     secrets: list[str]
     """Their names."""

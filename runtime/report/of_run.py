@@ -61,6 +61,7 @@ def run_report(
             "last": past.last_at,
             "seconds": round(sum(each.seconds for each in past.processes), 3),
             "processes": [_process(each) for each in past.processes if not each.only_answered],
+            "pauses": [_pause(*each) for each in past.pauses if at is None or _is_in(each[0].data.get("path"), at)],
             **{name: getattr(header, name) for name in ("workflow", "file", "inputs", "secrets", "trial")},
             **{name: getattr(header, name) for name in ("key", "parent")},
             "steps": [
@@ -91,6 +92,19 @@ def statuses(past: history.History, *, owned: bool) -> dict[str, Status]:
 def _process(each: log_attempts.Process) -> dict[str, Json]:
     status = each.ending.status if each.ending is not None else None
     return {"started": each.began, "last": each.last, "status": status, "took_over": each.took_over}
+
+
+def _pause(asked: log_entries.Note, replied: log_entries.Note | None) -> dict[str, Json]:
+    said: dict[str, Json] = replied.data if replied is not None else {}
+    return {
+        "at": asked.at,
+        "path": asked.data.get("path"),
+        "code": asked.data["reason"],
+        "message": asked.data["message"],
+        "replied": replied.at if replied is not None else None,
+        "decided": said.get("verdict"),
+        "answers": said.get("answers"),
+    }
 
 
 def _place(header: log_entries.RunHeader, path: str | None, store: log_store.StoreReader) -> str | None:
@@ -193,6 +207,10 @@ def _status(
         return "skipped"
     failed_at = str(past.ending.data.get("path") or "") if past.ending is not None and state == "failed" else ""
     return "error" if path in (failed_at, *_above(failed_at)) else unfinished
+
+
+def _is_in(path: str | None, top: str) -> bool:
+    return path is not None and (path == top or path.startswith((f"{top}/", f"{top}[")))
 
 
 def _above(path: str) -> Iterator[str]:

@@ -43,6 +43,7 @@ def step(report: RunReport, style: Style) -> list[str]:
         lines += _attempt(report, top, attempt)
     if not top.attempts and (error := error_in(report, top)):
         lines += [f"    {line}" for line in _error_lines(error)]
+    lines += [f"  {line}" for line in timeline.pauses(report, style.moment)]
     lines += [f"  {line}" for line in _page(report, top)]
     lines += fully("value", top.value)
     return [*lines, *_tree(report, report.steps[1:], {top.path: 0}, style)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 
-from runtime.display.text import duration, joined
+from runtime.display.text import duration, joined, one_line
 from runtime.events import RunStatus
 from runtime.report.models import ProcessReport, RunReport
 
@@ -30,10 +31,35 @@ def span(report: RunReport, moment: Callable[[str], str]) -> str:
     return joined(f"{moment(report.started)}{end}", took(report))
 
 
-def lines(report: RunReport, moment: Callable[[str], str]) -> Iterator[str]:
-    """Yield each time that the run was resumed."""
+def lines(report: RunReport, moment: Callable[[str], str]) -> list[str]:
+    """Return each pause with what a person answered or decided, and each time that the run was resumed, in order."""
+    return _dated(sorted([*_pauses(report), *_resumed(report, moment)], key=lambda each: each[0]), moment)
+
+
+def resumes(report: RunReport, moment: Callable[[str], str]) -> list[str]:
+    return _dated(_resumed(report, moment), moment)
+
+
+def pauses(report: RunReport, moment: Callable[[str], str]) -> list[str]:
+    return _dated(_pauses(report), moment)
+
+
+def _dated(happened: Iterable[tuple[str, str]], moment: Callable[[str], str]) -> list[str]:
+    return [f"{moment(at)}  {one_line(what)}" for at, what in happened]
+
+
+def _resumed(report: RunReport, moment: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     for before, process in zip(report.processes, report.processes[1:], strict=False):
-        yield f"{moment(process.started)}  resumed, {_after(before, process, moment)}"
+        yield process.started, f"resumed, {_after(before, process, moment)}"
+
+
+def _pauses(report: RunReport) -> Iterator[tuple[str, str]]:
+    for each in report.pauses:
+        yield each.at, f"paused{f' at {each.path}' if each.path else ''}: {each.code}: {each.message}"
+        if each.decided is not None:
+            yield each.replied or each.at, f"a person decided: {each.decided}"
+        elif each.answers is not None:
+            yield each.replied or each.at, f"a person answered: {json.dumps(each.answers, ensure_ascii=False)}"
 
 
 def _after(before: ProcessReport, process: ProcessReport, moment: Callable[[str], str]) -> str:

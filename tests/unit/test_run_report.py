@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from director.subjects import run_report, runs
-from nodes.errors import UsageError
+from nodes.errors import SiteError, UsageError
 from nodes.values import Json
-from runtime.display.text import duration
+from runtime.display.text import duration, when
 from runtime.language import reader
 from runtime.log import entries as log_entries
 from runtime.log import history
@@ -24,6 +24,7 @@ from runtime.report import html, markdown, text
 from runtime.runs import run
 from runtime.secrets import hidden_names, masking
 from runtime.testing import memory_store
+from runtime.workspace import run_index
 from tests.fakes import FakePage
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -126,6 +127,46 @@ def test_a_death_and_each_resume_are_told_with_the_time_that_the_run_took(rigs: 
         assert [each.status for each in report.processes] == statuses
         assert all(each.started <= each.last for each in report.processes)
         assert 0 <= report.seconds < 60
+
+
+PAYS = """\
+version: 1
+name: Pays
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}
+  - {id: pay, type: browser_action, action: click, target: {css: pay}}
+"""
+
+
+async def test_a_pause_and_the_decision_are_told_with_their_times(tmp_path: Path) -> None:
+    """The cause of a pause and a person's decision stand in the report of the run and of the step, also after it has passed."""
+    rig = Rig(tmp_path, PAYS)
+
+    async def lose(_target: str, _page: FakePage) -> None:
+        rig.site.before_click = None
+        raise SiteError("answer-lost", "the site did not answer", phase="after")
+
+    rig.site.before_click = lose
+    assert (await rig.start()).status == "paused"
+    rig.die()
+    await run_index.decide(rig.keeper, rig.id, "not-done")
+    assert (await rig.resume()).status == "passed"
+    rig.die()
+    view = runs.RunSubject(rig.reader, rig.id).now
+    (pause,) = view.report.pauses
+    assert pause.replied is not None
+    paused = f"paused at pay: {pause.code}: "
+    decided = "  a person decided: not-done"
+    of_step = view.step_report("pay")
+    texts = ["\n".join(text.whole(view.report, text.Style())), "\n".join(text.step(of_step, text.Style()))]
+    for each in (*texts, markdown.of_run(view.report), html.of_run(view.report)):
+        assert each.index(f"{when(pause.at)}  {paused}") < each.index(f"{when(pause.replied)}{decided}")
+    whole = "\n".join(run_report.whole(view, hidden_names.DEFAULT))
+    step = "\n".join(run_report.of_step(view, "pay", hidden_names.DEFAULT))
+    for each in (whole, step):
+        assert each.index(f"{pause.at[:19].replace('T', ' ')}  {paused}") < each.index(decided)
+    assert whole.index(decided) < whole.index("  resumed, after it had paused")
+    assert view.step_report("open").pauses == []
 
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
