@@ -21,6 +21,7 @@ from director.tools.build_context import BuildContext
 from nodes.values import Json
 from runtime.context import window
 from runtime.display.text import cut, one_line
+from runtime.language import inputs
 from runtime.observation import page_text
 from runtime.secrets import hidden_names
 from runtime.workspace import run_index
@@ -234,12 +235,18 @@ UNSAID = "what the person asks for in this conversation. Build only if they want
 """The goal in the instructions of a session that was given none: they begin alike whatever is said."""
 
 
+def _with_type(value: Json) -> str:
+    """Return an input's value; of a text that may be meant as another type also that type: it is text until one is declared."""
+    kind = inputs.likely(value) if isinstance(value, str) else None
+    return f"{value} (text; to compute with it or to compare it so, declare it as {kind})" if kind else f"{value}"
+
+
 def goal_text(goal: Goal, names: hidden_names.HiddenNames = hidden_names.DEFAULT) -> str:
     lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
     lines += [f"Site: {goal.url}{named}"] if goal.url is not None else []
-    lines += [f"Input {name}: {names.json(value, name)}" for name, value in goal.inputs.items()]
+    lines += [f"Input {name}: {_with_type(names.json(value, name))}" for name, value in goal.inputs.items()]
     lines += [f"Secrets (their values are hidden): {', '.join(goal.secrets)}"] if goal.secrets else []
     times = "once" if goal.runs == 1 else f"{goal.runs} times"
     lines += [f"Proof: the whole draft passes {times}", f"Side effects: {POLICIES[goal.policy]}"]

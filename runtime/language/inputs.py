@@ -111,4 +111,10 @@ def _from_text(text: str, kind: Kind) -> Json:
     return value
 
 
+def likely(text: str) -> Kind | None:
+    """Return the type other than text as which a text can be read; None if there is none."""
+    kinds: tuple[Kind, ...] = ("integer", "number", "boolean", "list", "map")
+    return next((kind for kind in kinds if fits(_from_text(text, kind), kind)), None)
+
+
 EXAMPLES = {"number": "12.5", "integer": "12", "boolean": "true", "list": """'["a", "b"]'""", "map": """'{"a": 1}'"""}

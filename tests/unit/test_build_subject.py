@@ -11,6 +11,7 @@ import pytest
 from director.bench import bench
 from director.builds import subject
 from director.draft import draft
+from director.draft.goal import Goal
 from director.session import prompt
 from director.tools.build_context import BuildContext
 from tests import build_contexts
@@ -36,6 +37,19 @@ def test_an_input_of_the_person_precedes_the_address(tmp_path: Path) -> None:
     """If the person gave another base URL, that one is shown."""
     build = build_contexts.opened(tmp_path, "http://127.0.0.1:8765/x", inputs={"base_url": "http://127.0.0.1:9"})
     assert "(inputs.base_url = http://127.0.0.1:9)" in subject.goal_text(build.goal)
+
+
+def test_the_likely_type_of_an_input_is_named(tmp_path: Path) -> None:
+    """An input that the person typed is text; where it reads as another type, the goal names that type, unless it is hidden."""
+    typed = {"above": "200", "share": "1.5", "all": "true", "ids": "[1]", "user": "ada", "no": "4711-a"}
+    told = subject.goal_text(Goal("Find the tea.", None, tmp_path / "tea.yaml", inputs={**typed, "many": 12}))
+    so = "(text; to compute with it or to compare it so, declare it as"
+    for name, kind in (("above", "integer"), ("share", "number"), ("all", "boolean"), ("ids", "list")):
+        assert f"\nInput {name}: {typed[name]} {so} {kind})\n" in told
+    for line in ("user: ada", "no: 4711-a", "many: 12"):
+        assert f"\nInput {line}\n" in told
+    hiding = subject.goal_text(Goal("x", None, tmp_path / "x", inputs={"password": "77"}))
+    assert "Input password: [hidden]\n" in hiding
 
 
 def test_stale_nodes_are_named(tmp_path: Path) -> None:
