@@ -112,6 +112,9 @@ class Leaf(Node):
     usual_seconds: ClassVar[float | None] = None
     """Default time limit of one attempt; None: that of leaves, or of leaves that ask a model."""
 
+    value_fields: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose content becomes the node's value. The log has that as the result, so it has these as they are in the file."""
+
     timeout: float | None = Field(default=None, gt=0, le=86400)
     """Seconds that one attempt may take. Default: 10; 120 if it asks a model; 600 for an ``agent``."""
     retry: Retry | None = None

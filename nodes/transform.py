@@ -47,6 +47,7 @@ class Transform(Leaf):
     """
 
     effect_default: ClassVar[EffectClass] = "read"
+    value_fields: ClassVar[frozenset[str]] = frozenset({"expr", "fields"})
 
     type: Literal["transform"] = "transform"
     expr: JsonValue = None

@@ -440,7 +440,7 @@ class Step(leaf_context.LeafContext):
             rendered = program.loaded.templates[placeholder.text].render(values, self._clock)
             value = rendering.fit(rendered, placeholder.coerce, placeholder.field)
             resolved = rendering.put(resolved, placeholder.place, value)
-            if not secret:
+            if not secret and placeholder.named[0] not in self.node.value_fields:
                 args = rendering.put(args, placeholder.named, value)
         self._resolved, self._args = resolved, args
         return resolved

@@ -71,6 +71,15 @@ def test_show_is_the_tree_of_what_ran(home: Path, capsys: pytest.CaptureFixture[
     assert "  = 5  " in lines[-2]
 
 
+def test_a_transform_is_shown_with_its_expression(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A `transform` stands with the expression of the file, followed by its value, in the tree and alone."""
+    ran()
+    assert "  ok  share  transform  expr={{ 10 // inputs.last }}  = 5  " in printed(capsys, "show", "last")
+    assert "\n    transform  expr={{ 10 // inputs.last }}  (read)\n" in printed(
+        capsys, "show", "last", "--at", "end/share"
+    )
+
+
 def test_show_at_a_path_has_everything_below_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--at` shows attempts, the whole value, and all items of a loop."""
     ran()
