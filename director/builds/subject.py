@@ -156,9 +156,14 @@ class BuildSubject(DraftSubject):
         if self._other is not None:
             return self._other.variables()
         # Inputs have values before the draft has nodes.
-        given = self._goal.inputs if self._state.draft is not None else header.given(self._goal)
-        inputs = {f"inputs.{name}": value for name, value in given.items()}
-        return {**super().variables(), **inputs, **self._build.bench.values()}
+        draft = self._state.draft
+        given = (
+            inputs.as_declared(draft.loaded.workflow.inputs, self._goal.inputs)
+            if draft is not None
+            else header.given(self._goal)
+        )
+        named = {f"inputs.{name}": value for name, value in given.items()}
+        return {**super().variables(), **named, **self._build.bench.values()}
 
     @override
     def clearable(self) -> Sequence[str]:

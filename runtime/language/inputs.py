@@ -97,6 +97,18 @@ def _read(name: str, field: Input, value: Json) -> Json:
     raise UsageError("input-type", f"the input `{name}` must be {WORDS[field.type]}, and {what} is not", fix=fix)
 
 
+def as_declared(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the given values as ``check`` reads them; those that do not fit, or have no declaration, as they are."""
+
+    def read(name: str, value: Json) -> Json:
+        if name not in declared or not isinstance(value, str):
+            return value
+        found = _from_text(value, declared[name].type)
+        return found if fits(found, declared[name].type) else value
+
+    return {name: read(name, value) for name, value in given.items()}
+
+
 def _from_text(text: str, kind: Kind) -> Json:
     if kind == "string":
         return text

@@ -39,6 +39,25 @@ def test_an_input_of_the_person_precedes_the_address(tmp_path: Path) -> None:
     assert "(inputs.base_url = http://127.0.0.1:9)" in subject.goal_text(build.goal)
 
 
+def test_an_input_is_shown_as_the_draft_declares_it(tmp_path: Path) -> None:
+    """An input that was typed as text has among the values the type that the draft declares, as in a run; one that does not fit stays text."""
+    text = """\
+version: 1
+name: Cheap
+inputs: {limit: {type: number}, ids: {type: list}, user: {type: string}}
+nodes: [{id: all, type: transform, expr: "{{ inputs.limit }}"}]
+"""
+    typed = {"limit": "10", "ids": "none", "user": "7"}
+    build = build_contexts.opened(tmp_path, text=text, inputs=typed)
+    build.bench = cast(bench.Bench, types.SimpleNamespace(values=dict[str, object]))
+    shown = subject.BuildSubject(build).variables()
+    assert {name: shown[name] for name in ("inputs.limit", "inputs.ids", "inputs.user")} == {
+        "inputs.limit": 10,
+        "inputs.ids": "none",
+        "inputs.user": "7",
+    }
+
+
 def test_the_likely_type_of_an_input_is_named(tmp_path: Path) -> None:
     """An input that the person typed is text; where it reads as another type, the goal names that type, unless it is hidden."""
     typed = {"above": "200", "share": "1.5", "all": "true", "ids": "[1]", "user": "ada", "no": "4711-a"}
