@@ -57,6 +57,7 @@ _FIXED = (
     (re.compile(r"\$\d[\d.,]*\d"), "$N"),
     (re.compile(r"\b\d+\.\d s\b"), "T s"),
     (re.compile(r"(?:Each price counts\. ?){20,}"), "(Each price counts, often) "),
+    (re.compile(r"the last \d+ words had no room"), "the last N words had no room"),
 )
 _WORDS = re.compile(r"\b\d+ words at the most")
 """They follow from the size of what is summed up, in which ids and times vary."""
