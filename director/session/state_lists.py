@@ -15,6 +15,7 @@ from runtime.display.text import cut, one_line
 from runtime.log import entries, ledger, threads
 from runtime.messages.messages import ToolCall
 from runtime.models.turns import call_checks
+from runtime.observation import page_text
 
 if TYPE_CHECKING:
     from director.session.state import SessionState
@@ -22,13 +23,10 @@ if TYPE_CHECKING:
 ROOT, SAID, ANSWERS, CALLS = "@state", "@state/said", "@state/answers", "@state/calls"
 SUMMARIES, DELEGATES = "@state/summaries", "@state/delegate"
 
-KEPT = ("plan", "draft", "description")  # values whose versions are listed
+KEPT = ("goal", "plan", "draft", "description")  # values whose versions are listed
 
-ARGUMENTS, OUTPUT, GOAL = (
-    300,
-    300,
-    200,
-)  # limits of what a call was given, what it gave, and a goal in a list, in characters
+# Limits in lists, in characters: what a call was given, what one of a delegate gave, what another one gave, a delegate's goal.
+ARGUMENTS, OUTPUT, GAVE, GOAL = 300, 300, 150, 200
 
 PATHS = f"""\
 `{SAID}`: what the person said, typed, answered and decided, word for word; when the session was resumed
@@ -36,7 +34,7 @@ PATHS = f"""\
 `{CALLS}`: what you called, each with its arguments, its outcome and the line of its output
 `{SUMMARIES}`: what was summed up, when, and at whose word
 `@state/run`: the runs; `@state/run/ID`: one of them, also what was asked and answered; `…/STEP`, `…/workflow`, `…/changes`
-`@state/plan`, `@state/draft`, `@state/description`: their versions; `…/N`: one of them
+`@state/goal`, `@state/plan`, `@state/draft`, `@state/description`: their versions; `…/N`: one of them
 `{DELEGATES}`: the delegates; `{DELEGATES}/CALL`: what one of them did
 `@state/line/N`, `@state/call/ID`: a line of the session, what a call was given: as they were named to you"""
 
@@ -74,7 +72,7 @@ def of_session(state: SessionState, path: str) -> str | None:
 
 def of_line(state: SessionState, line: int) -> str | None:
     """Return what the list of the person's words has of a line; None if it does not name it."""
-    return next((_word(state, each) or None for each in state.history.course if each.seq == line), None)
+    return next((_word(state, each, whole=True) or None for each in state.history.course if each.seq == line), None)
 
 
 def _said(state: SessionState) -> Iterator[str]:
@@ -99,8 +97,8 @@ def _said(state: SessionState) -> Iterator[str]:
     yield from before
 
 
-def _word(state: SessionState, entry: entries.Entry) -> str:
-    """Return what the person said with an entry; empty if it is no word of theirs."""
+def _word(state: SessionState, entry: entries.Entry, *, whole: bool = False) -> str:
+    """Return what the person said with an entry, with the question ``whole`` or cut; empty if it is no word of theirs."""
     match entry:
         case entries.User(thread=entries.SESSION_THREAD) | entries.Heard():
             return state.writer.text_of(entry)
@@ -115,7 +113,8 @@ def _word(state: SessionState, entry: entries.Entry) -> str:
         case entries.Note(name="child-started") if "call" not in entry.data:
             return str(entry.data["what"] or "")
         case entries.Note(name="answered"):
-            return f"answered: {entry.data['answer']}\nto: {cut(one_line(str(entry.data['question'])), ARGUMENTS)}"
+            question = str(entry.data["question"])
+            return f"answered: {entry.data['answer']}\nto: {question if whole else cut(one_line(question), ARGUMENTS)}"
         case _:
             return ""
 
@@ -178,11 +177,18 @@ def _indented(text: str) -> str:
 
 
 def _answers(state: SessionState) -> Iterator[str]:
-    """Yield the beginning of each answer in words, with its line and time."""
-    for said in state.history.thread(entries.SESSION_THREAD).said:
-        if isinstance(said, threads.Exchange) and (text := state.writer.text_of(said.answer)):
-            line = said.answer.seq
-            yield f"`@state/line/{line}`  {_time(said.answer.at)}  {cut(one_line(text), ARGUMENTS)}"
+    """Yield the beginning of each answer in words, with its line and time, also of those that broke off."""
+    thread = state.history.thread(entries.SESSION_THREAD)
+    found = [(each, text) for each in state.history.course if (text := thread.broken.get(each.seq))]
+    for said in thread.said:
+        if isinstance(said, threads.Exchange):
+            found.append((said.answer, state.writer.text_of(said.answer)))
+        elif isinstance(said, entries.ModelError):
+            found.append((said, state.writer.text_of(said)))
+    for entry, text in sorted(found, key=lambda each: each[0].seq):
+        if text:
+            broke = "" if isinstance(entry, entries.Assistant) else "(broke off)  "
+            yield f"`@state/line/{entry.seq}`  {_time(entry.at)}  {broke}{cut(one_line(text), ARGUMENTS)}"
 
 
 def _calls(state: SessionState) -> Iterator[str]:
@@ -192,8 +198,10 @@ def _calls(state: SessionState) -> Iterator[str]:
             for asked in state.writer.calls_of(said.answer):
                 done = said.done[asked.id]
                 at = done.call.at if done.call is not None else said.answer.at
-                gave = f"  gave `@state/line/{done.output.seq}`" if done.output is not None else ""
-                yield f"{_time(at)}  {_with_arguments(asked)}  {_ended(done)}{gave}"
+                yield f"{_time(at)}  {_with_arguments(asked)}  {_ended(done)}"
+                if done.output is not None:
+                    gave = cut(one_line(page_text.unfenced(state.writer.text_of(done.output))), GAVE)
+                    yield f"    gave `@state/line/{done.output.seq}`: {gave}"
 
 
 def _with_arguments(asked: ToolCall) -> str:
@@ -217,7 +225,9 @@ def _summaries(state: SessionState) -> Iterator[str]:
         question = said[0] if said and name.startswith(entries.SUMMARY) else None
         if isinstance(question, entries.User):
             typed = summaries.command(state.writer.text_of(question)) if question.mode is not None else ""
-            whose = typed or ("its next part" if question.mode is not None else "by itself, as the window was full")
+            whose = typed or (
+                "its next part" if question.mode is not None else "by itself, as the settings of the window ask"
+            )
             of = f" (of delegate {name.partition(entries.DELEGATE)[2]})" if entries.DELEGATE in name else ""
             came = said[-1]
             if isinstance(came, threads.Exchange):
@@ -242,7 +252,13 @@ def _version(state: SessionState, version: entries.Version) -> str:
     if version.cleared:
         return f"{head}\n(cleared)"
     value = state.writer.value_of(version)
-    return f"{head}\n{plans.as_text(plans.of(value)) if version.of == 'plan' else value}"
+    if version.of == "plan":
+        return f"{head}\n{plans.as_text(plans.of(value))}"
+    if version.of == "goal":
+        given = {key: each for key, each in state.masker.names.json(value).items() if each}
+        fields = (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in given.values())
+        return "\n".join((head, *(f"{name}: {text}" for name, text in zip(given, fields, strict=True))))
+    return f"{head}\n{value}"
 
 
 # Delegates, and scouts, which are delegates of a build.
@@ -274,7 +290,8 @@ def _outcome(result: entries.Result | None) -> str:
     if result is None:
         return "no outcome known"
     code = str((result.error or {}).get("code") or "")
-    return f"{result.status}: {code}" if code else result.status
+    found = "it was interrupted, and its outcome found afterwards" if result.status == "recovered" else ""
+    return ": ".join(filter(None, (result.status, found, code)))
 
 
 def _given(state: SessionState, call: str) -> dict[str, Json]:

@@ -61,7 +61,7 @@ class _Builder:
                 "variables": {each.name: self._version(each) for each in past.variables()},
                 "following": past.following.data["run"] if past.following is not None else None,
                 "open": [each.call.path for each in past.open_calls()],
-                "waiting": list(dict.fromkeys(row.thread for row in spent.rows if row.status == "open")),
+                "waiting": list(dict.fromkeys(row.thread for row in spent.unsettled())),
                 "torn": self._reading.torn,
                 "build": build,
                 "said": [self._line(each) for each in self._selected(at)],

@@ -190,16 +190,17 @@ class _Lines:
 
 
 def _build(report: SessionReport, build: BuildReport) -> Iterator[str]:
-    again, idle = f"runops build --resume {report.session}", report.state != "running"
+    talks, idle = report.purpose == "chat", report.state != "running"
+    again = f"runops {report.purpose} --resume {report.session}"
     if build.waits is not None and idle:
         choices = [f"{number} {one_line(each)}" for number, each in enumerate(build.questions[-1].choices, 1)]
         asked = [*harmless(build.waits).split("\n"), *choices]
         yield from (f"  {'' if number else 'asks':<5}  {line}" for number, line in enumerate(asked))
-        yield f"  answer {again} --answer TEXT"
+        yield f"  answer {again} -m '/answer TEXT'" if talks else f"  answer {again} --answer TEXT"
         return
     if build.finish is not None:
         yield from _ended(build, build.finish)
-    if idle and (build.finish is None or not build.finish["done"]):
+    if idle and (talks or build.finish is None or not build.finish["done"]):
         yield f"  again  {again}"
 
 

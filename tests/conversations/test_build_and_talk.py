@@ -176,6 +176,7 @@ def test_an_untouched_draft_of_another_file_is_begun_anew(chats: Chats) -> None:
     shown = project.here("show", session_of(done)).stdout
     assert "version 2  by the model: the first nodes" in shown
     assert "version 1  from the file: the workflow prices.yaml as it is" in shown
+    assert shown.rstrip().endswith(f"again  runops chat --resume {session_of(done)}")
 
 
 def test_000_21_the_draft_stays_what_is_shown(chats: Chats) -> None:

@@ -190,7 +190,8 @@ def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     script = [
         stall(read),
         text("It is 20.5."),
-        call("read_state", {"path": "@state/said", "start": None, "end": None}),
+        call("read_state", {"path": "@state/said", "start": None, "end": None})
+        + call("read_state", {"path": "@state/answers", "start": None, "end": None}),
         text("So."),
     ]
     project = builds.answers(*script)
@@ -210,7 +211,10 @@ def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     assert saved.index("before the rest came") < saved.index("It is 20.5.")
     assert saved.count("It is 20.5.") == 1
     project.here("chat", "--resume", "last", "-m", "What was it?")
-    (listed,) = builds.outputs()
+    listed, answers = builds.outputs()
+    assert re.search(r"\(broke off\)  The sum is right\. .*…\n`@state/line/\d+`  \S+ \S+  It is 20\.5\.", answers), (
+        answers
+    )
     told = re.search(r"the process ended while you answered: (The sum is right\. .*…) \(`(@state/line/\d+)`\)", listed)
     assert told is not None, listed
     assert len(told[1]) <= 301

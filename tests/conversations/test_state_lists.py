@@ -128,7 +128,9 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
     assert re.search(
         r"\S+ \S+  /compress the name of the depot  of the lines up to \d+  `@state/line/\d+`: Yes\.", summed
     )
-    assert re.search(r"""\S+ \S+  read_state {"path": "@state/plan"}  ok  gave `@state/line/\d+`""", calls)
+    assert re.search(
+        r"""\S+ \S+  read_state {"path": "@state/plan"}  ok\n    gave `@state/line/\d+`: .+nothing yet""", calls
+    )
     assert "/compress the name of the depot" in first
     for form in ((), ("--markdown",), ("--html",)):
         shown = project.here("show", log_of(project).stem, *form).stdout

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from runtime.messages.messages import Answer, Message, Request, Usage
 from runtime.models.client import client as model_client
 from runtime.models.client import profiles
 from runtime.models.client.errors import Failed
+from runtime.testing import responses, scripted_model
 
 ASKED = Request("m", "Say.", (Message("user", "tea"),), None, 100)
 USED = {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}
@@ -253,3 +255,17 @@ async def test_an_odd_refusal_is_read_by_its_status(name: str) -> None:
         with pytest.raises(Failed) as failed:
             await asked(url)
     assert (failed.value.error.code, failed.value.again, failed.value.wait) == (code, again, None)
+
+
+async def test_only_the_given_time_limits_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request has the time that is given with it, also where the library's own limit (10 minutes) is shorter."""
+    monkeypatch.setattr("openai._base_client.DEFAULT_TIMEOUT", 0.05)
+    gate = threading.Event()
+    with responses.serve([scripted_model.text("hi").held(gate)]) as server:
+        client = model_client.Client(server.url, server.key, profiles.PROFILES["compatible"])
+        asking = asyncio.create_task(client.ask(ASKED, 30))
+        await asyncio.to_thread(server.wait, 1)
+        await asyncio.wait([asking], timeout=0.3)
+        gate.set()
+        assert (await asking).text == "hi"
+        await client.close()

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from director.draft import draft as drafts
+from director.draft.goal import Goal
+from director.session import person, state_paths, variables
 from director.session import plan as plans
-from director.session import variables
 from director.session.state import SessionState
+from director.tools import begin
 from nodes.errors import ModelError
 from runtime.log import session
 from runtime.secrets import masking
 from runtime.testing import memory_store
+from tests.build_contexts import Answering
 from tests.sessions import begun, state_of
 
 SECRET = "tops3cret-word"
 KNOWN = {"SHOP_PASSWORD": SECRET}
 HEAD = "version: 1\nname: Sums\n"
 PLAN = plans.of({"overall_goal": "g", "phases": [{"phase_name": "A", "tasks": [{"task_id": "t", "description": "d"}]}]})
+
+
+def read(state: SessionState, path: str) -> str:
+    """What a path leads to."""
+    return state_paths.of_session(state, path, state.writer) or ""
 
 
 def versions(state: SessionState, of: str, name: str = "") -> list[tuple[int, str, str, bool]]:
@@ -198,3 +207,27 @@ def test_a_version_never_changes(tmp_path: Path) -> None:
     state.describe("one", reason="r")
     state.describe("two", reason="r")
     assert [each.value for each in state.history.versions("description")] == ["one", "two"]
+
+
+@pytest.mark.anyio
+async def test_an_answered_question_is_listed_in_short_and_stands_whole_at_its_line(tmp_path: Path) -> None:
+    """`@state/said` cuts a long question behind its answer; `@state/line/N` of that line has it whole."""
+    state = state_of(tmp_path)
+    question = "May it be pressed?\n" + "It pays order 1001. " * 40
+    await person.Remembering(state.writer, Answering("yes")).ask(question)
+    (line,) = re.findall(r"^line (\d+)  .*  answered: yes$", read(state, "@state/said"), re.MULTILINE)
+    assert question.strip() not in read(state, "@state/said")
+    assert f"answered: yes\nto: {question}" in read(state, f"@state/line/{line}")
+
+
+def test_what_is_built_has_its_versions(tmp_path: Path) -> None:
+    """`@state/goal/N` has a goal as it was given, but for values that are hidden by their names."""
+    state = state_of(tmp_path)
+    inputs = {"order": "7", "password": "77"}
+    goal = Goal("Pay it.", "http://127.0.0.1:9/", tmp_path / "pay.yaml", inputs=inputs)
+    begin.keep_goal(state, goal, reason="said so", by="person")
+    assert "`@state/goal/1`  " in read(state, "@state/goal")
+    told = read(state, "@state/goal/1")
+    assert "goal: Pay it.\nurl: http://127.0.0.1:9/" in told
+    assert '"order": "7"' in told
+    assert "77" not in told

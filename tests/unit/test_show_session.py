@@ -153,6 +153,11 @@ def test_an_open_call_is_shown_as_open(store: file_store.Files, cli: Cli, end: E
     assert "running" in text
     assert "waits for the model" in text
     assert "no outcome" not in text
+    hand.answers("So.")
+    hand.asks()  # its process ends
+    hand.answers("Again.")
+    assert "waits for the model" not in cli("show", hand.id)
+    hand.asks()
     last = max(each["line"] for each in cli.json("show", hand.id)["said"])
     assert f"a request to the model after line {last}: open, no outcome recorded" in cli("show", hand.closed())
 

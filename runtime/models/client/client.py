@@ -30,6 +30,7 @@ from runtime.settings import addresses
 
 Progress = Callable[[str], None]  # called with each piece of the answer's text, as it arrives
 STALL_SECONDS = 60.0  # maximum pause within a streamed answer
+CONNECT_SECONDS = 5.0  # time to connect
 END_SECONDS = 1.0  # time for a stream to close after its last event
 CANCEL_SECONDS = 5.0  # time for cancelling a background response
 SEALED = "reasoning.encrypted_content"
@@ -64,7 +65,11 @@ class Client:
         self._masker = Masker({"key": key} if len(key) >= SHORTEST else {})
         self._profile = profile
         http = openai.DefaultAsyncHttpxClient(verify=trusted())
-        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http)
+        # A request ends with its own time limit; the library would end one without a sign after 10 minutes.
+        limit = openai.Timeout(None, connect=CONNECT_SECONDS)
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url, api_key=key, max_retries=0, timeout=limit, http_client=http
+        )
         self._unsealed: set[str] = set()  # models that refuse to give their reasoning
 
     async def ask(
