@@ -159,9 +159,12 @@ class Talk:
     async def go_on(self) -> str | None:
         """Answer a message left unanswered by a crash or a budget limit; None if it is the person's turn.
 
-        Closes calls that a crash left open, and shows that to the model. Raises like ``say``.
+        Closes calls that a crash left open, and shows that to the model. Work that the person had stopped is not continued. Raises like ``say``.
         """
         turns = self._ready()
+        if self._writer.history.thread(entries.SESSION_THREAD).stopped and turns.waiting:
+            turns.break_off()
+            await self._broken_off(_stopped())
         return await self._until_answered(turns) if turns.waiting else None
 
     @property
@@ -187,6 +190,8 @@ class Talk:
         if self._turns is None or self._turning is None:
             return False
         twice, self._turns.stopped = self._turns.stopped, True
+        if not twice:
+            self._writer.noted("stopped", {}, entries.SESSION_THREAD)
         if twice or at_once or self._turns.asking:
             self._turning.cancel()
         return True

@@ -189,7 +189,8 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
         return False
     said = isinstance(entry, log_entries.Said | log_entries.Reasoning | log_entries.Call | log_entries.Result)
     kept = isinstance(entry, log_entries.Version) and entry.of not in ("bench", "grant")
-    return kept or (said and entry.thread == log_entries.SESSION_THREAD)
+    stopped = isinstance(entry, log_entries.Note) and entry.name == "stopped"
+    return kept or ((said or stopped) and entry.thread == log_entries.SESSION_THREAD)
 
 
 def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:

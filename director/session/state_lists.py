@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 ROOT, SAID, ANSWERS, CALLS = "@state", "@state/said", "@state/answers", "@state/calls"
 SUMMARIES, DELEGATES = "@state/summaries", "@state/delegate"
 
+READ = "read_state"  # name of the tool that reads these lists
+
 KEPT = ("goal", "plan", "draft", "description")  # values whose versions are listed
 
-# Limits in lists, in characters: what a call was given, what one of a delegate gave, what another one gave, a delegate's goal.
+# Limits in lists, in characters: what a call was given, what one of a delegate gave, what another one gave (or a variable's value), a
+# delegate's goal.
 ARGUMENTS, OUTPUT, GAVE, GOAL = 300, 300, 150, 200
 
 PATHS = f"""\
@@ -104,7 +107,7 @@ def _word(state: SessionState, entry: entries.Entry, *, whole: bool = False) -> 
             return state.writer.text_of(entry)
         case entries.User():
             return summaries.command(state.writer.text_of(entry))
-        case entries.ModelError(error={"code": items.STOPPED}):
+        case entries.Note(name="stopped"):
             return "/stop"
         case entries.Event():
             return state.masker.text(entry.what or "")
@@ -130,6 +133,9 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
         case entries.Version() if entry.of not in ("bench", "grant", "mode", "window"):
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
+            if entry.of == "variable" and not entry.cleared:
+                value = state.masker.names.json(state.writer.value_of(entry), entry.name)
+                what += f" = {cut(json.dumps(value, ensure_ascii=False), GAVE)}"
             return f"{what} by the {entry.by}: {one_line(entry.reason)}"
         case entries.Arrived() if text := state.history.thread(entry.thread).broken.get(entry.seq):
             return f"the process ended while you answered: {cut(one_line(text), OUTPUT)} (`@state/line/{entry.seq}`)"
@@ -158,7 +164,7 @@ def _ended_by(state: SessionState, stopped: entries.ModelError) -> Iterator[str]
     begun = [each for each in calls if not _is_left_out(each[1])]
     if begun:
         asked, done = begun[-1]
-        yield f"the last call before it: {_with_arguments(asked)}  {_ended(done)}"
+        yield f"stopped after the call {_with_arguments(asked)}  {_ended(done)}"
     if left := [_with_arguments(asked) for asked, done in calls if _is_left_out(done)]:
         yield f"left out: {', '.join(left)}"
 
@@ -199,7 +205,8 @@ def _calls(state: SessionState) -> Iterator[str]:
                 done = said.done[asked.id]
                 at = done.call.at if done.call is not None else said.answer.at
                 yield f"{_time(at)}  {_with_arguments(asked)}  {_ended(done)}"
-                if done.output is not None:
+                # What was read stands at the path itself.
+                if done.output is not None and asked.name != READ:
                     gave = cut(one_line(page_text.unfenced(state.writer.text_of(done.output))), GAVE)
                     yield f"    gave `@state/line/{done.output.seq}`: {gave}"
 

@@ -18,7 +18,7 @@ from runtime.observation import page_text
 if TYPE_CHECKING:
     from director.session.state import SessionState
 
-NAME = "read_state"  # name of the tool that reads them
+NAME = state_lists.READ
 AT_ONCE = 6_000  # limit of one part, in characters
 LINE = "@state/line/"  # prefix of the path of a line of the session's own log
 

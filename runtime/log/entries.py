@@ -427,6 +427,7 @@ NoteName = Literal[
     "paused",
     "decided",
     "answered",
+    "stopped",
     "requested",
     "submitted",
     "child-started",

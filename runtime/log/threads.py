@@ -43,6 +43,8 @@ class Thread:
     broken: dict[int, str] = dataclasses.field(default_factory=dict[int, str])
     """What came of answers in whose midst a process ended, by the line of the first part."""
     summary: entries.Summary | None = None
+    stopped: bool = False
+    """True if a person has stopped the work, and its end is not logged yet."""
     newest_word: int | None = None  # position in `said` of the last message to the model
     _ends: list[int] = dataclasses.field(default_factory=list[int])
     _asked: dict[str, tuple[int, Done]] = dataclasses.field(default_factory=dict[str, tuple[int, Done]])
@@ -53,6 +55,7 @@ class Thread:
 
     def add(self, entry: entries.AnyEntry) -> None:
         self._arrive(entry)
+        self._stop(entry)
         match entry:
             case entries.User():
                 self.newest_word = len(self.said)
@@ -94,6 +97,15 @@ class Thread:
                 self._arriving = None
             case entries.Note(name="requested"):
                 self._arriving = None
+            case _:
+                pass
+
+    def _stop(self, entry: entries.AnyEntry) -> None:
+        match entry:
+            case entries.Note(name="stopped"):
+                self.stopped = True
+            case entries.User() | entries.ModelError(again=None, pending=None):
+                self.stopped = False
             case _:
                 pass
 

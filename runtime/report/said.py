@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field
 
 from nodes.values import Json
-from runtime.context import items
 from runtime.log import entries
 from runtime.report.parts import ErrorReport, FileReport, FlagReport, Model, absent
 
@@ -278,7 +277,7 @@ def typed(line: OfSession) -> str | None:
     match line:
         case UserLine(typed=str(word)):
             return word
-        case ModelErrorLine(error=ErrorReport(code=items.STOPPED)):
+        case NoteLine(name="stopped"):
             return "/stop"
         case NoteLine(name="answered", data={"answer": answer, "question": question}):
             return f"{answer}\n(to: {question})"

@@ -72,6 +72,7 @@ class CrashPoint(enum.StrEnum):
     RECONCILED = "reconciled"
     PAUSED = "paused"
     ANSWERED = "answered"
+    STOPPED = "stopped"
     EVIDENCE = "evidence"
     ENDED = "ended"
 

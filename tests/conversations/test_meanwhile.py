@@ -15,6 +15,7 @@ from tests.builds_rig import Builds
 from tests.chats import log_of, until, words_of
 from tests.command import Project
 from tests.conversations.test_build_and_talk import BEGIN, PROVE
+from tests.rows import PLAN
 
 SUMMARY = call("get_workflow_summary", {})
 
@@ -220,6 +221,38 @@ def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     assert len(told[1]) <= 301
     assert re.search(r"→ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  the session was resumed", listed)
     assert '"arrived"' in project.here("show", log_of(project).stem, "--json").stdout
+
+
+def test_a_stop_outlives_a_kill(builds: Builds) -> None:
+    """`/stop` is kept at once: after a kill in the call in hand no further call is done and nothing is asked until the person speaks."""
+    gate = threading.Event()
+    given = {"goal": "Look.", "deliverable": "A word.", "end": "It is known.", "context": None}
+    script = [call("delegate", given) + call("update_plan", {"plan": PLAN, "reason": "new"}), text("late").held(gate)]
+    said = call("read_state", {"path": "@state/said", "start": None, "end": None})
+    project = builds.answers(*script, said, text("So."))
+    assert builds.server is not None
+    with project.start(
+        "chat", "prices.yaml", "--strategy", "clean", "--mode", "agent", "--json-lines", asks=True
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write('{"say": "Plan it."}\n')
+        process.stdin.flush()
+        builds.server.wait(2)
+        process.stdin.write('{"say": "/stop"}\n')
+        process.stdin.flush()
+        until(lambda: '"name":"stopped"' in log_of(project).read_text())
+        process.kill()
+    gate.set()
+    done = project.here("chat", "--resume", "last", "-m", "What now?")
+    assert done.stdout == "So.\n", done.stderr
+    third = words_of(builds.bodies()[2])
+    assert third[-2:] == ["assistant: (The person stopped the work here.)", "user: What now?"]
+    assert "not done" in third[-3]
+    assert len(builds.bodies()) == 4
+    told = builds.outputs()[-1]
+    assert re.search(r"  /stop\n(.*\n)*    → stopped after the call delegate .*\n    → left out: update_plan ", told), (
+        told
+    )
 
 
 def test_what_is_said_while_a_session_resumes_is_answered(builds: Builds) -> None:

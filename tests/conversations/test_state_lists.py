@@ -102,10 +102,11 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
         if len(given) == 3:
             return reads("@state/calls")
         if len(given) == 4:
-            return reads(*re.findall(r"gave `(@state/line/\d+)`", given[-1])[:1])
+            return reads(*re.findall(r"gave `(@state/line/\d+)`", given[-1]), "@state/said")
         if given or "and now?" not in asked.newest:
             return text("Yes.")
-        return reads("@state/said", "@state/summaries", "@state/plan")
+        kept = {"name": "depot", "value": '"north"', "reason": "it is asked for"}
+        return reads("@state/said", "@state/summaries") + call("set_variable", kept)
 
     project = chats.answers(script)
     assert chats.server is not None
@@ -121,17 +122,17 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
         gate.set()
         _out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, err
-    told, summed, _plan, calls, first = outputs(chats, 5)
+    told, summed, _kept, calls, line, after = outputs(chats, 6)
     words = ["Count the stock.\n", "/stop\n", "/compress the name of the depot\n", "and now?"]
     places = [told.index(each) for each in words]
     assert places == sorted(places), told
     assert re.search(
         r"\S+ \S+  /compress the name of the depot  of the lines up to \d+  `@state/line/\d+`: Yes\.", summed
     )
-    assert re.search(
-        r"""\S+ \S+  read_state {"path": "@state/plan"}  ok\n    gave `@state/line/\d+`: .+nothing yet""", calls
-    )
-    assert "/compress the name of the depot" in first
+    assert re.search(r"""\S+ \S+  read_state {"path": "@state/said"}  ok\n\S+ \S+  read_state """, calls)
+    assert re.search(r"""\S+ \S+  set_variable {.+}  ok\n    gave `@state/line/\d+`: depot = "north\"""", calls)
+    assert 'depot = "north"' in line
+    assert '→ variable depot = "north" by the model: it is asked for' in after
     for form in ((), ("--markdown",), ("--html",)):
         shown = project.here("show", log_of(project).stem, *form).stdout
         places = [shown.index(each.strip()) for each in words]
@@ -170,7 +171,7 @@ def test_what_was_left_out_and_who_proposed_a_command_is_found(chats: Chats) -> 
         assert screen.wait() == 0
     told, answers = outputs(chats, 2)
     assert "/answer yes   (typed: yes; proposed by the model: you said that you want tea)" in told
-    last = r"the last call before it: ask_user {\"question\": \"Which\?\", .+}  \S.*"
+    last = r"stopped after the call ask_user {\"question\": \"Which\?\", .+}  \S.*"
     ended = re.search(rf"line \d+  \S+ \S+  /stop\n    → {last}\n    → left out: update_plan {{.+\n", told)
     assert ended is not None, told
     assert told.index("Count it.") < ended.start() < told.index("and now?")

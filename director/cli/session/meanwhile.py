@@ -13,6 +13,8 @@ from director.cli import input as typed_input
 from nodes.errors import RunOpsError
 from runtime.cli.foreground import Foreground
 
+STOPS = "--  stops after the call in hand"
+
 Parse = Callable[[str], str | None]
 """Returns the message of a line that is said at once, or None if the line waits for its turn."""
 
@@ -88,20 +90,25 @@ class Meanwhile:
             self._stop()
         elif said.strip():
             self._conversation.hear(said)
-            sync = asyncio.ensure_future(self._sync())
-            self._syncing.add(sync)
-            sync.add_done_callback(self._syncing.discard)
+            self._keep(self._conversation.screen.kept)
 
-    async def _sync(self) -> None:
+    def _keep(self, then: Callable[[], None]) -> None:
+        sync = asyncio.ensure_future(self._sync(then))
+        self._syncing.add(sync)
+        sync.add_done_callback(self._syncing.discard)
+
+    async def _sync(self, then: Callable[[], None]) -> None:
         # A log that fails ends the work itself.
         with contextlib.suppress(RunOpsError):
             await self._conversation.writer.barrier()
-            self._conversation.screen.kept()
+            then()
 
     async def _synced(self) -> None:
         await asyncio.gather(*self._syncing)
 
     def _stop(self) -> None:
-        self._conversation.screen.say("--  stops after the call in hand")
-        if not self._conversation.stop():
+        if self._conversation.stop():
+            self._keep(lambda: self._conversation.screen.say(STOPS))
+        else:
+            self._conversation.screen.say(STOPS)
             self._front.stop()

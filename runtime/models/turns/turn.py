@@ -197,9 +197,10 @@ class Turns:
         if exchange is None:
             return
         calls = self._writer.calls_of(exchange.answer)
-        # After a crash it is unknown which call was interrupted: assume the first without an entry.
+        # After a crash it is unknown which call was interrupted: assume the first without an entry, if none has one and no output.
+        known = any(each.call is not None and each.output is None for each in exchange.done.values())
         left = [asked.id for asked in calls if exchange.done[asked.id].call is None]
-        begun = {*self._doing, *left[:1]}
+        begun = {*self._doing, *([] if known else left[:1])}
         for number, asked in enumerate(calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
             if state.output is None:
