@@ -193,13 +193,17 @@ async def open_session(
     models.check(here.settings.budget, agent_files.of_project().values())
     budget = str(here.settings.budget) if here.settings.budget is not None else None
     masker = masking.Masker({**secrets, **models.masked()}, hidden_names.of(here.settings.hidden_names))
+    past = source.past if isinstance(source, Found) else log_session.Session()
+    strategy = limits.of_session(past, Texts(here.reader), here.settings).strategy
     if isinstance(source, entries.SessionHeader):
         header = source.model_copy(update={"versions": version.versions(), "budget": budget})
-        writer = await session_open.begin(here.store, header, masker)
+        writer = await session_open.begin(here.store, header, masker, strategy=strategy)
     elif fork:
-        writer = await session_open.fork(here.store, source.id, masker, budget=budget)
+        writer = await session_open.fork(here.store, source.id, masker, budget=budget, strategy=strategy)
     else:
-        writer = await session_open.reopen(here.store, source.id, masker, take_over=take_over, budget=budget)
+        writer = await session_open.reopen(
+            here.store, source.id, masker, take_over=take_over, budget=budget, strategy=strategy
+        )
     async with log_store.release_on_error(writer.conversation):
         await keep(SessionState(writer))
     return writer

@@ -163,6 +163,7 @@ class Talk:
         """
         turns = self._ready()
         if self._writer.history.thread(entries.SESSION_THREAD).stopped and turns.waiting:
+            turns.stopped = True
             turns.break_off()
             await self._broken_off(_stopped())
         return await self._until_answered(turns) if turns.waiting else None

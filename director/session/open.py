@@ -24,12 +24,14 @@ SessionWriter = LogWriter[session.Session]
 _LINE = re.compile(rf"{state_paths.LINE}(\d{{1,12}})\b")
 
 
-async def begin(store: log_store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> SessionWriter:
-    """Begin a session owned by this process. Raises LogError."""
+async def begin(
+    store: log_store.Store, header: log_entries.SessionHeader, masker: masking.Masker, *, strategy: str | None = None
+) -> SessionWriter:
+    """Begin a session owned by this process; ``strategy`` is the one that holds. Raises LogError."""
     writer = LogWriter(await store.create(log_store.new_id()), session.Session(), masker, store.reader)
     async with log_store.release_on_error(writer.conversation):
         _open(writer, header)
-        _claimed(writer)
+        _claimed(writer, strategy=strategy)
     return writer
 
 
@@ -40,10 +42,11 @@ async def reopen(
     *,
     take_over: bool = False,
     budget: str | None = None,
+    strategy: str | None = None,
 ) -> SessionWriter:
     """Claim an existing session. Calls that a crash left open stay open until the next turn closes them.
 
-    ``take_over`` ends a running process that owns it; ``budget`` replaces the session's budget.
+    ``take_over`` ends a running process that owns it; ``budget`` replaces the session's budget; ``strategy`` is the one that holds.
     Raises UsageError ``not-a-session`` and ``unknown-run``, RunHeld, LogError.
     """
     # Refuse an id that is no session before anything is claimed or any process is ended.
@@ -57,7 +60,7 @@ async def reopen(
         )
         if budget is not None and budget != past.budget:
             details["budget"] = budget
-        _claimed(writer, **details)
+        _claimed(writer, strategy=strategy, **details)
     return writer
 
 
@@ -68,6 +71,7 @@ async def fork(
     line: int | None = None,
     *,
     budget: str | None = None,
+    strategy: str | None = None,
 ) -> SessionWriter:
     """Begin a session, owned by this process, that continues from another one's state at ``line``, by default its last.
 
@@ -97,7 +101,7 @@ async def fork(
         # The header is synced first, so that a partial log is recognised after a power cut.
         await writer.barrier()
         _copy(writer, taken)
-        _claimed(writer)
+        _claimed(writer, strategy=strategy)
         await writer.barrier()
     return writer
 
@@ -149,8 +153,15 @@ def _open(writer: SessionWriter, header: log_entries.SessionHeader) -> None:
     writer.scope("", "opened", "session", thread=log_entries.SESSION_THREAD, session=header)
 
 
-def _claimed(writer: SessionWriter, **details: Json) -> None:
-    data: dict[str, Json] = {**owners.me(), "epoch": writer.conversation.epoch, "version": version.VERSION, **details}
+def _claimed(writer: SessionWriter, *, strategy: str | None, **details: Json) -> None:
+    held = {"strategy": strategy} if strategy is not None else {}
+    data: dict[str, Json] = {
+        **owners.me(),
+        "epoch": writer.conversation.epoch,
+        "version": version.VERSION,
+        **held,
+        **details,
+    }
     writer.noted("claimed", data, log_entries.SESSION_THREAD)
 
 

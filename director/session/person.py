@@ -53,6 +53,8 @@ class Remembering(Person):
         if known is not None and known.answer is not None:
             return known.answer
         asked: dict[str, Json] = {"question": shown, "choices": list[Json](offered), "free": free, "place": place}
+        self._writer.noted("asked", asked, entries.SESSION_THREAD)
+        await self._writer.barrier()
         self.open += 1
         try:
             answer = await self._asked.ask(shown, offered, place=place, free=free)

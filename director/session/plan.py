@@ -221,9 +221,10 @@ def as_step(plan: Plan, task_id: str) -> str:
 
 
 def _names(action: str, task: Mapping[str, Json]) -> bool:
-    """Return whether a next action names this task: it is the description, or begins with the id."""
+    """Return whether a next action names this task: it is the description or the id, or begins with the id. ``pay 7`` is the id ``pay_7``."""
     said, described = (" ".join(each.split()).casefold() for each in (action, task["description"]))
-    name = re.escape(task["task_id"].casefold())
+    words = [re.escape(each) for each in re.split(r"[\s_-]+", task["task_id"].casefold())]
+    name = r"[\s_-]+".join(words)
     return re.fullmatch(rf"(?:task )?(?:{name}|{name}\s*[:.)-].*|(?:{name} )?{re.escape(described)})", said) is not None
 
 

@@ -112,9 +112,12 @@ def _word(state: SessionState, entry: entries.Entry, *, whole: bool = False) -> 
         case entries.Event():
             return state.masker.text(entry.what or "")
         case entries.Version(of="mode" | "window", by="person"):
-            return entry.reason  # no event tells it
+            # No event tells it. A flag stands without its value.
+            return f"{entry.reason} {entry.value}" if entry.reason.startswith("--") else entry.reason
         case entries.Note(name="child-started") if "call" not in entry.data:
             return str(entry.data["what"] or "")
+        case entries.Note(name="asked") if whole:
+            return str(entry.data["question"])
         case entries.Note(name="answered"):
             question = str(entry.data["question"])
             return f"answered: {entry.data['answer']}\nto: {question if whole else cut(one_line(question), ARGUMENTS)}"
@@ -128,8 +131,15 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
             return f"`@state/run/{entry.data['run']}`" if not _is_delegates(state, entry) else ""
         case entries.Call():
             return _delegate_in_short(state, entry.call)
+        case entries.Note(name="asked"):
+            question = str(entry.data["question"])
+            known = state.history.asked(question, str(entry.data["place"]))
+            if known is not None and known.answer is not None:
+                return ""
+            return f"{_time(entry.at)}  asked, and not answered: {cut(one_line(question), ARGUMENTS)} (`@state/line/{entry.seq}`)"
         case entries.Note(name="claimed"):
-            return f"{_time(entry.at)}  the session was resumed" if int(entry.data["epoch"]) > 1 else ""
+            held = f", with the strategy {entry.data['strategy']}" if "strategy" in entry.data else ""
+            return f"{_time(entry.at)}  the session {'was resumed' if int(entry.data['epoch']) > 1 else 'began'}{held}"
         case entries.Version() if entry.of not in ("bench", "grant", "mode", "window"):
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
@@ -334,9 +344,10 @@ def _permissions(state: SessionState, path: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in state.history.course:
         match each:
+            case entries.Note(name="asked"):
+                place, told = str(each.data["place"]), f"asked the person: {each.data['question']}"
             case entries.Note(name="answered"):
-                place = str(each.data["place"])
-                told = f"asked the person: {each.data['question']}\nanswered: {each.data['answer']}"
+                place, told = str(each.data["place"]), f"answered: {each.data['answer']}"
             case entries.Version(of="grant"):
                 given = state.writer.value_of(each)
                 place, told = str(given["place"]), f"permission for {given['what']}: {each.reason}"

@@ -426,6 +426,7 @@ NoteName = Literal[
     "reconciled",
     "paused",
     "decided",
+    "asked",
     "answered",
     "stopped",
     "requested",

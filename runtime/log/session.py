@@ -208,6 +208,6 @@ def _is_of_course(entry: log_entries.AnyEntry) -> bool:
         case log_entries.Event():
             return entry.asked is None
         case log_entries.Note():
-            return entry.name in ("child-started", "answered", "stopped", "claimed")
+            return entry.name in ("child-started", "asked", "answered", "stopped", "claimed")
         case _:
             return False

@@ -71,6 +71,7 @@ class CrashPoint(enum.StrEnum):
     RESTORED = "restored"
     RECONCILED = "reconciled"
     PAUSED = "paused"
+    ASKED = "asked"
     ANSWERED = "answered"
     STOPPED = "stopped"
     EVIDENCE = "evidence"

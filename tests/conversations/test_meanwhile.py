@@ -247,7 +247,7 @@ def test_a_stop_outlives_a_kill(builds: Builds) -> None:
     assert done.stdout == "So.\n", done.stderr
     third = words_of(builds.bodies()[2])
     assert third[-2:] == ["assistant: (The person stopped the work here.)", "user: What now?"]
-    assert "not done" in third[-3]
+    assert "not done: the person stopped the work before it" in third[-3]
     assert len(builds.bodies()) == 4
     told = builds.outputs()[-1]
     assert re.search(r"  /stop\n(.*\n)*    → stopped after the call delegate .*\n    → left out: update_plan ", told), (

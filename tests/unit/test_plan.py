@@ -98,6 +98,14 @@ def test_a_completed_task_is_no_next_action() -> None:
     three = two.patch("t4", status="completed")
     assert (three.next_actions, three.current_phase) == (("t22 is none",), "")
     assert plans.as_step(three, "t4") == "t4 is completed; all tasks are completed"
+    pay: dict[str, Json] = {
+        "phase_name": "Pay",
+        "tasks": [{"task_id": "pay_1008", "description": "Pay the order of Mara"}],
+    }
+    paid = plans.of({**DATA, "phases": [pay], "current_phase": "Pay", "next_actions": ["pay 1008", "pay 10081"]}).patch(
+        "pay_1008", status="completed"
+    )
+    assert paid.next_actions == ("pay 10081",)
     assert plans.as_step(one.patch("t4", status="blocked"), "t4").endswith("only blocked tasks are left (t3, t4)")
     assert plans.as_step(plan, "t1") == "t1 is completed; next: t2, Write the loop"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from director.draft import draft as drafts
 from director.draft.goal import Goal
@@ -25,6 +27,14 @@ SECRET = "tops3cret-word"
 KNOWN = {"SHOP_PASSWORD": SECRET}
 HEAD = "version: 1\nname: Sums\n"
 PLAN = plans.of({"overall_goal": "g", "phases": [{"phase_name": "A", "tasks": [{"task_id": "t", "description": "d"}]}]})
+
+
+class Leaving(person.Person):
+    """A person whose process ends while the question is open."""
+
+    @override
+    async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
+        raise RuntimeError
 
 
 def read(state: SessionState, path: str) -> str:
@@ -218,6 +228,10 @@ async def test_an_answered_question_is_listed_in_short_and_stands_whole_at_its_l
     (line,) = re.findall(r"^line (\d+)  .*  answered: yes$", read(state, "@state/said"), re.MULTILINE)
     assert question.strip() not in read(state, "@state/said")
     assert f"answered: yes\nto: {question}" in read(state, f"@state/line/{line}")
+    assert "not answered" not in read(state, "@state/said")
+    with pytest.raises(RuntimeError):
+        await person.Remembering(state.writer, Leaving()).ask("And this one?")
+    assert re.search(r"→ \S+ \S+  asked, and not answered: And this one\?", read(state, "@state/said"))
 
 
 def test_what_is_built_has_its_versions(tmp_path: Path) -> None:

@@ -387,7 +387,8 @@ class Turns:
         if begun:
             self._write(asked, place, state, "interrupted")
             return INTERRUPTED
-        error = call_checks.over("an earlier call of the same answer was interrupted").as_json()
+        over = call_checks.over("an earlier call of the same answer was interrupted")
+        error = (call_checks.stopped() if self.stopped else over).as_json()
         self._write(asked, place, state, "error", error=error)
         return call_checks.render_error(error)
 
