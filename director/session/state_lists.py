@@ -138,8 +138,13 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
                 return ""
             return f"{_time(entry.at)}  asked, and not answered: {cut(one_line(question), ARGUMENTS)} (`@state/line/{entry.seq}`)"
         case entries.Note(name="claimed"):
-            held = f", with the strategy {entry.data['strategy']}" if "strategy" in entry.data else ""
-            return f"{_time(entry.at)}  the session {'was resumed' if int(entry.data['epoch']) > 1 else 'began'}{held}"
+            header = state.history.header
+            begun = f"began in mode {'agent' if header is not None and header.purpose == 'build' else 'chat'}"
+            what = "was resumed" if int(entry.data["epoch"]) > 1 else begun
+            held = (
+                f"; strategy, where no flag says another: {entry.data['strategy']}" if "strategy" in entry.data else ""
+            )
+            return f"{_time(entry.at)}  the session {what}{held}"
         case entries.Version() if entry.of not in ("bench", "grant", "mode", "window"):
             path = f"{ROOT}/{entry.of}/{entry.number}"
             what = f"`{path}`" if entry.of in KEPT else " ".join(filter(None, (entry.of, entry.name)))
@@ -148,13 +153,25 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
                 what += f" = {cut(json.dumps(value, ensure_ascii=False), GAVE)}"
             return f"{what} by the {entry.by}: {one_line(entry.reason)}"
         case entries.Arrived() if text := state.history.thread(entry.thread).broken.get(entry.seq):
-            return f"the process ended while you answered: {cut(one_line(text), OUTPUT)} (`@state/line/{entry.seq}`)"
+            until = _time(_last_piece(state, entry).at)
+            return f"the process ended while you answered: {cut(one_line(text), OUTPUT)} (`@state/line/{entry.seq}`, until {until})"
         case entries.ModelError(error={"code": items.STOPPED}):
             return "\n    → ".join(_ended_by(state, entry))
         case entries.ModelError():
             return one_line(f"no answer: {entry.error.get('code')}: {entry.error.get('message')}")
         case _:
             return ""
+
+
+def _last_piece(state: SessionState, first: entries.Arrived) -> entries.Entry:
+    """Return the last kept piece of an answer that a process left, by its first."""
+    last: entries.Entry = first
+    for each in state.history.course:
+        if each.seq > first.seq and each.thread == first.thread:
+            if not isinstance(each, entries.Arrived):
+                break
+            last = each
+    return last
 
 
 def _is_delegates(state: SessionState, began: entries.Note) -> bool:
@@ -330,7 +347,9 @@ def _delegate(state: SessionState, call: str) -> Iterator[str]:
                 permitted = permissions.pop(done.call.path, []) if done.call is not None else []
                 yield from _called(state, asked.name, asked.arguments, done, permitted)
         elif isinstance(said, entries.ModelError):
-            yield f"{_time(said.at)}  broke off: {said.error.get('code')}"
+            code = said.error.get("code")
+            found = "was found interrupted" if code == "interrupted" else f"broke off: {code}"
+            yield f"{_time(said.at)}  {found}"
     for waiting in permissions.values():  # their call is not begun before there is an answer
         yield from waiting
     if action.result is not None and action.result.error is not None:

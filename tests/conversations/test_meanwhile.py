@@ -216,7 +216,10 @@ def test_what_was_shown_of_an_answer_outlives_a_kill(builds: Builds) -> None:
     assert re.search(r"\(broke off\)  The sum is right\. .*…\n`@state/line/\d+`  \S+ \S+  It is 20\.5\.", answers), (
         answers
     )
-    told = re.search(r"the process ended while you answered: (The sum is right\. .*…) \(`(@state/line/\d+)`\)", listed)
+    told = re.search(
+        r"the process ended while you answered: (The sum is right\. .*…) \(`(@state/line/\d+)`, until 20\S+ \S+\)",
+        listed,
+    )
     assert told is not None, listed
     assert len(told[1]) <= 301
     assert re.search(r"→ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  the session was resumed", listed)
@@ -245,6 +248,7 @@ def test_a_stop_outlives_a_kill(builds: Builds) -> None:
     gate.set()
     done = project.here("chat", "--resume", "last", "-m", "What now?")
     assert done.stdout == "So.\n", done.stderr
+    assert "--  stopped; the session continues" in done.stderr
     third = words_of(builds.bodies()[2])
     assert third[-2:] == ["assistant: (The person stopped the work here.)", "user: What now?"]
     assert "not done: the person stopped the work before it" in third[-3]

@@ -64,7 +64,7 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
     assert "`@state` lists the paths" in unknown
     (began,) = [each["id"] for each in project.runs()]
     words = [
-        "  the session began, with the strategy hybrid",
+        "  the session began in mode chat; strategy, where no flag says another: hybrid",
         "Mind  the\tgap\n",
         "/plan add Pay it\n",
         "→ `@state/plan/1` by the person: /plan add Pay it",
@@ -75,7 +75,7 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
         "/run",
         f"→ `@state/run/{began}`",
         "/answer yes\n",
-        "  the session was resumed, with the strategy hybrid",
+        "  the session was resumed; strategy, where no flag says another: hybrid",
         "and now?",
     ]
     places = [told.index(each) for each in words]

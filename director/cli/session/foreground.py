@@ -218,6 +218,8 @@ class Chat:
                 self._front.complete(conversation.settle())
                 self._front.complete(followed_runs.settle(conversation))
                 self._told_where()
+                if conversation.session.thread(entries.SESSION_THREAD).stopped:
+                    conversation.screen.say(STOPPED)
                 # A crash may have left a message unanswered.
                 self._answer("", lambda talk: talk.go_on())
                 if conversation.models is not None and conversation.talk.is_compressing:
