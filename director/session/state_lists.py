@@ -88,7 +88,8 @@ def _said(state: SessionState) -> Iterator[str]:
             heard.add(each.seq)
         told = "" if isinstance(each, entries.User) and each.heard in heard else _word(state, each)
         if told:
-            yield f"line {each.seq}  {_time(each.at)}  {_indented(told)}"
+            meanwhile = "(while the work went on)  " if isinstance(each, entries.Heard) else ""
+            yield f"line {each.seq}  {_time(each.at)}  {meanwhile}{_indented(told)}"
             yield from before
             before.clear()
         if made := _made(state, each):

@@ -17,7 +17,7 @@ from director.session import plan as plans
 from director.session.state import SessionState
 from director.tools import begin
 from nodes.errors import ModelError
-from runtime.log import session
+from runtime.log import entries, session
 from runtime.secrets import masking
 from runtime.testing import memory_store
 from tests.build_contexts import Answering
@@ -245,3 +245,17 @@ def test_what_is_built_has_its_versions(tmp_path: Path) -> None:
     assert "goal: Pay it.\nurl: http://127.0.0.1:9/" in told
     assert '"order": "7"' in told
     assert "77" not in told
+
+
+def test_what_was_said_meanwhile_is_listed_once_and_says_so(tmp_path: Path) -> None:
+    """`@state/said` has a message that came while the model worked at the moment when it was said, and not again where the model has it."""
+    state = state_of(tmp_path)
+    state.writer.said(entries.Heard(thread=entries.SESSION_THREAD, mode="chat"), "In euro?", "")
+    heard = state.history.last_seq
+    state.writer.said(entries.User(thread=entries.SESSION_THREAD, mode="chat", heard=heard), "In euro?", "")
+    state.writer.said(entries.User(thread=entries.SESSION_THREAD, mode="chat"), "And now?", "")
+    told = read(state, "@state/said")
+    assert re.findall(r"^line (\d+)  \S+ \S+  (.+)$", told, re.MULTILINE) == [
+        (str(heard), "(while the work went on)  In euro?"),
+        (str(heard + 2), "And now?"),
+    ]
