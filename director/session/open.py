@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import bisect
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from director.session import state_paths
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import version
@@ -21,7 +18,11 @@ from runtime.workspace import session_index
 
 SessionWriter = LogWriter[session.Session]
 
-_LINE = re.compile(rf"{state_paths.LINE}(\d{{1,12}})\b")
+_NOTES = ("child-started", "child-ended", "delegate-started", "asked", "answered", "stopped")
+"""Notes that a fork takes over."""
+
+LEFT_OUT = log_entries.Note(thread=log_entries.SESSION_THREAD, name="left-out", data={})
+"""Stands in a fork for a line of the other session that it does not take over."""
 
 
 async def begin(
@@ -75,7 +76,7 @@ async def fork(
 ) -> SessionWriter:
     """Begin a session, owned by this process, that continues from another one's state at ``line``, by default its last.
 
-    It copies the conversation and the session state, but neither spending nor threads of subagents.
+    It copies the past line by line with its times, but not what was spent, permitted and executed.
     The other session is only read, and may be active: an answer with open calls is left out, with all that follows it.
     ``budget`` is by default the other's.
     Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
@@ -91,7 +92,7 @@ async def fork(
     update = {
         # A fork of a build has its goal and draft; what was executed and granted stays with the other session.
         "purpose": "chat",
-        "forked": log_entries.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
+        "forked": log_entries.Forked(conversation=conversation, line=len(taken) + 1),
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
     }
@@ -100,7 +101,8 @@ async def fork(
         _open(writer, past.header.model_copy(update=update))
         # The header is synced first, so that a partial log is recognised after a power cut.
         await writer.barrier()
-        _copy(writer, taken)
+        for each in taken:
+            writer.copy(each)
         _claimed(writer, strategy=strategy)
         await writer.barrier()
     return writer
@@ -166,19 +168,24 @@ def _claimed(writer: SessionWriter, *, strategy: str | None, **details: Json) ->
 
 
 def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
-    end = _first_open(entries)
-    given = {each.heard for each in entries if isinstance(each, log_entries.User) and each.seq < end}
-    closed = {each.call for each in entries if isinstance(each, log_entries.Result) and each.seq < end}
-    taken = [
-        each
-        for each in entries
-        if each.seq < end
-        and _is_taken(each)
-        and (not isinstance(each, log_entries.Call) or each.call in closed)
-        and not (isinstance(each, log_entries.Heard) and each.seq in given)
-    ]
+    """Return what a fork has of the lines behind the first, each in its place: paths that name a line or a call lead to the same."""
+    entries = entries[: _first_open(entries) - 1]
     # A conversation cannot continue from reasoning without its answer.
-    while taken and isinstance(taken[-1], log_entries.Reasoning):
+    while entries and isinstance(entries[-1], log_entries.Reasoning):
+        entries = entries[:-1]
+    closed = {each.call for each in entries if isinstance(each, log_entries.Result)}
+    ended = {each.run for each in entries if isinstance(each, log_entries.Event)}
+    ended |= {each.data["run"] for each in entries if isinstance(each, log_entries.Note) and each.name == "child-ended"}
+    newest = {each.thread: each for each in entries if isinstance(each, log_entries.Said)}
+    taken = list[log_entries.AnyEntry]()
+    for each in entries[1:]:
+        open_summary = each.thread.startswith(log_entries.SUMMARY) and isinstance(
+            newest.get(each.thread), log_entries.User
+        )
+        open_call = isinstance(each, log_entries.Call) and each.call not in closed
+        open_run = isinstance(each, log_entries.Note) and each.name == "child-started" and each.data["run"] not in ended
+        taken.append(LEFT_OUT if open_summary or open_call or open_run else _as_taken(each))
+    while taken and taken[-1] is LEFT_OUT:
         taken.pop()
     return taken
 
@@ -194,61 +201,23 @@ def _first_open(entries: Sequence[log_entries.AnyEntry]) -> int:
     return min(waiting.values(), default=len(entries) + 1)
 
 
-def _is_taken(entry: log_entries.AnyEntry) -> bool:
-    if isinstance(entry, log_entries.ModelError) and (entry.again is not None or entry.pending is not None):
-        # A broken answer that was requested again, or that is still pending, is not part of the conversation.
-        return False
-    said = isinstance(entry, log_entries.Said | log_entries.Reasoning | log_entries.Call | log_entries.Result)
-    kept = isinstance(entry, log_entries.Version) and entry.of not in ("bench", "grant")
-    stopped = isinstance(entry, log_entries.Note) and entry.name == "stopped"
-    return kept or ((said or stopped) and entry.thread == log_entries.SESSION_THREAD)
-
-
-def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
-    lines: list[int] = []
-    first = writer.history.last_seq + 1
-    calls: dict[str, str] = {}
-
-    def now(line: int) -> int:
-        return first + bisect.bisect_right(lines, line) - 1
-
-    def renamed(path: re.Match[str]) -> str:
-        line = int(path[1])
-        return f"{state_paths.LINE}{now(line) if line in lines else 0}"
-
-    for entry in taken:
-        copied = _as_taken(entry, calls, now)
-        if isinstance(copied, log_entries.Summary):
-            # It names lines of the log, and here they have other numbers.
-            text = writer.text_of(copied)
-            if (here := _LINE.sub(renamed, text)) != text:
-                writer.said(copied, here, copied.blob.path if copied.blob is not None else "")
-                lines.append(entry.seq)
-                continue
-        written = writer.copy(copied)
-        if isinstance(entry, log_entries.Call) and isinstance(written, log_entries.Call):
-            calls[entry.call] = written.call
-        lines.append(entry.seq)
-
-
-def _as_taken(entry: log_entries.AnyEntry, calls: dict[str, str], now: Callable[[int], int]) -> log_entries.AnyEntry:
+def _as_taken(entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
+    """Return what a fork has of an entry: what was spent, permitted, executed and claimed stays with the other session."""
     match entry:
         case log_entries.Assistant():
             # It was paid for in the original session.
             return entry.model_copy(update={"source": "log", "usage": None, "dollars": None, "seconds": None})
-        case log_entries.ModelError():
+        case log_entries.ModelError(again=None, pending=None):
             return entry.model_copy(update={"usage": None, "dollars": None, "seconds": None})
         case log_entries.Event():
             return entry.model_copy(update={"spent": None})
-        case log_entries.Result():
-            return entry.model_copy(update={"call": calls[entry.call]})
-        case log_entries.User():
-            # A heard message that the model has is copied as that one entry.
-            return entry.model_copy(update={"heard": None})
-        case log_entries.Summary():
-            until = now(entry.until) if entry.until is not None else None
-            return entry.model_copy(update={"upto": now(entry.upto), "until": until})
-        case log_entries.Version():
-            return entry.model_copy(update={"thread": log_entries.SESSION_THREAD})
+        case log_entries.Note() if entry.name in _NOTES:
+            return entry.model_copy(
+                update={"data": {name: each for name, each in entry.data.items() if name != "spent"}}
+            )
+        case log_entries.ModelError() | log_entries.Note() | log_entries.Scope() | log_entries.Checkpoint():
+            return LEFT_OUT
+        case log_entries.Version() if entry.of in ("bench", "grant"):
+            return LEFT_OUT
         case _:
             return entry

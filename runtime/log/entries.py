@@ -435,6 +435,7 @@ NoteName = Literal[
     "child-ended",
     "delegate-started",
     "evidence",
+    "left-out",
     "ended",
 ]
 
@@ -473,8 +474,8 @@ def now() -> str:
 
 
 def numbered(entry: AnyEntry, seq: int) -> AnyEntry:
-    """Return the entry as line ``seq`` of a log, written now; a call gets its id."""
-    given: dict[str, Json] = {"seq": seq, "at": now()}
+    """Return the entry as line ``seq`` of a log, written now unless it is a copy; a call gets its id."""
+    given: dict[str, Json] = {"seq": seq, "at": entry.at or now()}
     if isinstance(entry, Call):
         given["call"] = f"c{seq}"
     return entry.model_copy(update=given)

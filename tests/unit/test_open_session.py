@@ -107,7 +107,6 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
         assert past.ledger.totals() is None
         assert past.open_calls() == []
         entries = store.read(child).entries
-        assert {each.thread for each in entries} == {log_entries.SESSION_THREAD}
         assert not any(isinstance(each, log_entries.ModelError) and each.again is not None for each in entries)
 
 
@@ -167,28 +166,20 @@ def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(store: file_store.Fi
     )
 
 
-@pytest.mark.parametrize("more", ["", LARGE], ids=["small", "in a blob"])
-def test_the_summary_of_a_fork_names_the_lines_of_the_fork(store: file_store.Files, more: str) -> None:
-    """A path of a line in a summary, and the line to which it is to go on, are those of the same entries in the fork; a line that is not there is 0."""
-    hand = Hand(store)
-    hand.says("Look.")
-    hand.answers("One.", ["get_current_plan"])
-    hand.answers("Two.", ["get_current_plan"])
-    one, two = (each.seq for each in store.read(hand.id).entries if isinstance(each, log_entries.ToolResult))
-    text = f"{more}See @state/line/{one}, @state/line/99999 and @state/run/line/{two}."
-    summary = log_entries.Summary(thread=log_entries.SESSION_THREAD, upto=one, until=two)
-    hand.writer.said(summary, text, "summary")
-    parent = hand.closed()
+def test_a_path_leads_to_the_same_in_a_fork(store: file_store.Files) -> None:
+    """Each line of a fork has number, time, thread and call of the one that it copies, or is left out: the paths of a summary hold, at any depth."""
+    parent = everything(store)
+    first = store.read(parent).entries
     for _fork in range(2):
-        child = fork(store, parent)
-        entries = store.read(child).entries
-        here, there = (each.seq for each in entries if isinstance(each, log_entries.ToolResult))
-        assert here != one
-        (copied,) = (each for each in entries if isinstance(each, log_entries.Summary))
-        texts = open_session.look(store, store.read(child), folded(store, child), NO_SECRETS)
-        assert texts.text_of(copied) == f"{more}See @state/line/{here}, @state/line/0 and @state/run/line/{two}."
-        assert (copied.upto, copied.until) == (here, there)
-        parent = child
+        parent = fork(store, parent)
+        header, *copied, claimed = store.read(parent).entries
+        assert (header.kind, claimed.kind) == ("scope", "note")
+        taken = [each for each in copied if not (isinstance(each, log_entries.Note) and each.name == "left-out")]
+        assert {log_entries.Summary, log_entries.Call, log_entries.Result} <= {type(each) for each in taken}
+        for each in taken:
+            there = first[each.seq - 1]
+            assert (each.at, each.thread, each.kind) == (there.at, there.thread, there.kind)
+            assert getattr(each, "call", None) == getattr(there, "call", None)
 
 
 def test_an_active_session_can_be_forked(store: file_store.Files) -> None:
