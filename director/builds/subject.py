@@ -246,12 +246,17 @@ def _with_type(value: Json) -> str:
     return f"{value} (text; to compute with it or to compare it so, declare it as {kind})" if kind else f"{value}"
 
 
-def goal_text(goal: Goal, names: hidden_names.HiddenNames = hidden_names.DEFAULT) -> str:
+def goal_text(
+    goal: Goal, names: hidden_names.HiddenNames = hidden_names.DEFAULT, declared: Collection[str] = ()
+) -> str:
+    """Return what is built; ``declared`` are the inputs whose types are known."""
     lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
     lines += [f"Site: {goal.url}{named}"] if goal.url is not None else []
-    lines += [f"Input {name}: {_with_type(names.json(value, name))}" for name, value in goal.inputs.items()]
+    for name, value in goal.inputs.items():
+        shown = names.json(value, name)
+        lines.append(f"Input {name}: {shown if name in declared else _with_type(shown)}")
     lines += [f"Secrets (their values are hidden): {', '.join(goal.secrets)}"] if goal.secrets else []
     times = "once" if goal.runs == 1 else f"{goal.runs} times"
     lines += [f"Proof: the whole draft passes {times}", f"Side effects: {POLICIES[goal.policy]}"]

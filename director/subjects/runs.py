@@ -246,7 +246,9 @@ class RunSubject(Subject):
         alive = {"running": "is open", "died": "may be open still"}.get(now.report.state, "is closed")
         lines = [f"{'*' if name == current else '-'} {name}  {url or 'about:blank'}" for name, url in tabs.items()]
         said = page_text.fenced("\n".join(lines))
-        return f"The browser {alive}; its tabs as they were last known (* is the current one):\n{said}"
+        return (
+            f"The browser of run {self.run} {alive}; its tabs as they were last known (* is the current one):\n{said}"
+        )
 
     @override
     def directive(self) -> str | None:

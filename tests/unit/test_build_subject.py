@@ -65,6 +65,9 @@ def test_the_likely_type_of_an_input_is_named(tmp_path: Path) -> None:
     so = "(text; to compute with it or to compare it so, declare it as"
     for name, kind in (("above", "integer"), ("share", "number"), ("all", "boolean"), ("ids", "list")):
         assert f"\nInput {name}: {typed[name]} {so} {kind})\n" in told
+    assert "Input above: 200\n" in subject.goal_text(
+        Goal("x", None, tmp_path / "x", inputs={"above": "200"}), declared={"above"}
+    )
     for line in ("user: ada", "no: 4711-a", "many: 12"):
         assert f"\nInput {line}\n" in told
     hiding = subject.goal_text(Goal("x", None, tmp_path / "x", inputs={"password": "77"}))

@@ -158,9 +158,9 @@ async def test_the_values_of_a_run_are_its_inputs_variables_and_step_outputs(tmp
 
 async def test_the_tabs_are_shown_as_last_known(tmp_path: Path) -> None:
     """The tabs are listed with their addresses, fenced as data, with the current one marked."""
-    _rig, subject = await failed(tmp_path)
+    rig, subject = await failed(tmp_path)
     assert subject.browser_state().splitlines() == [
-        "The browser is closed; its tabs as they were last known (* is the current one):",
+        f"The browser of run {rig.id} is closed; its tabs as they were last known (* is the current one):",
         page_text.BEGIN,
         "- main  http://127.0.0.1:8765/login",
         "* help  http://127.0.0.1:8765/help",
@@ -230,7 +230,7 @@ async def test_a_dead_run_is_shown_and_its_log_not_touched(tmp_path: Path) -> No
     assert subject.title.endswith(": died")
     assert "Open, no outcome recorded: each_order[#1]/pay" in subject.summary()
     assert "  9   pay  browser_action click  - open" in subject.outline()
-    assert "The browser may be open still" in subject.browser_state()
+    assert f"The browser of run {rig.id} may be open still" in subject.browser_state()
     assert "each_order[#1]/pay  browser_action click  open\n" in told(subject).text
     assert file.read_bytes() == before
     rig.site.before_click = None

@@ -284,7 +284,8 @@ class SlashCommands:
         conversation = self._conversation
         own = conversation.state
         if not words:
-            return build_subject.goal_text(own.goal, own.masker.names).splitlines()
+            declared = own.draft.loaded.workflow.inputs if own.draft is not None else ()
+            return build_subject.goal_text(own.goal, own.masker.names, declared).splitlines()
         order = goal_order(words)
         goal, secrets = build_options.spoken(order, conversation.here, conversation.writer.masker, own.goal)
         conversation.writer.masker = conversation.writer.masker.knowing(secrets)
