@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from director.session import plan as plans
 from nodes.values import Json
 from runtime.context import items, replaced, summaries
-from runtime.display import costs
-from runtime.display.text import cut, one_line
+from runtime.display import costs, delegates
+from runtime.display.text import cut, joined, one_line
 from runtime.log import entries, ledger, threads
 from runtime.messages.messages import ToolCall
 from runtime.models.turns import call_checks
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from director.session.state import SessionState
 
 ROOT, SAID, ANSWERS, CALLS = "@state", "@state/said", "@state/answers", "@state/calls"
-SUMMARIES, DELEGATES = "@state/summaries", "@state/delegate"
+SUMMARIES, DELEGATES, COST = "@state/summaries", "@state/delegate", "@state/cost"
 
 READ = "read_state"  # name of the tool that reads these lists
 
@@ -39,6 +39,7 @@ PATHS = f"""\
 `@state/run`: the runs; `@state/run/ID`: one of them, also what was asked and answered; `…/STEP`, `…/workflow`, `…/changes`
 `@state/goal`, `@state/plan`, `@state/draft`, `@state/description`: their versions; `…/N`: one of them
 `{DELEGATES}`: the delegates; `{DELEGATES}/CALL`: what one of them did
+`{COST}`: what you, your delegates and the runs of the session have cost
 `@state/line/N`, `@state/call/ID`: a line of the session, what a call was given: as they were named to you"""
 
 
@@ -56,6 +57,7 @@ def of_session(state: SessionState, path: str) -> str | None:
         CALLS: lambda: _calls(state),
         SUMMARIES: lambda: _summaries(state),
         DELEGATES: lambda: _delegates(state),
+        COST: lambda: cost(state),
         **{f"{ROOT}/{of}": lambda of=of: _versions(state, of) for of in KEPT},
     }
     if path in made:
@@ -294,6 +296,29 @@ def _version(state: SessionState, version: entries.Version) -> str:
         fields = (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in given.values())
         return "\n".join((head, *(f"{name}: {text}" for name, text in zip(given, fields, strict=True))))
     return f"{head}\n{value}"
+
+
+# Costs.
+
+
+def cost(state: SessionState) -> Iterator[str]:
+    """Yield what the session has cost in all, and by itself, its delegates, its summaries and its runs."""
+    spent = state.history.ledger
+    parts = {
+        **{path or "session": each for path, each in spent.totals_by_step().items()},
+        **{f"run {run}": each for run, each in spent.totals_by_run().items()},
+    }
+    if not parts:
+        yield "nothing was asked yet"
+        return
+    every = {"all": ledger.together(list(parts.values())), **(parts if len(parts) > 1 else {})}
+    ran = {
+        state.history.actions[call].call.path: (delegates.how(note.data, tools=False), delegate_path(call))
+        for call, note in state.history.delegates.items()
+    }
+    wide = max(map(len, every))
+    for name, each in every.items():
+        yield joined(f"{name:<{wide}}  {costs.render(each)}", *ran.get(name, ()))
 
 
 # Delegates, and scouts, which are delegates of a build.

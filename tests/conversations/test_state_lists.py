@@ -103,7 +103,7 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
         if len(given) == 3:
             return reads("@state/calls")
         if len(given) == 4:
-            return reads(*re.findall(r"gave `(@state/line/\d+)`", given[-1]), "@state/said")
+            return reads(*re.findall(r"gave `(@state/line/\d+)`", given[-1]), "@state/said", "@state/cost")
         if given or "and now?" not in asked.newest:
             return text("Yes.")
         kept = {"name": "depot", "value": '"north"', "reason": "it is asked for"}
@@ -123,7 +123,7 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
         gate.set()
         _out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, err
-    told, summed, _kept, calls, line, after = outputs(chats, 6)
+    told, summed, _kept, calls, line, after, spent = outputs(chats, 7)
     words = ["Count the stock.\n", "/stop\n", "/compress the name of the depot\n", "and now?"]
     places = [told.index(each) for each in words]
     assert places == sorted(places), told
@@ -134,6 +134,9 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
     assert re.search(r"""\S+ \S+  set_variable {.+}  ok\n    gave `@state/line/\d+`: depot = "north\"""", calls)
     assert 'depot = "north"' in line
     assert '→ variable depot = "north" by the model: it is asked for' in after
+    assert re.search(
+        r"^all +\d+ requests  .+ tokens in .+\nsession +\d+ requests .+\nsummary +1 request ", spent, re.MULTILINE
+    )
     for form in ((), ("--markdown",), ("--html",)):
         shown = project.here("show", log_of(project).stem, *form).stdout
         places = [shown.index(each.strip()) for each in words]

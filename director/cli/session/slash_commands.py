@@ -26,8 +26,8 @@ from runtime import events
 from runtime.cli import foreground
 from runtime.cli import values as given_values
 from runtime.context import briefs, report_text
-from runtime.display import costs, delegates, plans
-from runtime.display.text import count, joined, one_line
+from runtime.display import plans
+from runtime.display.text import count, one_line
 from runtime.language import prepare, reader
 from runtime.log import entries, ledger
 from runtime.models import budgets
@@ -343,21 +343,7 @@ class SlashCommands:
         ]
 
     def _cost(self, _words: Words) -> list[str]:
-        spent = self._conversation.session.ledger
-        parts = {
-            **{path or "session": each for path, each in spent.totals_by_step().items()},
-            **{f"run {run}": each for run, each in spent.totals_by_run().items()},
-        }
-        if not parts:
-            return ["nothing was asked yet"]
-        every = {"all": ledger.together(list(parts.values())), **(parts if len(parts) > 1 else {})}
-        session = self._conversation.session
-        ran = {
-            session.actions[call].call.path: (delegates.how(note.data, tools=False), state_lists.delegate_path(call))
-            for call, note in session.delegates.items()
-        }
-        wide = max(map(len, every))
-        return [joined(f"{name:<{wide}}  {costs.render(each)}", *ran.get(name, ())) for name, each in every.items()]
+        return [*state_lists.cost(self._conversation.state)]
 
     # Files and forks.
 
