@@ -11,7 +11,7 @@ from director.session import plan as plans
 from nodes.values import Json
 from runtime.context import items, replaced, summaries
 from runtime.display import costs, delegates
-from runtime.display.text import cut, joined, one_line
+from runtime.display.text import cut, duration, joined, one_line
 from runtime.log import entries, ledger, threads
 from runtime.messages.messages import ToolCall
 from runtime.models.turns import call_checks
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROOT, SAID, ANSWERS, CALLS = "@state", "@state/said", "@state/answers", "@state/calls"
 SUMMARIES, DELEGATES, COST = "@state/summaries", "@state/delegate", "@state/cost"
+
+ASIDE = "   "  # stands between what a person typed and what is known of it: where a value came from, who proposed it
 
 READ = "read_state"  # name of the tool that reads these lists
 
@@ -113,12 +115,12 @@ def _word(state: SessionState, entry: entries.Entry, *, whole: bool = False) -> 
         case entries.Note(name="stopped"):
             return "/stop"
         case entries.Event():
-            return state.masker.text(entry.what or "")
+            return _set_apart(state.masker.text(entry.what or ""))
         case entries.Version(of="mode" | "window", by="person"):
             # No event tells it. A flag stands without its value.
             return f"{entry.reason} {entry.value}" if entry.reason.startswith("--") else entry.reason
         case entries.Note(name="child-started") if "call" not in entry.data:
-            return str(entry.data["what"] or "")
+            return _set_apart(str(entry.data["what"] or ""))
         case entries.Note(name="asked") if whole:
             return str(entry.data["question"])
         case entries.Note(name="answered"):
@@ -126,6 +128,11 @@ def _word(state: SessionState, entry: entries.Entry, *, whole: bool = False) -> 
             return f"answered: {entry.data['answer']}\nto: {question if whole else cut(one_line(question), ARGUMENTS)}"
         case _:
             return ""
+
+
+def _set_apart(word: str) -> str:
+    """Return a typed word with what we know of it on a line of its own."""
+    return word.replace(f"{ASIDE}(", "\n(")
 
 
 def _made(state: SessionState, entry: entries.Entry) -> str:
@@ -234,7 +241,8 @@ def _calls(state: SessionState) -> Iterator[str]:
             for asked in state.writer.calls_of(said.answer):
                 done = said.done[asked.id]
                 at = done.call.at if done.call is not None else said.answer.at
-                yield f"{_time(at)}  {_with_arguments(asked)}  {_ended(done)}"
+                took = duration(done.result.seconds) if done.result is not None else ""
+                yield joined(_time(at), _with_arguments(asked), _ended(done), took)
                 # What was read stands at the path itself.
                 if done.output is not None and asked.name != READ:
                     gave = cut(one_line(page_text.unfenced(state.writer.text_of(done.output))), GAVE)
@@ -350,7 +358,7 @@ def _outcome(result: entries.Result | None) -> str:
     if result is None:
         return "no outcome known"
     code = str((result.error or {}).get("code") or "")
-    found = "it was interrupted, and its outcome found afterwards" if result.status == "recovered" else ""
+    found = "it was interrupted, and what came of it was found afterwards" if result.status == "recovered" else ""
     return ": ".join(filter(None, (result.status, found, code)))
 
 

@@ -220,7 +220,7 @@ def test_a_variable_is_the_value_of_an_input_in_the_next_run(chats: Chats) -> No
     inputs = [project.show(each["id"])["inputs"] for each in runs]
     assert inputs == [{"n": 7, "m": 1}, {"n": 7, "m": 3}, {"n": 2, "m": 1}]
     told = text_of(chats.bodies()[-1])
-    assert "(n: the session's variable)" in told
+    assert "/run -i m=3   (n: the session's variable)" in told
 
 
 def test_runs_of_tools_are_listed_with_their_session(chats: Chats) -> None:

@@ -130,8 +130,10 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
     assert re.search(
         r"\S+ \S+  /compress the name of the depot  of the lines up to \d+  `@state/line/\d+`: Yes\.", summed
     )
-    assert re.search(r"""\S+ \S+  read_state {"path": "@state/said"}  ok\n\S+ \S+  read_state """, calls)
-    assert re.search(r"""\S+ \S+  set_variable {.+}  ok\n    gave `@state/line/\d+`: depot = "north\"""", calls)
+    assert re.search(r"""\S+ \S+  read_state {"path": "@state/said"}  ok  [\d.]+ s\n\S+ \S+  read_state """, calls)
+    assert re.search(
+        r"""\S+ \S+  set_variable {.+}  ok  [\d.]+ s\n    gave `@state/line/\d+`: depot = "north\"""", calls
+    )
     assert 'depot = "north"' in line
     assert '→ variable depot = "north" by the model: it is asked for' in after
     assert re.search(
@@ -174,7 +176,7 @@ def test_what_was_left_out_and_who_proposed_a_command_is_found(chats: Chats) -> 
         screen.press("\x04")
         assert screen.wait() == 0
     told, answers = outputs(chats, 2)
-    assert "/answer yes   (typed: yes; proposed by the model: you said that you want tea)" in told
+    assert "  /answer yes\n    (typed: yes; proposed by the model: you said that you want tea)" in told
     last = r"stopped after the call ask_user {\"question\": \"Which\?\", .+}  \S.*"
     ended = re.search(rf"line \d+  \S+ \S+  /stop\n    → {last}\n    → left out: update_plan {{.+\n", told)
     assert ended is not None, told

@@ -20,6 +20,7 @@ from director.conversation import knowledge, reply
 from director.draft.goal import Goal
 from director.session import person as persons
 from director.session import settings as session_settings
+from director.session import state_lists
 from director.session.open import SessionWriter
 from director.session.state import SessionState
 from nodes.errors import BudgetReached, ModelError, Paused, RunOpsError, SetupError, UsageError
@@ -310,7 +311,10 @@ class Chat:
             shown, self._proposed = self._proposed, None
             typed, agreed = line.strip(), ""
             if shown is not None and typed.casefold() in YES and shown == self._conversation.proposal:
-                line, agreed = shown.command, f"   (typed: {typed}; proposed by the model: {shown.reason})"
+                line, agreed = (
+                    shown.command,
+                    f"{state_lists.ASIDE}(typed: {typed}; proposed by the model: {shown.reason})",
+                )
             word = slash_commands.parse(line)
             if isinstance(word, tuple):
                 self._code = 0

@@ -170,8 +170,12 @@ def _wrong(name: str, what: str) -> UsageError:
     return UsageError("usage", what, fix=f"type: {SHAPES[name]}")
 
 
-def _from_variables(names: Collection[str]) -> list[str]:
-    return [f"({', '.join(names)}: the session's {'variables' if len(names) > 1 else 'variable'})"] if names else []
+def _from_variables(names: Collection[str]) -> str:
+    return (
+        f"{state_lists.ASIDE}({', '.join(names)}: the session's {'variables' if len(names) > 1 else 'variable'})"
+        if names
+        else ""
+    )
 
 
 def given_answers(text: str, names: Sequence[str]) -> dict[str, str]:
@@ -389,7 +393,7 @@ class SlashCommands:
             conversation,
             self._front,
             own,
-            " ".join(["/run", *map(shlex.quote, _told(words, named)), *_from_variables(kept)]),
+            " ".join(["/run", *map(shlex.quote, _told(words, named))]) + _from_variables(kept),
             lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 
