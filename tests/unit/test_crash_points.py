@@ -38,8 +38,8 @@ def test_the_page_lists_each_crash_point() -> None:
 
 
 def test_each_note_is_a_crash_point() -> None:
-    """A run may die after each kind of note; a torn line is cut before a run can die."""
-    assert set(typing.get_args(log_entries.NoteName)) - {"tail-truncated"} <= set(CrashPoint)
+    """A run may die after each kind of note; a torn line is cut before a run can die, and a fork dies after what it has copied."""
+    assert set(typing.get_args(log_entries.NoteName)) - {"tail-truncated", "left-out"} <= set(CrashPoint)
 
 
 async def test_the_log_of_an_action_at_each_crash_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,7 +206,7 @@ def test_a_run_that_is_resumed_meanwhile_stays(
         monkeypatch.setattr(locks, "hold", hold)
         owner.append(store.claim(owned)[0])
         conversation, entries = store.claim(resumed)
-        conversation.append(entries[-1])
+        conversation.append(entries[-1].model_copy(update={"at": ""}))
         conversation.close()
         return hold(path, make=make)
 
