@@ -28,11 +28,13 @@ class Question(Part):
     """The default answer. Without it one is required."""
 
     def as_asked(self) -> dict[str, Json]:
-        return self.model_dump(mode="json", exclude_unset=True) | {"type": self.type}
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 def _question(value: Any) -> Any:
-    return {"question": value} if isinstance(value, str) else value
+    """Return a question with its type, also where the file leaves it out: the log and the person are told of it."""
+    given = {"question": value} if isinstance(value, str) else value
+    return {"type": "string", **given} if isinstance(given, dict) else given
 
 
 class Context(Leaf):

@@ -173,8 +173,7 @@ class Grants:
         )
         lines = [f"{self._who(place)} wants to {wants}. May it do just this?"]
         lines += wording.lines_of(action, page or action.opened or self._state.goal.url)
-        lines += [wording.ONCE] if action.place else []
-        return self._writer.masker.text("\n".join([*lines, *wording.CHOICES]))
+        return self._writer.masker.text("\n".join([*lines, *wording.choices(once=bool(action.place))]))
 
 
 def withheld(

@@ -19,13 +19,7 @@ from runtime.context import briefs
 
 MOST_READ = 8
 VALUES = ("value", "files")
-CHOICES = (
-    "  yes: just this is done, whenever it comes up again. no: it is held: found, and not done.",
-    "  hold all: nothing that changes the site is done from here on, also what was allowed before; you are not asked again.",
-)
-"""The meaning of each answer, a line each."""
-
-ONCE = "  (a look around, or out of its order: a yes is for this once, and it is asked for each time)"
+_YES, _ONCE = "whenever it comes up again", "this once (out of its order, it is asked for each time)"
 
 _INPUT = re.compile(r"\{\{ *inputs\.(\w+) *\}\}")
 
@@ -47,6 +41,14 @@ def lines_of(action: EffectRequest, page: Json) -> list[str]:
     lines += [f"  from   {name}: {_read(value)}" for name, value in list(action.nodes.items())[:MOST_READ]]
     lines.append(f"  step   {briefs.ours(action.path)}")
     return lines
+
+
+def choices(*, once: bool = False) -> list[str]:
+    """Return the meaning of each answer, a line each; ``once`` where a yes is for this time only."""
+    return [
+        f"  yes: just this is done, {_ONCE if once else _YES}. no: it is held: found, and not done.",
+        "  hold all: nothing that changes the site is done from here on, also what was allowed before; you are not asked again.",
+    ]
 
 
 def filled(text: str, inputs: Mapping[str, Json]) -> str:

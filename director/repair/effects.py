@@ -53,7 +53,7 @@ class Effects:
         key = json.dumps([action.path, effects.core(action.leaf)], sort_keys=True)
         if key not in self._granted:
             lines = wording.lines_of(action, page or action.opened)
-            asked = ["To prove the fix, this would be done on the site. May it be?", *lines, *wording.CHOICES]
+            asked = ["To prove the fix, this would be done on the site. May it be?", *lines, *wording.choices()]
             answer = await self._who.ask("\n".join(asked), grants.CHOICES)
             self.refused = self.refused or answer != grants.YES
             self._policy = "hold" if answer == grants.HOLD_ALL else self._policy

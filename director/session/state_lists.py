@@ -161,7 +161,9 @@ def _made(state: SessionState, entry: entries.Entry) -> str:
             if entry.of == "variable" and not entry.cleared:
                 value = state.masker.names.json(state.writer.value_of(entry), entry.name)
                 what += f" = {cut(json.dumps(value, ensure_ascii=False), GAVE)}"
-            return f"{what} by the {entry.by}: {one_line(entry.reason)}"
+            # What a person changed has the time of their word.
+            at = f"{_time(entry.at)}  " if entry.by != "person" else ""
+            return f"{at}{what} by the {entry.by}: {cut(one_line(entry.reason), ARGUMENTS)}"
         case entries.Arrived() if text := state.history.thread(entry.thread).broken.get(entry.seq):
             until = _time(_last_piece(state, entry).at)
             return f"the process ended while you answered: {cut(one_line(text), OUTPUT)} (`@state/line/{entry.seq}`, until {until})"
@@ -240,9 +242,13 @@ def _calls(state: SessionState) -> Iterator[str]:
         if isinstance(said, threads.Exchange):
             for asked in state.writer.calls_of(said.answer):
                 done = said.done[asked.id]
+                if asked.name == READ and done.output is None:
+                    continue  # it is what reads this list
                 at = done.call.at if done.call is not None else said.answer.at
                 took = duration(done.result.seconds) if done.result is not None else ""
                 yield joined(_time(at), _with_arguments(asked), _ended(done), took)
+                if done.call is not None:
+                    yield from _ran(state, done.call)
                 # What was read stands at the path itself.
                 if done.output is not None and asked.name != READ:
                     gave = cut(one_line(page_text.unfenced(state.writer.text_of(done.output))), GAVE)
@@ -289,7 +295,7 @@ def _summaries(state: SessionState) -> Iterator[str]:
 def _versions(state: SessionState, of: str) -> Iterator[str]:
     for each in state.history.versions(of):
         cleared = "  cleared" if each.cleared else ""
-        yield f"`{ROOT}/{of}/{each.number}`  {_time(each.at)}  by the {each.by}{cleared}: {one_line(each.reason)}"
+        yield f"`{ROOT}/{of}/{each.number}`  {_time(each.at)}  by the {each.by}{cleared}: {cut(one_line(each.reason), ARGUMENTS)}"
 
 
 def _version(state: SessionState, version: entries.Version) -> str:
@@ -358,7 +364,11 @@ def _outcome(result: entries.Result | None) -> str:
     if result is None:
         return "no outcome known"
     code = str((result.error or {}).get("code") or "")
-    found = "it was interrupted, and what came of it was found afterwards" if result.status == "recovered" else ""
+    found = (
+        f"it was interrupted, and what came of it was found at {_time(result.at)}"
+        if result.status == "recovered"
+        else ""
+    )
     return ": ".join(filter(None, (result.status, found, code)))
 
 
@@ -421,11 +431,16 @@ def _called(
     yield f"{at}{name} {cut(json.dumps(given, ensure_ascii=False), ARGUMENTS)}  {outcome}"
     yield from permitted
     if call is not None:
-        yield from (f"    did: `@state/run/{run}`" for run in state.history.runs_of.get(call.call, []))
+        yield from _ran(state, call)
     if done.output is not None:
         gave = one_line(state.writer.text_of(done.output))
         short = cut(gave, OUTPUT)
         yield f"    gave: {short}" + (f" (`@state/line/{done.output.seq}`)" if short != gave else "")
+
+
+def _ran(state: SessionState, call: entries.Call) -> Iterator[str]:
+    """Yield the runs of a call."""
+    yield from (f"    did: `{ROOT}/run/{run}`" for run in state.history.runs_of.get(call.call, []))
 
 
 def _json(arguments: str) -> dict[str, Json]:

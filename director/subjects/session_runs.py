@@ -23,6 +23,8 @@ WORKFLOW, CHANGES = (
     "changes",
 )  # the last part of the path of a run's file, and of what differs from the run before
 
+SINGLE = "debug_"  # the names of the tools that do one action on a scout's page begin so
+
 LISTED = 40  # number of runs in the list, the newest ones
 
 A_VALUE = 200  # limit of a value in a comparison, in characters
@@ -90,7 +92,8 @@ class SessionRuns:
 
     def _list(self) -> str:
         every = self.ids()
-        ids = [each for each in every if each not in self._of_delegates()]
+        single = self._single()
+        ids = [each for each in every if each not in single]
         lines = [f"… ({len(ids) - LISTED} earlier runs)"] if len(ids) > LISTED else []
         for run in ids[-LISTED:]:
             begun = self._state.history.runs[run]
@@ -101,17 +104,19 @@ class SessionRuns:
             except ModelError as error:
                 lines.append(f"run {run}: {error.message}")
         if alone := len(every) - len(ids):
-            lines.append(f"… ({count(alone, 'action')} of delegates and scouts: `{state_lists.DELEGATES}`)")
+            where = f"`{state_lists.CALLS}`, of delegates and scouts `{state_lists.DELEGATES}`"
+            lines.append(f"… ({count(alone, 'single action')}: {where})")
         return "\n".join(lines) or "this session has no run yet"
 
-    def _of_delegates(self) -> set[str]:
-        """Return the runs that are single actions of delegates and scouts."""
+    def _single(self) -> set[str]:
+        """Return the runs that are single actions on a page: of the session's model, of delegates and scouts."""
         past = self._state.history
+        began = {call: past.actions[call].call for call in past.runs_of if call in past.actions}
         return {
             run
-            for call, runs in past.runs_of.items()
-            if call in past.actions and past.actions[call].call.thread.startswith(entries.DELEGATE)
-            for run in runs
+            for call, each in began.items()
+            if each.thread.startswith(entries.DELEGATE) or (each.action or "").startswith(SINGLE)
+            for run in past.runs_of[call]
         }
 
     @property

@@ -137,7 +137,7 @@ def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.S
         ):
             assert each in told
         assert re.search(r"did: `@state/run/\w{26}`", told)
-        assert "of delegates and scouts: `@state/delegate`" in runs
+        assert "single actions: `@state/calls`, of delegates and scouts `@state/delegate`" in runs
         assert "an action of the scout" not in runs
         assert (
             "the delegate payer was interrupted before it had an answer (the delegate payer took 3 requests" in output
@@ -214,6 +214,8 @@ async def test_the_question_for_an_action_names_the_delegate(served: site.Site, 
         assert paid(served) == before + 1
         (question,) = who.asked
         assert question.startswith("The delegate payer wants to do what changes the site.")
+        assert "this once (out of its order, it is asked for each time)" in question
+        assert "whenever it comes up again" not in question
         texts, (sent,) = build.writer, build.writer.history.delegates
         listed = str(state_paths.of_session(build.state, f"@state/delegate/{sent}", texts))
         course = ("debug_action {", question.split("\n")[-1], "answered: yes", "permission for click ", "  did: ")

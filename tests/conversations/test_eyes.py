@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,6 +118,19 @@ def test_001_20_a_model_that_sees_is_shown_the_picture_while_it_is_recent(served
     load = use("debug_navigate", tab=None, url="/bills", reason=why)
     builds.resumes([load, shoot, text("So."), text("So.")], **window)
     assert [len(pictures(each)) for each in builds.bodies()[:3]] == [0, 0, 1]
+
+
+def test_a_single_action_on_a_page_is_counted_and_stands_with_its_call(served: site.Site, builds: Builds) -> None:
+    """`@state/run` lists no single actions; `@state/calls` has the run of each below its call, and not the reading in hand."""
+    read = [use("read_state", path=each, start=None, end=None) for each in ("@state/run", "@state/calls")]
+    load = use("debug_navigate", tab=None, url="/bills", reason="r")
+    builds.build([load, read[0] + read[1], text("So."), text("So.")], "--url", f"{served.origin}/bills")
+    runs, calls = builds.outputs()[-2:]
+    assert "… (1 single action: `@state/calls`, of delegates and scouts `@state/delegate`)" in runs
+    assert "an action of the scout" not in runs
+    assert re.search(r"debug_navigate {.*}  ok.*\n    did: `@state/run/\w{26}`\n    gave `@state/line/", calls), calls
+    assert '{"path": "@state/run"}  ' in calls
+    assert '{"path": "@state/calls"}' not in calls
 
 
 def test_001_20_a_model_that_does_not_see_is_told_so(served: site.Site, builds: Builds) -> None:

@@ -48,17 +48,19 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
             "@state/plan/2",
             f"@state/run/{run}",
             f"@state/run/{run}/leave",
+            "@state/goal",
             "@state/nothing",
         )
 
     project = chats.answers(script)
-    project.write("asks.yaml", ASKS)
-    said = "Mind  the\tgap\n/plan add Pay it\n/plan done Pay it\n/window min_recent 3\n/mode run\n/run\n/answer yes\n"
+    note = '      note: {question: "What for?", default: rent}\n'
+    project.write("asks.yaml", ASKS.replace("output:", f"{note}output:"))
+    said = "Mind  the\tgap\n/plan add Pay it\n/plan done Pay it\n/goal Pay rent --save rent.yaml\n/window min_recent 3\n/mode run\n/run\n/answer pay=yes\n"
     session = session_of(typed(project, said, "chat", "asks.yaml"))
     done = typed(project, "and now?\n", "chat", "--resume", session)
     assert done.returncode == 0, done.stderr
     assert "note     the session was resumed, 20" in project.here("show", session).stdout
-    paths, told, plan, second, run, step, unknown = outputs(chats, 7)
+    paths, told, plan, second, run, step, goal, unknown = outputs(chats, 8)
     for each in ("@state/said", "@state/run", "@state/plan", "@state/delegate"):
         assert f"`{each}`" in paths
     assert "`@state` lists the paths" in unknown
@@ -70,11 +72,13 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
         "→ `@state/plan/1` by the person: /plan add Pay it",
         "/plan done Pay it\n",
         "→ `@state/plan/2` by the person: /plan done Pay it",
+        "/goal Pay rent --save rent.yaml\n",
+        "→ `@state/goal/1` by the person: /goal Pay rent --save rent.yaml",
         "/window min_recent 3\n",
         "/mode run\n",
         "/run",
         f"→ `@state/run/{began}`",
-        "/answer yes\n",
+        "/answer pay=yes\n",
         "  the session was resumed; strategy, where no flag says another: hybrid",
         "and now?",
     ]
@@ -84,9 +88,12 @@ def test_what_was_said_typed_and_answered_is_found_word_for_word(chats: Chats) -
     assert "by the person: /plan done Pay it" in plan
     assert "version 2, 20" in second
     assert "Pay it" in second
+    assert "by the person: /goal Pay rent --save rent.yaml" in goal
+    assert "type=boolean" in step
+    assert re.search(r"note=\(question=What for\? +type=string +default=rent\)", step)
     for each in (run, step):
         assert "Pay 259.38?" in each
-        assert 'a person answered: {"pay": true}' in each
+        assert 'a person answered: {"pay": true, "note": "rent"}' in each
 
 
 def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: Chats) -> None:
@@ -135,7 +142,7 @@ def test_what_ended_work_and_what_asked_for_a_summary_is_found_as_typed(chats: C
         r"""\S+ \S+  set_variable {.+}  ok  [\d.]+ s\n    gave `@state/line/\d+`: depot = "north\"""", calls
     )
     assert 'depot = "north"' in line
-    assert '→ variable depot = "north" by the model: it is asked for' in after
+    assert re.search(r"""→ \S+ \S+  variable depot = "north\" by the model: it is asked for""", after)
     assert re.search(
         r"^all +\d+ requests  .+ tokens in .+\nsession +\d+ requests .+\nsummary +1 request ", spent, re.MULTILINE
     )

@@ -293,7 +293,7 @@ class SlashCommands:
         order = goal_order(words)
         goal, secrets = build_options.spoken(order, conversation.here, conversation.writer.masker, own.goal)
         conversation.writer.masker = conversation.writer.masker.knowing(secrets)
-        build_options.keep_changes(own, order, goal, reason="/goal")
+        build_options.keep_changes(own, order, goal, reason=self._typed)
         self._front.complete(conversation.happened(self._typed, self._typed))
         self._front.complete(conversation.renew())
         conversation.screen.say(f"--  goal: {one_line(own.goal.goal) or '(your next message)'}")
