@@ -111,7 +111,8 @@ class Plan(Part):
         last = data["phases"][-1]
         phase = next((each for each in data["phases"] if each["phase_name"] == data["current_phase"]), last)
         phase["tasks"] = [*phase["tasks"], Task(task_id=name, description=description[:A_TEXT]).as_json()]
-        phase["status"] = _together([each["status"] for each in phase["tasks"]])
+        if phase["status"] == "completed":
+            phase["status"] = _together([each["status"] for each in phase["tasks"]])
         return _settled(data)
 
     def drop(self, task_id: str) -> Plan:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from director.session import plan as plans
 from nodes.values import Json
-from runtime.context import items, replaced, summaries
+from runtime.context import items, replaced, summaries, summary_names
 from runtime.display import costs, delegates
 from runtime.display.text import cut, duration, joined, one_line
 from runtime.log import entries, ledger, threads
@@ -24,8 +25,6 @@ ROOT, SAID, ANSWERS, CALLS = "@state", "@state/said", "@state/answers", "@state/
 SUMMARIES, DELEGATES, COST = "@state/summaries", "@state/delegate", "@state/cost"
 
 ASIDE = "   "  # stands between what a person typed and what is known of it: where a value came from, who proposed it
-
-READ = "read_state"  # name of the tool that reads these lists
 
 KEPT = ("goal", "plan", "draft", "description")  # values whose versions are listed
 
@@ -237,22 +236,33 @@ def _answers(state: SessionState) -> Iterator[str]:
 
 
 def _calls(state: SessionState) -> Iterator[str]:
-    """Yield each call of the session's model with its time, arguments, outcome and the line of its output."""
-    for said in state.history.thread(entries.SESSION_THREAD).said:
-        if isinstance(said, threads.Exchange):
-            for asked in state.writer.calls_of(said.answer):
-                done = said.done[asked.id]
-                if asked.name == READ and done.output is None:
-                    continue  # it is what reads this list
-                at = done.call.at if done.call is not None else said.answer.at
-                took = duration(done.result.seconds) if done.result is not None else ""
-                yield joined(_time(at), _with_arguments(asked), _ended(done), took)
-                if done.call is not None:
-                    yield from _ran(state, done.call)
-                # What was read stands at the path itself.
-                if done.output is not None and asked.name != READ:
-                    gave = cut(one_line(page_text.unfenced(state.writer.text_of(done.output))), GAVE)
-                    yield f"    gave `@state/line/{done.output.seq}`: {gave}"
+    """Yield each call of the session's model with its time, arguments, outcome and the line of its output.
+
+    Of calls that only read paths one after the other, it yields the paths, as what was read stands there.
+    """
+    every = [
+        (said.answer, asked, said.done[asked.id])
+        for said in state.history.thread(entries.SESSION_THREAD).said
+        if isinstance(said, threads.Exchange)
+        for asked in state.writer.calls_of(said.answer)
+    ]
+    for only_read, group in itertools.groupby(every, key=lambda each: each[1].name == summary_names.READ):
+        if not only_read:
+            for answer, asked, done in group:
+                yield from _call(state, answer.at, asked, done)
+        elif read := dict.fromkeys(_json(asked.arguments).get("path") for _, asked, done in group if done.output):
+            yield f"{summary_names.READ} of {', '.join(f'`{each}`' for each in read)}"
+
+
+def _call(state: SessionState, asked_at: str, asked: ToolCall, done: threads.Done) -> Iterator[str]:
+    at = done.call.at if done.call is not None else asked_at
+    took = duration(done.result.seconds) if done.result is not None else ""
+    yield joined(_time(at), _with_arguments(asked), _ended(done), took)
+    if done.call is not None:
+        yield from _ran(state, done.call)
+    if done.output is not None:
+        gave = cut(one_line(page_text.unfenced(state.writer.text_of(done.output))), GAVE)
+        yield f"    gave `@state/line/{done.output.seq}`: {gave}"
 
 
 def _with_arguments(asked: ToolCall) -> str:
@@ -283,7 +293,7 @@ def _summaries(state: SessionState) -> Iterator[str]:
             came = said[-1]
             if isinstance(came, threads.Exchange):
                 text = cut(one_line(state.writer.text_of(came.answer)), OUTPUT)
-                found = f"`@state/line/{came.answer.seq}`: {text}"
+                found = f"`@state/line/{came.answer.seq}`: {text}" if text else "no summary: the model said nothing"
             else:
                 found = f"no summary: {came.error.get('code')}" if isinstance(came, entries.ModelError) else "not yet"
             yield f"{_time(question.at)}  {whose}{of}  of the lines up to {question.upto}  {found}"
@@ -439,7 +449,9 @@ def _called(
 
 
 def _ran(state: SessionState, call: entries.Call) -> Iterator[str]:
-    """Yield the runs of a call."""
+    """Yield the delegate and the runs of a call."""
+    if call.call in _sent(state):
+        yield f"    sent: `{delegate_path(call.call)}`"
     yield from (f"    did: `{ROOT}/run/{run}`" for run in state.history.runs_of.get(call.call, []))
 
 

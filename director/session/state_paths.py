@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from director.session import state_lists
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime.context import items, replaced
+from runtime.context import items, replaced, summary_names
 from runtime.log import entries as log_entries
 from runtime.log import threads
 from runtime.log.writer import Texts
@@ -18,18 +18,21 @@ from runtime.observation import page_text
 if TYPE_CHECKING:
     from director.session.state import SessionState
 
-NAME = state_lists.READ
+NAME = summary_names.READ
 AT_ONCE = 6_000  # limit of one part, in characters
 LINE = "@state/line/"  # prefix of the path of a line of the session's own log
 
 
 def part(text: str, start: int | None, end: int | None) -> str:
-    """Return the characters from ``start`` to before ``end``, at most ``AT_ONCE``, with range and total.
+    """Return the characters from ``start`` to before ``end``, at most ``AT_ONCE``, with range and total; whole lines where they can be.
 
     They are marked as data, as they may come from a page.
     """
     first = min(max(0, start or 0), len(text))
-    last = min(len(text) if end is None else max(first, end), first + AT_ONCE, len(text))
+    wanted = len(text) if end is None else max(first, end)
+    last = min(wanted, first + AT_ONCE, len(text))
+    if last < min(wanted, len(text)):
+        last = text.rfind("\n", first + AT_ONCE // 2, last) + 1 or last
     more = f"; read on from {last}" if last < len(text) else ""
     return f"(characters {first} to {last} of {len(text)}{more})\n{page_text.fenced(text[first:last])}"
 

@@ -177,12 +177,8 @@ class Summaries:
         part = request.part
         older = part.tokens_before(len(part)) + summed
         kept = summary_names.of(_newest_first(part), frozenset(self._ids()), request.question.partition(KEEP)[2])
-        # What stands before a summary has the names of these tools anyway, and a path without a word on it helps nobody.
-        kept = [
-            each
-            for each in kept
-            if each not in order.refresh and (not summary_names.LINE.fullmatch(each) or self._what_is(each))
-        ]
+        # What stands before a summary has the names of these tools anyway.
+        kept = [each for each in kept if each not in order.refresh and self._leads_on(each)]
         line = self._answered_at(request.thread)
         summary, cut = checked(text, kept, bound, room, head, line, self._what_is)
         entry = entries.Summary(thread=self._thread, upto=part.upto, until=request.until, refresh=refresh or None)
@@ -193,6 +189,11 @@ class Summaries:
     def _answered_at(self, thread: str) -> int:
         """Return the line of the answer that a summary's thread ends with."""
         return threads.line_of(self._writer.history.thread(thread).said[-1])
+
+    def _leads_on(self, name: str) -> bool:
+        """Return whether a name helps: a line without a word on it does not, nor what was read at another path."""
+        what = self._what_is(name)
+        return bool(what or not summary_names.LINE.fullmatch(name)) and not summary_names.is_of_reading(name, what)
 
     def _what_is(self, path: str) -> str:
         """Return a word on what a path of a line leads to; empty if it is not a line of this thread."""

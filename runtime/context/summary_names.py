@@ -12,6 +12,8 @@ from runtime.messages.messages import Item, Thought, ToolCall, ToolOutput
 
 MOST_NAMES = 60  # names added to a summary at the most
 
+READ = "read_state"  # the tool that reads paths: what it gave stands at the path that it read
+
 _PATH = re.compile(r"@state/(?=[\w./:#-]*\d)[\w./:#-]*\w")
 """A path to something kept: it has the number of a line, or the id of a run."""
 
@@ -74,6 +76,11 @@ def _values(arguments: str) -> Iterator[str]:
             waiting += value
         elif isinstance(value, dict):
             waiting += value.values()
+
+
+def is_of_reading(path: str, what: str) -> bool:
+    """Return whether a path leads to what ``READ`` gave; ``what`` is the word on what it leads to."""
+    return path.endswith(f"_{READ}") or what == f"result of {READ}"
 
 
 def shown(name: str, what: str) -> str:

@@ -188,6 +188,11 @@ class Ending:
     at: str
 
 
+def seconds_between(since: str, until: str) -> float:
+    """Return the seconds between the times of two entries; 0 if the clock was set back."""
+    return max(0.0, (dt.datetime.fromisoformat(until) - dt.datetime.fromisoformat(since)).total_seconds())
+
+
 @dataclasses.dataclass(slots=True)
 class Process:
     """A process that owned the run."""
@@ -200,5 +205,4 @@ class Process:
 
     @property
     def seconds(self) -> float:
-        worked = dt.datetime.fromisoformat(self.last) - dt.datetime.fromisoformat(self.began)
-        return max(0.0, worked.total_seconds())
+        return seconds_between(self.began, self.last)

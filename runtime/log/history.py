@@ -411,7 +411,9 @@ class History(threads.Fold):
     def for_lists(self) -> dict[str, Json]:
         """Return the fields that the last entry has for a list of runs, which does not read the whole log."""
         assert self.header is not None
-        return {"workflow": self.header.workflow, "steps": self.steps_done}
+        *earlier, process = self.processes
+        worked = round(sum(each.seconds for each in earlier), 3)
+        return {"workflow": self.header.workflow, "steps": self.steps_done, "worked": worked, "since": process.began}
 
     def set_within(self, path: str) -> list[log_attempts.Attempt]:
         scope = self.scopes[path]

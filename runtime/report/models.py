@@ -29,6 +29,7 @@ class AttemptReport(Model):
     attempt: int
     """Its number, from 1."""
     at: str
+    """When it began."""
     action: str | None
     effect: Literal["read", "idempotent", "effect"]
     args: Json

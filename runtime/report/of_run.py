@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Iterable, Iterator
 
 from nodes.errors import RunOpsError, UsageError, near
@@ -248,14 +249,23 @@ def _attempt(attempt: log_attempts.Attempt, content: _Content | None) -> Attempt
     call, result = attempt.call, attempt.result
     return AttemptReport.model_validate(
         {
-            **{name: getattr(call, name) for name in ("attempt", "at", "action", "effect")},
+            **{name: getattr(call, name) for name in ("attempt", "action", "effect")},
             **_outcome(result),
+            "at": began(call, result),
             "args": content.value_of(call) if content is not None else call.args,
             "flags": result.flags if result is not None and result.flags else [],
             "verdict": attempt.verdict,
             "thread": content.thread(call) if content is not None else [],
         }
     )
+
+
+def began(call: log_entries.Call, result: log_entries.Result | None) -> str:
+    """Return when an attempt began. A call that waits for its element is logged only when it acts, or has failed."""
+    if result is None or result.seconds is None:
+        return call.at
+    began = dt.datetime.fromisoformat(result.at) - dt.timedelta(seconds=result.seconds)
+    return min(call.at, began.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
 
 def _outcome(result: log_entries.Result | None) -> dict[str, Json]:

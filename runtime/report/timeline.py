@@ -22,7 +22,9 @@ AFTER: dict[RunStatus | None, str] = {
 
 def took(report: RunReport) -> str:
     """Return how long the run worked; empty while it runs."""
-    return "" if report.state == "running" else f"took {duration(report.seconds)}"
+    if report.state == "running":
+        return ""
+    return f"took {duration(report.seconds)}{' up to its last entry' if report.state == 'died' else ''}"
 
 
 def span(report: RunReport, moment: Callable[[str], str]) -> str:

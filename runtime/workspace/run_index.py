@@ -14,7 +14,8 @@ from typing import Literal
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
 from runtime import version
-from runtime.log import attempts, history
+from runtime.log import attempts as log_attempts
+from runtime.log import history
 from runtime.log import entries as log_entries
 from runtime.log.store import integrity, owners
 from runtime.log.store import store as log_store
@@ -35,6 +36,7 @@ class RunSummary:
     started: str
     ended: str
     steps: int  # leaf steps that have their value
+    seconds: float | None  # how long its processes worked, of an active one up to now
     problem: str | None = None  # the problem of a damaged log, with file and line
     key: str | None = None
     parent: str | None = None  # the session that started it
@@ -81,9 +83,10 @@ def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummar
         case log_entries.Scope(session=log_entries.SessionHeader()), _:
             return None
         case log_entries.Scope(run=log_entries.RunHeader() as head), log_entries.Note(name="ended", data=data) if (
-            "steps" in data
+            "since" in data
         ):
             started, ended, steps, state = read.first.at, read.last.at, data["steps"], data["status"]
+            seconds = data["worked"] + log_attempts.seconds_between(data["since"], ended)
         case _:
             try:
                 past = history.History(store.read(read.id).entries)
@@ -95,13 +98,25 @@ def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummar
             if past.header is None:
                 return None
             head, started, ended, steps, state = past.header, past.started, past.last_at, past.steps_done, read.state
+            seconds = sum(each.seconds for each in past.processes)
+            if state == "running":
+                seconds += log_attempts.seconds_between(ended, log_entries.now())
     return RunSummary(
-        read.id, head.workflow, state, started, ended, steps, key=head.key, parent=head.parent, tool=head.tool
+        read.id,
+        head.workflow,
+        state,
+        started,
+        ended,
+        steps,
+        round(seconds, 3),
+        key=head.key,
+        parent=head.parent,
+        tool=head.tool,
     )
 
 
 def _damaged(run: str, error: LogError) -> RunSummary:
-    return RunSummary(run, "?", "damaged", "", "", 0, error.message)
+    return RunSummary(run, "?", "damaged", "", "", 0, None, error.message)
 
 
 def state_of(past: history.History, *, owned: bool) -> RunState:
@@ -290,8 +305,8 @@ def _check_waits(past: history.History, run: str) -> None:
     raise UsageError("nothing-to-decide", f"run {run} {said}", fix=fix)
 
 
-def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdict) -> None:
-    if attempt.result is None and verdict == "done" and attempt.call.node == attempts.AGENT:
+def _write_verdict(writer: LogWriter, attempt: log_attempts.Attempt, verdict: Verdict) -> None:
+    if attempt.result is None and verdict == "done" and attempt.call.node == log_attempts.AGENT:
         # Reaching the goal does not give the value, which can still be requested.
         writer.result(attempt.call, "interrupted")
     elif attempt.result is None:

@@ -118,13 +118,15 @@ def test_002_10_an_agent_acts_once_although_the_session_is_killed(served: site.S
         (path,) = {f"@state/delegate/{each}" for each in re.findall(r'"thread":"delegate:(c\d+)"', _log(builds))}
         read = [
             call("read_state", {"path": each, "start": None, "end": None})
-            for each in ("@state/delegate", path, "@state/run")
+            for each in ("@state/delegate", path, "@state/run", "@state/calls")
         ]
         done, _ending = builds.resumes([sum(read[1:], read[0]), text("It was paid."), text("So it is.")])
         assert done.returncode == 1, "the build stops: its model finishes nothing"
         (output,) = [each for each in words_of(builds.bodies()[0]) if each.startswith("output: ")]
         assert f"`{path}` tells what it did" in output
-        listed, told, runs = [each for each in words_of(builds.bodies()[1]) if each.startswith("output: ")][-3:]
+        given = [each for each in words_of(builds.bodies()[1]) if each.startswith("output: ")]
+        listed, told, runs, calls = given[-4:]
+        assert f"    sent: `{path}`" in calls
         assert f"`{path}`  1_delegate payer" in listed
         for each in (
             "goal: Pay.",

@@ -129,8 +129,7 @@ def test_a_single_action_on_a_page_is_counted_and_stands_with_its_call(served: s
     assert "… (1 single action: `@state/calls`, of delegates and scouts `@state/delegate`)" in runs
     assert "an action of the scout" not in runs
     assert re.search(r"debug_navigate {.*}  ok.*\n    did: `@state/run/\w{26}`\n    gave `@state/line/", calls), calls
-    assert '{"path": "@state/run"}  ' in calls
-    assert '{"path": "@state/calls"}' not in calls
+    assert "read_state of `@state/run`\n" in calls
 
 
 def test_001_20_a_model_that_does_not_see_is_told_so(served: site.Site, builds: Builds) -> None:

@@ -85,6 +85,17 @@ def test_a_patch_changes_one_task_in_what_is_given() -> None:
     assert again.phases[1].status == "pending"
 
 
+@pytest.mark.parametrize(("status", "then"), [("pending", "in_progress"), ("completed", "in_progress")])
+def test_a_new_task_leaves_a_phase_begun(status: str, then: str) -> None:
+    """A phase in progress stays so, whatever the status of its tasks; a completed one is open again."""
+    tasks = [{"task_id": each, "description": each, "status": status} for each in ("t1", "t2")]
+    phase = "completed" if status == "completed" else "in_progress"
+    plan = plans.of({"overall_goal": "", "current_phase": "Pay", "phases": [
+        {"phase_name": "Pay", "status": phase, "tasks": tasks},
+    ]})  # fmt: skip
+    assert [each.status for each in plan.add("Write a list").phases] == [then]
+
+
 def test_a_completed_task_is_no_next_action() -> None:
     """A completed task leaves the next actions that name it by words or id. After a phase's last task, the next open phase is current."""
     waits: dict[str, Json] = {"phase_name": "Prove", "tasks": [{"task_id": "t4", "description": "Prove it"}]}

@@ -258,3 +258,20 @@ def test_every_step_names_its_parent(home: Path, printed: Callable[..., str]) ->
         ("each", "[#a]"),
         ("each[#a]", "pay"),
     ]
+
+
+@pytest.mark.parametrize(("seconds", "began"), [(10.0, "00.250Z"), (0.5, "09.500Z"), (None, "09.500Z")])
+def test_an_attempt_begins_when_it_begins_to_wait(seconds: float | None, began: str) -> None:
+    """A call that is logged only when its element is ready, or never came, has the time at which the wait began."""
+    call = log_entries.Call(
+        at="2026-01-01T00:00:09.500Z",
+        call="a",
+        path="pay",
+        node="transform",
+        effect="effect",
+        attempt=1,
+        fingerprint="",
+    )
+    result = log_entries.Result(at="2026-01-01T00:00:10.250Z", call="a", status="error", seconds=seconds)
+    assert of_run.began(call, result) == f"2026-01-01T00:00:{began}"
+    assert of_run.began(call, None) == call.at

@@ -39,14 +39,15 @@ def from_all_of_it(store: file_store.Files, conversation: str) -> run_index.RunS
     try:
         reading = store.read(conversation)
     except LogError as error:
-        return run_index.RunSummary(conversation, "?", "damaged", "", "", 0, error.message)
+        return run_index.RunSummary(conversation, "?", "damaged", "", "", 0, None, error.message)
     past = history.History(reading.entries)
     if past.header is None:
         return None
     steps = sum(1 for path in past.order if past.done(path) is not None)
     head, state = past.header, run_index.state_of(past, owned=reading.owned)
+    seconds = round(sum(each.seconds for each in past.processes), 3)
     return run_index.RunSummary(
-        conversation, head.workflow, state, past.started, past.last_at, steps, key=head.key, parent=head.parent
+        conversation, head.workflow, state, past.started, past.last_at, steps, seconds, key=head.key, parent=head.parent
     )
 
 

@@ -283,6 +283,7 @@ async def test_a_long_output_is_cut_and_the_rest_read_by_its_path(tmp_path: Path
         more = re.search(r"read on from (\d+)\)", head)
         if more is None:
             break
+        assert text.removesuffix(f"\n{page_text.END}").endswith("\n"), "a part ends with a line"
         start = int(more[1])
     assert long in read
     part = await made.output("read_state", path=found[1], start=7, end=13)

@@ -468,11 +468,12 @@ async def test_a_summary_again_has_all_its_room() -> None:
         state.talk.answers("They went on with the table and with the depot in Graz. " * 8)
 
 
-async def test_a_path_in_a_summary_has_a_word_on_what_it_is() -> None:
-    """A `@state/line` that is added says whose result it is."""
+@pytest.mark.parametrize("tool", ["look", "read_state"])
+async def test_a_path_in_a_summary_has_a_word_on_what_it_is(tool: str) -> None:
+    """A `@state/line` that is added says whose result it is; one of what was read at another path is not added."""
     talk = Talk()
     talk.says("Look at all.")
-    talk.answers("", [Asked("look", "{}", PAGE)])
+    talk.answers("", [Asked(tool, "{}", PAGE)])
     looked = talk.writer.history.thread(talk.thread).said[-1]
     assert isinstance(looked, threads.Exchange)
     [output] = [each.output for each in looked.done.values()]
@@ -483,7 +484,9 @@ async def test_a_path_in_a_summary_has_a_word_on_what_it_is() -> None:
     state = Summing(talk, "They looked.", compress_at=100_000)
     talk.answers(PAGE)
     await state.frame.compress(MODEL, "chat", "")
-    assert f"@state/line/{line} (result of look)" in "\n".join(await state.request())
+    told = "\n".join(await state.request())
+    assert (f"@state/line/{line} (result of look)" in told) == (tool == "look")
+    assert (f"@state/line/{line}" in told) == (tool == "look")
 
 
 async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> None:

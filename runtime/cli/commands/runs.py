@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 from typing import Annotated
 
 from nodes.errors import UsageError
@@ -37,7 +36,7 @@ def runs(
         return
     found = run_index.list_runs(store, limit, state, of_tools=of_tools)
     if as_json:
-        listed: list[Json] = [{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found]
+        listed: list[Json] = [dataclasses.asdict(each) for each in found]
         console.result(console.as_json(home=store.place, runs=listed))
     elif found:
         console.result("\n".join(console.table([HEAD, *(row(each) for each in found)])))
@@ -81,18 +80,10 @@ def row(run: run_index.RunSummary) -> list[str]:
         run.id,
         run.state,
         when(run.started),
-        duration(seconds_of(run)),
+        duration(run.seconds),
         str(run.steps),
         one_line(run.problem or run.workflow),
     ]
-
-
-def seconds_of(run: run_index.RunSummary) -> float | None:
-    """Return the seconds from the run's first entry to its last; for an active run, to now."""
-    if not run.started or not run.ended:
-        return None
-    ended = dt.datetime.now(dt.UTC) if run.state == "running" else dt.datetime.fromisoformat(run.ended)
-    return round((ended - dt.datetime.fromisoformat(run.started)).total_seconds(), 3)
 
 
 def ps(as_json: flags.JsonFlag = False) -> None:
