@@ -15,8 +15,8 @@ from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
 from runtime import version
 from runtime.log import attempts as log_attempts
-from runtime.log import history
 from runtime.log import entries as log_entries
+from runtime.log import history
 from runtime.log.store import integrity, owners
 from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
