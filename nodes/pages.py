@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal, Protocol
 
+from nodes.pointer import PLAIN, STEPS, Spot, Stroke, Way
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
@@ -92,8 +93,8 @@ class Page(Protocol):
     async def ready(self, target: Target, action: ElementAction) -> None:
         """Wait until exactly one element matches and is ready for the action, without doing it."""
 
-    async def click(self, target: Target) -> None: ...
-    async def dblclick(self, target: Target) -> None: ...
+    async def click(self, target: Target, how: Stroke = PLAIN) -> None: ...
+    async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None: ...
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         """Replace the field's content by ``text``. Raises ``value-not-kept`` if the page does not keep it, without the values if ``secret``."""
@@ -101,14 +102,41 @@ class Page(Protocol):
     async def type(self, target: Target, text: str, delay: float, *, secret: bool = False) -> None:
         """Empty the field, then type ``text`` key by key, ``delay`` milliseconds apart."""
 
-    async def press(self, key: str, target: Target | None) -> None:
-        """Press a key in the element, or in the focused one."""
+    async def press(self, keys: list[str], target: Target | None, hold: float = 0) -> None:
+        """Press keys one after the other, each for ``hold`` seconds, the first one in the element, the others where the focus then is."""
 
-    async def hover(self, target: Target) -> None: ...
-    async def drag(self, target: Target, to: Target) -> None: ...
+    async def select_text(self, target: Target, text: str | None, start: str | None, end: str | None) -> str:
+        """Select ``text``, or from the first ``start`` to the first ``end`` after it, by default all; return the selected text.
+
+        Raises ``text-not-found``.
+        """
+        ...
+
+    async def copy(self, target: Target | None) -> str:
+        """Copy all of the element, or what is selected; return the text. Raises ``nothing-selected``."""
+        ...
+
+    async def paste(self, target: Target | None, text: str, *, secret: bool = False) -> None:
+        """Paste a text into the element, or into the focused one."""
+
+    async def hover(self, target: Target, how: Stroke = PLAIN) -> None:
+        """Move the mouse there, and stay for ``how.hold`` seconds."""
+
+    async def drag(
+        self, target: Target, to: Target, start: Spot | None = None, at: Spot | None = None, steps: int = STEPS
+    ) -> None: ...
+
+    async def move_pressed(self, target: Target, way: Way) -> None:
+        """Press the mouse in the element, move it along the way, and release it."""
+
+    async def drop(self, target: Target, at: Spot | None, files: Sequence[Path]) -> None:
+        """Drop files on the element, as from another window."""
+
+    async def wheel(self, target: Target | None, by: tuple[float, float], how: Stroke) -> None:
+        """Turn the wheel over the element, or over the middle of the page."""
 
     async def scroll(
-        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
+        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[float, float] | None
     ) -> dict[str, Json]:
         """Scroll the element into view, or it or the page to an end or by ``(x, y)`` pixels. Return ``x``, ``y``, ``at_end`` of the scrolled one."""
         ...

@@ -12,6 +12,7 @@ from typing import Literal
 
 from nodes.errors import AuthorError, OriginRefused, SiteError
 from nodes.pages import Delivery, ElementAction, FieldSource, Grid
+from nodes.pointer import PLAIN, STEPS, Spot, Stroke, Way
 from nodes.rules import Rule
 from nodes.tabs import MAIN
 from nodes.targets import Target
@@ -132,7 +133,7 @@ class FakePage:
         if str(target) in self.browser.missing:
             raise SiteError("target-not-found", f"no element matches {target}")
 
-    async def click(self, target: Target) -> None:
+    async def click(self, target: Target, how: Stroke = PLAIN) -> None:
         site = self.browser.site
         if site.before_click is not None:
             await site.before_click(str(target), self)
@@ -141,7 +142,7 @@ class FakePage:
         if site.on_click is not None:
             await site.on_click(str(target), self)
 
-    async def dblclick(self, target: Target) -> None:
+    async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None:
         await self.click(target)
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
@@ -154,18 +155,39 @@ class FakePage:
         if "\n" in text:
             await self.click(target)
 
-    async def press(self, key: str, target: Target | None) -> None:
+    async def press(self, keys: list[str], target: Target | None, hold: float = 0) -> None:
         self.browser.pending = True
-        self.browser.site.actions.append(f"press {key}")
+        self.browser.site.actions.extend(f"press {key}" for key in keys)
 
-    async def hover(self, target: Target) -> None:
+    async def hover(self, target: Target, how: Stroke = PLAIN) -> None:
         await self.ready(target, "hover")
 
-    async def drag(self, target: Target, to: Target) -> None:
+    async def drag(
+        self, target: Target, to: Target, start: Spot | None = None, at: Spot | None = None, steps: int = STEPS
+    ) -> None:
         self.browser.site.actions.append(f"drag {target} to {to}")
 
+    async def move_pressed(self, target: Target, way: Way) -> None:
+        self.browser.site.actions.append(f"drag {target}")
+
+    async def drop(self, target: Target, at: Spot | None, files: Sequence[Path]) -> None:
+        self.browser.site.actions.append(f"drop {','.join(file.name for file in files)}")
+
+    async def wheel(self, target: Target | None, by: tuple[float, float], how: Stroke) -> None:
+        self.browser.site.actions.append("wheel")
+
+    async def select_text(self, target: Target, text: str | None, start: str | None, end: str | None) -> str:
+        return text or self.browser.site.texts.get(str(target), "")
+
+    async def copy(self, target: Target | None) -> str:
+        return self.browser.site.texts.get(str(target), "")
+
+    async def paste(self, target: Target | None, text: str, *, secret: bool = False) -> None:
+        self.browser.pending = True
+        self.browser.site.actions.append(f"paste {text}")
+
     async def scroll(
-        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
+        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[float, float] | None
     ) -> dict[str, Json]:
         return {"x": 0, "y": 0, "at_end": True}
 

@@ -12,7 +12,7 @@ from nodes.browser_action.base import BrowserAction, OnElement
 from nodes.part import EffectClass
 from nodes.tabs import TabName
 from nodes.targets import Target
-from nodes.template import Condition, Ref, SecretText, Unfit, to_text
+from nodes.template import Condition, Integer, Number, Ref, SecretText, Template, Unfit, to_text
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -138,7 +138,14 @@ class Type(OnElement):
         await ctx.page.type(target, self.value, self.delay, secret=ctx.holds_secret(self.value))
 
 
-def to_keys(value: Json) -> str:
+def to_keys(value: Json) -> list[str]:
+    keys = value if isinstance(value, list) else [value]
+    if not keys:
+        raise Unfit("is an empty list, and at least one key is wanted")
+    return [to_key(key) for key in keys]
+
+
+def to_key(value: Json) -> str:
     text = to_text(value)
     # A plus is a key too: `Control++`.
     *held, last = re.split(r"(?<!^)(?<!\+)\+", text)
@@ -152,8 +159,15 @@ def to_keys(value: Json) -> str:
     )
 
 
+def _keys(value: str | list[str]) -> str | list[str]:
+    """Check keys as they are written; a reference within a list is checked when it has its value."""
+    if isinstance(value, str):
+        return to_key(value)
+    return [each if isinstance(each, Template) else to_key(each) for each in value] or to_keys([])
+
+
 class Press(BrowserAction):
-    """Presses a key, or several together.
+    """Presses a key, or several together, or one after the other.
 
     Class *effect* unless ``effect`` overrides it: Enter may send a form. Value: the address of the page afterwards.
     """
@@ -163,15 +177,24 @@ class Press(BrowserAction):
 
     action: Literal["press"]
     """Press a key."""
-    key: Annotated[str, AfterValidator(to_keys), Ref(to_keys)]
-    """The key: ``Enter``, ``ArrowDown``, ``a``, ``Control+A`` …"""
+    key: Annotated[str | list[str], AfterValidator(_keys), Ref(to_keys, item=to_key)]
+    """The key: ``Enter``, ``ArrowDown``, ``a``, ``Control+A`` …; a list is pressed one after the other."""
+    count: Integer = Field(default=1, ge=1, le=1_000)
+    """How often."""
+    hold: Number = Field(default=0, ge=0, le=60)
+    """Seconds for which each key stays down; ``timeout`` must leave time for them."""
     target: Target | None = None
     """The element that receives the key; by default the focused one."""
     opens: TabName | None = None
     """Name for the tab that the key opens. The step waits for that tab; later nodes use it by ``tab``. The current tab stays the current one."""
 
     def summary(self) -> str:
-        return f"press {self.key} in {self.target}" if self.target else f"press {self.key}"
+        often = f" {self.count} times" if self.count != 1 else ""
+        return f"press {', '.join(self.keys)}{often}{f' in {self.target}' if self.target else ''}"
+
+    @property
+    def keys(self) -> list[str]:
+        return [self.key] if isinstance(self.key, str) else self.key
 
     async def run(self, ctx: LeafContext) -> Json:
         page = ctx.page
@@ -180,6 +203,6 @@ class Press(BrowserAction):
             await page.ready(target, self.does)
         await ctx.act()
         async with page.opening(self.opens):
-            await page.press(self.key, target)
+            await page.press(self.keys * self.count, target, self.hold)
         await ctx.verify()
         return ctx.page.url

@@ -30,7 +30,7 @@ def to_path(value: Json) -> str:
     return to_text(value["path"] if isinstance(value, dict) and "path" in value else value)
 
 
-def _some(files: str | list[str]) -> str | list[str]:
+def some_files(files: str | list[str]) -> str | list[str]:
     if not files:
         raise ValueError("`files` is empty, and at least one file is wanted")
     return files
@@ -48,7 +48,7 @@ class Upload(OnElement):
 
     action: Literal["upload"]
     """Choose files."""
-    files: Annotated[str | list[str], AfterValidator(_some), Ref(to_paths, item=to_path)]
+    files: Annotated[str | list[str], AfterValidator(some_files), Ref(to_paths, item=to_path)]
     """Path of the file, or a list. A path is relative to the folder of the workflow file, or names a file that a step of this run has kept:
     ``{{ invoice.path }}``, or just ``{{ invoice }}``. The file must be in the workflow's project. Neither it nor a folder on its path may
     have a name with a leading dot (``.env``, ``.git``)."""

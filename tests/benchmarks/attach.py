@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from nodes.pointer import PLAIN, Stroke
 from nodes.targets import Target
 from runtime.browser.page import tab
 from runtime.runs import start
@@ -113,7 +114,7 @@ async def measure(folder: Path, count: int, warm: int, orders: int = ORDERS) -> 
     (folder / "flow.yaml").write_text(json.dumps(workflow(orders)))
     reached: list[float] = []
 
-    async def hover(self: tab.Tab, target: Target) -> None:
+    async def hover(self: tab.Tab, target: Target, how: Stroke = PLAIN) -> None:
         reached.append(time.perf_counter())
         raise Reached
 
@@ -187,7 +188,7 @@ def _end_browser(home: Path) -> None:
 
 
 async def _run_and_die(file: str, home: str, url: str) -> None:
-    async def hover(self: tab.Tab, target: Target) -> None:
+    async def hover(self: tab.Tab, target: Target, how: Stroke = PLAIN) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     tab.Tab.hover = hover

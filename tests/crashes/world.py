@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import override
 
 from nodes.errors import SiteError
+from nodes.pointer import PLAIN, Stroke
 from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.log import entries
@@ -162,12 +163,12 @@ class WatchedPage(FakePage):
             raise SiteError("target-not-found", f"there is no {target}")
 
     @override
-    async def click(self, target: Target) -> None:
+    async def click(self, target: Target, how: Stroke = PLAIN) -> None:
         if self.world.fault(str(target)) == "silent":
             self.world.reaper.tick(f"click {target}")
             self.filled.clear()
             return
-        await super().click(target)
+        await super().click(target, how)
 
     @override
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:

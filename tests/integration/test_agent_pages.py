@@ -156,7 +156,7 @@ async def test_requests_of_an_action_are_waited_for(driven: Session, served: sit
     assert "Answered" in (await tab.look()).words
     begun = time.monotonic()
     async with tab.settling(5):
-        await tab.press("Tab", None)
+        await tab.press(["Tab"], None)
     assert time.monotonic() - begun < 4
 
 

@@ -125,9 +125,9 @@ async def test_keys_mouse_and_scrolling(tab: Tab, served: site.Site) -> None:
     await tab.fill(search, "old")
     await tab.type(search, "ab", 5)
     assert await tab.value(search) == "ab"
-    await tab.press("Enter", search)
-    await tab.press("Control+A", None)
-    await tab.press("+", None)
+    await tab.press(["Enter"], search)
+    await tab.press(["Control+A"], None)
+    await tab.press(["+"], None)
     assert await tab.value(search) == "+"
     assert await logged(tab) == ["Delete", "a", "b", "Enter", "Control+Control", "Control+A", "+"]
     await tab.hover(Target(css="#menu"))

@@ -87,7 +87,7 @@ async def driven(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> Asyn
             await browser.page.goto(address)
             await browser.page.fill(Target(css="[name=username]"), "admin")
             await browser.page.fill(Target(css="[type=password]"), sites.shop.password)
-            await browser.page.press("Enter", Target(css="[type=password]"))
+            await browser.page.press(["Enter"], Target(css="[type=password]"))
             await browser.page.wait_for(Rule(hidden=Target(css="[type=password]")))
         yield browser
 

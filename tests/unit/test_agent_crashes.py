@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
+from nodes.pointer import PLAIN, Stroke
 from runtime.log.store import file_store
 from runtime.system import crash_points
 from runtime.system.crash_points import CrashPoint
@@ -73,8 +74,8 @@ class Dying(FakePage):
         self.dies_at("looked")
         return super().pointed(ref)
 
-    async def click(self, target: Any) -> None:
-        await super().click(target)
+    async def click(self, target: Any, how: Stroke = PLAIN) -> None:
+        await super().click(target, how)
         self.dies_at("opened")
 
 

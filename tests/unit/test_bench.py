@@ -16,6 +16,7 @@ from director.conversation import session_tools
 from director.proving import tools
 from nodes.errors import SiteError
 from nodes.pages import ElementAction
+from nodes.pointer import PLAIN, Stroke
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import port
@@ -745,7 +746,7 @@ async def test_containers_ignored_errors_and_variables_are_as_in_a_run(tmp_path:
                 raise SiteError("target-not-found", f"no element matches {target}")
             await plain(self, target, action)
 
-        async def click(self, target: Target) -> None:
+        async def click(self, target: Target, how: Stroke = PLAIN) -> None:
             await self.ready(target, "click")
 
     rig.site.page = Bare

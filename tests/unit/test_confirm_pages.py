@@ -8,6 +8,7 @@ import pytest
 
 from nodes.browser_action import Goto
 from nodes.errors import SiteError
+from nodes.pointer import PLAIN, Stroke
 from nodes.targets import Target
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
@@ -38,11 +39,11 @@ class Paged(FakePage):
             raise SiteError("target-ambiguous", "two elements match")
         return int(self.number < PAID)
 
-    async def click(self, target: Target) -> None:
+    async def click(self, target: Target, how: Stroke = PLAIN) -> None:
         if str(target) == "css=next":
             self.number += 1
             return
-        await super().click(target)
+        await super().click(target, how)
 
 
 LEAF = "{id: leaf, type: browser_action, action: click, target: {css: next}, when: '{{ more }}', effect: read}"

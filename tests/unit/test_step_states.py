@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from nodes.errors import SiteError
 from nodes.part import EffectClass
+from nodes.pointer import PLAIN, Stroke
 from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.log import step_states
@@ -55,11 +56,11 @@ class Page(FakePage):
         return await super().text(target)
 
     @override
-    async def hover(self, target: Target) -> None:
+    async def hover(self, target: Target, how: Stroke = PLAIN) -> None:
         await self._strike("hover", target)
 
     @override
-    async def click(self, target: Target) -> None:
+    async def click(self, target: Target, how: Stroke = PLAIN) -> None:
         await self._strike("click", target)
         self.browser.site.texts["=css=step"] = "there"
 

@@ -13,9 +13,8 @@ from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, playwright_errors
-from runtime.browser.page.downloads import Downloads
-
-DRAG_STEPS = 8  # number of mouse moves of a drag: pages that follow the mouse miss a single jump
+from runtime.browser.page.pointer import PAGE
+from runtime.browser.page.selected_text import SelectedText
 
 _SCROLL = isolated_world.Script[dict[str, Json]](
     """async (element, {to, by}) => {
@@ -44,33 +43,28 @@ _FILE_FIELD = isolated_world.Script[str](
     Literal["several", "one", "none"],
 )
 
-_PAGE = Target(css="html")
 
-
-class Actions(Downloads):
-    async def press(self, key: str, target: Target | None) -> None:
+class Actions(SelectedText):
+    async def press(self, keys: list[str], target: Target | None, hold: float = 0) -> None:
         await self._refill_changed()
-        if target is None:
-            await self._do(_PAGE, lambda _found, _timeout: self.page.keyboard.press(key), sends=True)
-        else:
+        if target is not None:
             target = await self._attached(target)
-            # This also waits for the answer to a form that the key submits.
-            await self._do(
-                target, lambda found, timeout: found.press(key, timeout=timeout), sends=True, driver_waits=True
-            )
 
-    async def hover(self, target: Target) -> None:
-        await self._do(target, lambda found, timeout: found.hover(timeout=timeout))
+        async def press(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+            for number, key in enumerate(keys):
+                # The focus may have moved with the key before.
+                if target is not None and number == 0:
+                    # This also waits for the answer to a form that the key submits.
+                    await found.press(key, delay=1000 * hold, timeout=timeout)
+                else:
+                    await self.page.keyboard.press(key, delay=1000 * hold)
 
-    async def drag(self, target: Target, to: Target) -> None:
-        await self._refill_changed()
-        _settled, place = await self._found(to)
-        await self._do(target, lambda found, timeout: found.drag_to(place, timeout=timeout, steps=DRAG_STEPS))
+        await self._do(target or PAGE, press, sends=True, driver_waits=target is not None)
 
     async def scroll(
-        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
+        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[float, float] | None
     ) -> dict[str, Json]:
-        target, found = await self._found(await self._attached(target or _PAGE))
+        target, found = await self._found(await self._attached(target or PAGE))
         async with self._asking(target, "after"):
             if to is None and by is None:
                 await found.scroll_into_view_if_needed(timeout=self._deadline.milliseconds())

@@ -285,14 +285,6 @@ class Tab(actions.Actions, reads.Reads, inspection.Inspection):
                     raise self.diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
                 await asyncio.sleep(PAUSES[-1])
 
-    async def click(self, target: Target) -> None:
-        await self._refill_changed()
-        await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
-
-    async def dblclick(self, target: Target) -> None:
-        await self._refill_changed()
-        await self._do(target, lambda found, timeout: found.dblclick(timeout=timeout))
-
 
 def _no_error_page(url: str) -> bool:
     return not url.startswith("chrome-error:")

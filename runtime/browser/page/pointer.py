@@ -1,0 +1,167 @@
+"""Actions of the mouse on the elements of a page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Locator, Position
+
+from nodes.pointer import PLAIN, STEPS, Modifier, Spot, Stroke, Way
+from nodes.targets import Target
+from runtime.browser import isolated_world
+from runtime.browser.page.downloads import Downloads
+
+PAGE = Target(css="html")
+
+_INNER = isolated_world.Script[tuple[float, float, float, float]](
+    """(element) => {
+  const box = element.getBoundingClientRect();
+  // What is drawn inline, and what is part of a picture, has no inner box of its own.
+  const inner = element.clientWidth && element.clientHeight;
+  return inner
+    ? [element.clientLeft, element.clientTop, element.clientWidth, element.clientHeight]
+    : [0, 0, box.width, box.height];
+}""",
+    tuple[float, float, float, float],
+)
+"""Place and size of the inside of an element: its box without the border."""
+
+
+class Pointer(Downloads):
+    async def click(self, target: Target, how: Stroke = PLAIN) -> None:
+        await self._refill_changed()
+        at = await self._position(target, how.at)
+        await self._do(
+            target,
+            lambda found, timeout: found.click(
+                position=at,
+                button=how.button,
+                modifiers=how.modifiers or None,
+                click_count=how.count,
+                delay=1000 * how.hold,
+                timeout=timeout,
+            ),
+            driver_waits=True,
+        )
+
+    async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None:
+        await self._refill_changed()
+        at = await self._position(target, how.at)
+        await self._do(
+            target,
+            lambda found, timeout: found.dblclick(
+                position=at,
+                button=how.button,
+                modifiers=how.modifiers or None,
+                delay=1000 * how.hold,
+                timeout=timeout,
+            ),
+        )
+
+    async def hover(self, target: Target, how: Stroke = PLAIN) -> None:
+        at = await self._position(target, how.at)
+
+        async def hover(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+            await found.hover(position=at, modifiers=how.modifiers or None, timeout=timeout)
+            await asyncio.sleep(how.hold)
+
+        await self._do(target, hover)
+
+    async def drag(
+        self, target: Target, to: Target, start: Spot | None = None, at: Spot | None = None, steps: int = STEPS
+    ) -> None:
+        await self._refill_changed()
+        source, drop = await self._position(target, start), await self._position(to, at)
+        _settled, place = await self._found(to)
+        await self._do(
+            target,
+            lambda found, timeout: found.drag_to(
+                place, source_position=source, target_position=drop, steps=steps, timeout=timeout
+            ),
+        )
+
+    async def move_pressed(self, target: Target, way: Way) -> None:
+        await self._refill_changed()
+        start = await self._position(target, way.start)
+
+        async def move(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+            await found.hover(position=start, timeout=timeout)
+            left, top, width, height = await self._inside(found)
+            x, y = (start["x"], start["y"]) if start is not None else (width / 2, height / 2)
+            points = [each.within(width, height) for each in way.path]
+            points += [(x + way.by[0], y + way.by[1])] if way.by is not None else []
+            await self.page.mouse.down()
+            try:
+                for across, down in points:
+                    await self.page.mouse.move(left + across, top + down, steps=way.steps)
+            finally:
+                await self.page.mouse.up()
+
+        await self._do(target, move)
+
+    async def drop(self, target: Target, at: Spot | None, files: Sequence[Path]) -> None:
+        await self._refill_changed()
+        spot = await self._position(target, at)
+        data: dict[str, Any] = {"items": [], "files": [str(each) for each in files], "dragOperationsMask": 1}
+
+        async def drop(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+            await found.hover(position=spot, timeout=timeout)
+            left, top, width, height = await self._inside(found)
+            x, y = (spot["x"], spot["y"]) if spot is not None else (width / 2, height / 2)
+            session = await self.page.context.new_cdp_session(self.page)
+            try:
+                for what in ("dragEnter", "dragOver", "drop"):
+                    event = {"type": what, "x": left + x, "y": top + y, "data": data}
+                    await session.send("Input.dispatchDragEvent", event)  # pyright: ignore[reportUnknownMemberType]
+            finally:
+                await session.detach()
+
+        await self._do(target, drop, sends=True)
+
+    async def wheel(self, target: Target | None, by: tuple[float, float], how: Stroke) -> None:
+        at = await self._position(target or PAGE, how.at)
+
+        async def turn(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+            if target is None and at is None:
+                size = self.page.viewport_size or {"width": 0, "height": 0}
+                await self.page.mouse.move(size["width"] / 2, size["height"] / 2)
+            else:
+                await found.hover(position=at, timeout=timeout)
+            async with self._held_down(how.modifiers):
+                await self.page.mouse.wheel(*by)
+
+        await self._do(target or PAGE, turn)
+
+    @contextlib.asynccontextmanager
+    async def _held_down(self, keys: Sequence[Modifier]) -> AsyncGenerator[None]:
+        keyboard = self.page.keyboard
+        try:
+            for each in keys:
+                await keyboard.down(each)
+            yield
+        finally:
+            for each in reversed(keys):
+                await keyboard.up(each)
+
+    async def _position(self, target: Target, at: Spot | None) -> Position | None:
+        """Return the place in the element, in pixels; None for its middle."""
+        if at is None:
+            return None
+        width = height = 0.0
+        if at.is_relative:
+            target, found = await self._found(target)
+            async with self._asking(target):
+                inner = await _INNER.of(found, milliseconds=self._deadline.milliseconds())
+            _left, _top, width, height = inner
+        x, y = at.within(width, height)
+        return {"x": x, "y": y}
+
+    async def _inside(self, found: Locator) -> tuple[float, float, float, float]:
+        """Return the inside of the element in the window: left, top, width and height."""
+        box = await found.bounding_box(timeout=self._deadline.milliseconds())
+        left, top, width, height = await _INNER.of(found, milliseconds=self._deadline.milliseconds())
+        return ((box["x"] if box else 0) + left, (box["y"] if box else 0) + top, width, height)
