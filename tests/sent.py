@@ -116,6 +116,14 @@ ACTIONS: dict[str, Action] = {
         _in_form(f"<p id=here>From here</p><br><p id=there onmouseup={_SUBMIT}>To there</p>"),
         "action: drag, target: {css: '#here'}, to: {css: '#there'}",
     ),
+    "draw": Action(
+        _in_form(f"<canvas id=sheet width=80 height=40 onmouseup={_SUBMIT}></canvas>"),
+        "action: draw, target: {css: '#sheet'}, path: [{x: 2, y: 2}, {x: '50%', y: '50%'}]",
+    ),
+    "paste": Action(
+        _in_form(f"<label>Item <input oninput={_SUBMIT}></label>"),
+        "action: paste, value: tea, target: {label: Item}",
+    ),
     "dialog": Action(
         _in_form(f"<button type=button onclick=\"confirm('Sure?') && {_SUBMIT}\">Ask</button>"),
         "action: dialog, answer: accept",

@@ -120,7 +120,7 @@ class Pointer(Downloads):
             finally:
                 await session.detach()
 
-        await self._do(target, drop, sends=True)
+        await self._do(target, drop)
 
     async def wheel(self, target: Target | None, by: tuple[float, float], how: Stroke) -> None:
         at = await self._position(target or PAGE, how.at)

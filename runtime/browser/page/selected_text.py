@@ -116,7 +116,8 @@ _COPY = isolated_world.Script[str | None](
   const field = active?.matches('input, textarea') && active.selectionStart !== null ? active : null;
   const selection = document.getSelection();
   const text = !field ? selection.toString() : field.type === 'password' ? '' : field.value.slice(field.selectionStart, field.selectionEnd);
-  const from = field ?? selection.anchorNode?.parentElement ?? active ?? document.body;
+  const anchor = selection.anchorNode;
+  const from = field ?? (anchor instanceof Element ? anchor : anchor?.parentElement) ?? active ?? document.body;
   const data = new DataTransfer();
   const event = new ClipboardEvent('copy', {clipboardData: data, bubbles: true, cancelable: true});
   return from.dispatchEvent(event) ? text : data.getData('text/plain');
