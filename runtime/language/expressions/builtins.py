@@ -86,6 +86,7 @@ OWN_TESTS = {
     "text": jinja_tests.test_string,
     "list": _is_list,
     "map": jinja_tests.test_mapping,
+    "match": filters.is_match,
 }
 NO_TESTS = {"callable", "escaped", "filter", "test", "iterable"}
 TESTS: dict[str, Callable[..., bool]] = {

@@ -72,6 +72,20 @@ def regex(value: Json, pattern: str, group: int | str = 0) -> Json:
 
 
 @own
+def match(value: Json, pattern: str) -> Json:
+    """The groups of the first match of a pattern in a text: a map if they have names, else a list; null without a match."""
+    with _matched(pattern):
+        found = next(_matches(value, pattern, "match"), None)
+        return found and (found.groupdict() or list(found.groups()))
+
+
+def is_match(value: Json, pattern: str) -> bool:
+    """Return whether a pattern matches anywhere in a text."""
+    with _matched(pattern):
+        return next(_matches(value, pattern, "match"), None) is not None
+
+
+@own
 def regex_all(value: Json, pattern: str) -> Json:
     """All matches of a pattern, as a list of texts. If the pattern has several groups, it is a list of lists of texts."""
     with _matched(pattern):
@@ -109,6 +123,12 @@ def _matched(pattern: str) -> Generator[None]:
         raise Unusable(str(error)) from None
     except IndexError as error:
         raise Unusable(f"{pattern!r}: {error}") from None
+
+
+@own
+def split(value: Json, separator: str | None = None, count: int = -1) -> Json:
+    """The parts of a text between separators, by default between words; only the first `count` separators count, if given."""
+    return limits.gathered(text_of(value, "split").split(separator, count))
 
 
 @own
@@ -340,6 +360,26 @@ def zip_(value: Json, *others: Json) -> Json:
     if len({len(each) for each in lists}) > 1:
         raise Unusable(f"`zip` takes lists of one length, these have {', '.join(str(len(each)) for each in lists)}")
     return [list(each) for each in zip(*lists, strict=True)]
+
+
+@own
+def index(value: Json, item: Json) -> Json:
+    """The position of an item in a list, or of a part in a text, from 0; null if it is not there."""
+    if isinstance(value, str):
+        found = value.find(text_of(item, "index"))
+        return found if found >= 0 else None
+    every = _list(value, "index")
+    return every.index(item) if item in every else None
+
+
+@own
+def range_(value: Json, start: int = 0, step: int = 1) -> Json:
+    """The whole numbers from `start` to before the value, as a list: `3 | range` is `[0, 1, 2]`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Unusable(f"`range` works on a whole number, not on {kind_of(normalise(value))}")
+    every = range(start, value, step)
+    limits.check_items(len(every))
+    return list(every)
 
 
 @own

@@ -228,10 +228,9 @@ def _call(tree: nodes.Call, source: str) -> nodes.Expr:
 METHODS = {
     "append": "join lists with `+`",
     "endswith": "take the end: `x[-3:] == 'abc'`",
-    "find": "use `in`: `'abc' in x`",
+    "find": "use `'abc' in x`, or `x | index('abc')` for its position",
     "get": "use `x.key | default(…)`",
-    "range": "for n turns loop over `[0] * n` and read `loop.index`",
-    "split": "use `x | regex_all('[^,]+')`",
+    "range": "use `n | range`",
     "startswith": "take the beginning: `x[:3] == 'abc'`",
     "strip": "use `x | trim`",
     "strftime": "use `x | date('%d.%m.%Y')`",
