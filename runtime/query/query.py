@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import threading
 import time
@@ -240,6 +241,10 @@ class _Reader:
             case log_entries.Scope() if entry.run is not None:
                 head = entry.run
                 self._run |= {"workflow": head.workflow, "file": head.file, "parent": head.parent, "started": at}
+            case log_entries.Scope(path="", event="committed"):
+                # A blob cannot be read here, but its beginning is in the log itself.
+                kept = json.dumps(entry.value, ensure_ascii=False) if entry.blob is None else entry.blob.preview
+                self._run["output"] = kept if entry.value is not None or entry.blob is not None else None
             case log_entries.Call():
                 self._run["calls"] += 1
                 self._open[entry.call] = entry

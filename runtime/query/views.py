@@ -57,6 +57,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         ("error", "VARCHAR", "code of the error that it failed with"),
         ("message", "VARCHAR", "what the error says"),
         ("path", "VARCHAR", "the step that failed"),
+        ("output", "VARCHAR", "the run's result, as JSON; of a long one the beginning"),
         ("parent", "VARCHAR", "the session from which it was started"),
     ),
     "steps": _columns(

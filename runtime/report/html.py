@@ -266,6 +266,8 @@ def _run(report: RunReport) -> list[str]:
                 yield _tag("p", f"{count(each.folded, 'turn')} like it", "dim")
 
     parts += steps(None)
+    if report.output is not None:
+        parts += _block("output", _value(report.output))
     parts += [_tag("p", f"file {each.path}", "dim") for each in report.files]
     return parts
 

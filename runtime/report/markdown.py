@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from runtime.display.facts import facts
+from runtime.display.facts import facts, result_text
 from runtime.display.text import count, cut, duration, harmless, one_line, size, when
 from runtime.log import entries
 from runtime.observation import page_text
@@ -79,6 +79,8 @@ def _run(report: RunReport) -> Iterator[str]:
         yield _error(report.error)
         yield "\n".join(_page(report))
     yield "\n".join(_table(report))
+    if report.output is not None:
+        yield f"## Output\n\n{fenced(_shortened(result_text(report.output)), 'text')}"
     yield "\n".join(
         _listed("Flags", [f"{code(f'{each.path}: {each.code}')} {code(each.message)}" for each in report.flags])
     )

@@ -141,6 +141,8 @@ class RunReport(Printed):
     files: list[FileReport]
     flags: list[FlagReport]
     evidence: list[EvidenceReport]
+    output: Json = None
+    """Its result; of a long one a brief report has the beginning."""
     costs: Costs | None
     budget: str | None
     question: QuestionReport | None

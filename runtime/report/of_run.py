@@ -77,12 +77,22 @@ def run_report(
             else None,
             "tolerated": ending.get("tolerated") or 0,
             **{name: getattr(past, name) or [] for name in ("files", "flags", "evidence")},
+            "output": _output(past, content) if at is None else None,
             "costs": past.ledger.totals(),
             "budget": past.budget,
             "question": {**question.as_json(), "path": question.path} if question is not None else None,
             "next": _next(past, run, state),
         }
     )
+
+
+def _output(past: history.History, content: _Content | None) -> Json:
+    root = past.scopes.get("")
+    if root is None or (entry := root.committed) is None:
+        return None
+    if content is not None:
+        return content.value_of(entry)
+    return entry.value if entry.blob is None else f"{entry.blob.preview}…"
 
 
 def statuses(past: history.History, *, owned: bool) -> dict[str, Status]:

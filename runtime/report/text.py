@@ -31,7 +31,7 @@ def whole(report: RunReport, style: Style) -> list[str]:
     lines = [*_head(report, style), *_tree(report, report.steps, {}, style)]
     files = [f"  file  {one_line(each.path)}  {count(each.size, 'byte')}" for each in report.files]
     cost = [f"  cost  {spent(report.costs)}"] if report.costs is not None else []
-    return [*lines, *files, *cost, *_outcome(report, style)]
+    return [*lines, *fully("output", report.output), *files, *cost, *_outcome(report, style)]
 
 
 def step(report: RunReport, style: Style) -> list[str]:

@@ -74,7 +74,7 @@ async def main(*, wrong: bool) -> int:
     free = asyncio.Semaphore(AT_ONCE)
     every: list[Episode] = []
     with site.served() as judge, tempfile.TemporaryDirectory() as home:
-        async with Runtime(settings=Settings(home=home, browser_mode="shared")) as runs:
+        async with Runtime(settings=Settings(home=Path(home), browser_mode="shared")) as runs:
 
             async def do(task: str) -> None:
                 episodes = [Episode(task, seed) for seed in seeds]

@@ -240,8 +240,9 @@ def test_headers_are_made_unique() -> None:
 
 @pytest.mark.parametrize("keys", ["Enter", "a", "+", "Control++", "Control+Shift+K", "ControlOrMeta+A", "F12", "~"])
 def test_keys_that_are_known(keys: str) -> None:
-    """A key is a character or a name, with modifiers before it."""
-    assert to_keys(keys) == keys
+    """A key is a character or a name, with modifiers before it; several are a list."""
+    assert to_keys(keys) == [keys]
+    assert to_keys([keys, "a"]) == [keys, "a"]
 
 
 @pytest.mark.parametrize("keys", ["", "Return", "Ctrl+A", "Control+", "ab", "A+B", "Control+Foo", "ü"])
@@ -255,6 +256,16 @@ def test_unknown_keys(keys: str) -> None:
     ("node", "message"),
     [
         (action("a", "press", "key: Return"), "has no key `Return`"),
+        (action("a", "press", "key: [Enter, Return]"), "has no key `Return`"),
+        (action("a", "press", "key: []"), "at least one key"),
+        (action("a", "click", "target: {css: a}, at: {x: 1, y: half}"), "a percentage (`50%`) are wanted"),
+        (action("a", "drag", "target: {css: a}"), "`drag` needs `to`, `by` or `path`"),
+        (action("a", "drag", "to: {css: a}"), "`drag` needs `target` or `files`"),
+        (action("a", "drag", "files: a.txt, by: {x: 1}"), "`files` are dropped on `to`"),
+        (action("a", "drag", "target: {css: a}, by: {x: 1}, at: {x: 1, y: 1}"), "`at` is a place in `to`"),
+        (action("a", "draw", "target: {css: a}, path: [{x: 1, y: 1}]"), "path"),
+        (action("a", "select_text", "target: {css: a}, text: a, from: b"), "`text` or `from`, not both"),
+        (action("a", "select_text", "target: {css: a}, to: b"), "`to` goes with `from`"),
         (action("a", "scroll"), "`scroll` needs a `target`, or `to` or `by`"),
         (action("a", "scroll", "to: top, by: {y: 1}"), "`to` or `by`, not both"),
         (action("a", "download"), "`download` needs `target` or `url`"),
