@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Field, PrivateAttr, ValidatorFunctionWrapHandler, WrapValidator
 
 from nodes.errors import InternalError
 from nodes.part import EffectClass, Part
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nodes.ports import BlockContext, LeafContext
 
 
-LEAF_SECONDS = 10.0  # default time limit of one attempt of a leaf, in seconds; `timeout` overrides it
+LEAF_SECONDS = 30.0  # default time limit of one attempt of a leaf, in seconds; `timeout` overrides it
 MODEL_SECONDS = 120.0  # the same for a leaf that asks a model
 
 
@@ -116,7 +116,8 @@ class Leaf(Node):
     """Fields whose content becomes the node's value. The log has that as the result, so it has these as they are in the file."""
 
     timeout: float | None = Field(default=None, gt=0, le=86400)
-    """Seconds that one attempt may take. Default: 10; 120 if it asks a model; 600 for an ``agent``."""
+    """Seconds that one attempt may take. Default: the ``timeout`` of the file, or the setting, else 30; 120 if it asks a model; 600 for an
+    ``agent``."""
     retry: Retry | None = None
     """Retries of a failed attempt."""
     verify: list[Rule] = Field(default_factory=list)
@@ -130,6 +131,8 @@ class Leaf(Node):
     confirm: Confirm | None = None
     """Asks the site whether the action happened."""
 
+    _default: float = PrivateAttr(default=LEAF_SECONDS)
+
     @property
     def effect_class(self) -> EffectClass:
         """The consequence of doing the step twice. Resolved references may turn a step of another class into one of class *effect*."""
@@ -140,14 +143,18 @@ class Leaf(Node):
         """True if the step may change the page, as a click does even if it is declared ``read``."""
         return self.touches_page and not self.effect_class == self.effect_default == "read"
 
+    def by_default(self, seconds: float | None) -> None:
+        """Set the default time limit of steps, which leaves that ask a model have only for the page. None: the usual one."""
+        self._default = seconds or LEAF_SECONDS
+
     @property
     def seconds(self) -> float:
-        return self.timeout or self.usual_seconds or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)
+        return self.timeout or self.usual_seconds or (self._default if self.asks is None else MODEL_SECONDS)
 
     @property
     def page_seconds(self) -> float:
         """Return the seconds of the attempt for waiting on the page. A leaf that asks for one model answer has the rest for that."""
-        return min(self.seconds, LEAF_SECONDS) if self.asks == "cognition" and self.timeout is None else self.seconds
+        return min(self.seconds, self._default) if self.asks == "cognition" and self.timeout is None else self.seconds
 
     @property
     def postconditions(self) -> list[Rule]:

@@ -144,6 +144,7 @@ class Rig:
             listener=self.told.append,
             models=self._models(writer),
             python_modules=self.settings.python_modules if self.settings is not None else (),
+            step_timeout=self.settings.step_timeout if self.settings is not None else None,
         )
         return self.open_run
 

@@ -14,7 +14,7 @@ from runtime.display.progress import Progress, Step
 from runtime.display.stream import Talk, kind_for
 from runtime.display.text import duration, one_line
 
-DEADLINE = 10.0  # seconds between two lines about a waiting step
+DEADLINE = 5.0  # seconds between two lines about a waiting step
 
 
 class Display:

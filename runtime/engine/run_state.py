@@ -156,6 +156,7 @@ class RunState:
     open_browser: BrowserFactory
     services: Services
     private: Path  # private folder of the run
+    step_timeout: float | None = None  # default time limit of a step, in seconds
     browser: port.Browser | None = None
     attached: bool = False  # true if a resumed run has its browser as the last process left it
     page_at: int = 0  # last line of a call whose consequences a reattached browser has; 0 if none was reattached
@@ -181,6 +182,7 @@ class RunState:
     def __post_init__(self) -> None:
         self.checkpoints = checkpoints.Checkpoints(self.writer)
         self._plans: dict[int, rendering.Plan] = {}
+        self.loaded.limit_steps(self.step_timeout)
         self.begin()
 
     def begin(self) -> None:

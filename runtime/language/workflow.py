@@ -55,6 +55,8 @@ class Workflow(Part):
         Annotated[BrowserOptions, BeforeValidator(_browser, json_schema_input_type=Mode | BrowserOptions)] | None
     ) = None
     """Browser options: ``own``, ``shared``, or a map of options."""
+    timeout: float | None = Field(default=None, gt=0, le=86400)
+    """Seconds that one attempt of a step may take, if the step has no ``timeout``. Default: the setting ``step_timeout``, else 30."""
     on_redo: Literal["confirm", "redo", "ask"] | None = None
     """Default for repeating an action that may already have happened when a run is resumed. A container can override it for its block."""
     nodes: Block = Field(min_length=1)
@@ -98,6 +100,13 @@ class Loaded:
 
     def nodes(self) -> list[Node]:
         return [node for node, _around in self.index.values()]
+
+    def limit_steps(self, seconds: float | None) -> None:
+        """Give each step its time limit: by default that of its file, else of this one, else ``seconds``."""
+        for file in self.files():
+            for node in file.nodes():
+                if isinstance(node, Leaf):
+                    node.by_default(file.workflow.timeout or self.workflow.timeout or seconds)
 
     def files(self) -> list[Loaded]:
         found: dict[pathlib.Path, Loaded] = {self.path: self}

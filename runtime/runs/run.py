@@ -56,6 +56,7 @@ class Run:
     listener: events.Listener | None = None
     models: run_models.RunModels | None = None
     python_modules: Sequence[str] = ()
+    step_timeout: float | None = None
 
     def __post_init__(self) -> None:
         def services(run: RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
@@ -70,6 +71,7 @@ class Run:
             open_browser=self.browsers.open,
             services=services,
             private=self.private,
+            step_timeout=self.step_timeout,
         )
         self.engine = engine.ExecutionEngine(state, self.listener)
 

@@ -164,6 +164,7 @@ async def _open(
         listener=listener,
         models=models.supply(private, text.secrets, text.loaded.origins(text.inputs)),
         python_modules=given.settings.python_modules,
+        step_timeout=given.settings.step_timeout,
     )
     state = opened.engine.state
     state.holds, state.watch = options.holds, options.watch

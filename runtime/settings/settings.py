@@ -76,6 +76,8 @@ class Settings(BaseModel):
     """``own``: a browser process for each run, which survives the engine; ``shared``: an isolated context. By default as in the workflow."""
     headed: bool = False
     """Show the browser's window."""
+    step_timeout: float | None = Field(default=None, gt=0, le=24 * 3600, allow_inf_nan=False)
+    """Seconds that an attempt of a step may take, if neither the step nor its file says it; by default 30."""
     keep_browser: bool = False
     """Keep the browser open after the run has ended."""
     linger: Linger = TWELVE_HOURS

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nodes import base
 from nodes.browser_query.ai_extract import fenced
 from nodes.values import Json
 from runtime import events
@@ -333,7 +334,7 @@ async def test_a_truncated_page_is_flagged(asked: Asked) -> None:
     assert "max_chars" in flag["message"]
 
 
-@pytest.mark.parametrize(("more", "seconds"), [("", 10), ("timeout: 60", 60)])
+@pytest.mark.parametrize(("more", "seconds"), [("", base.LEAF_SECONDS), ("timeout: 60", 60)])
 async def test_the_page_has_the_usual_timeout(
     asked: Asked, monkeypatch: pytest.MonkeyPatch, more: str, seconds: float
 ) -> None:

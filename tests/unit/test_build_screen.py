@@ -44,12 +44,12 @@ def shown_after(stream: io.StringIO, *, seconds: int, asks: bool = False) -> str
     return stream.getvalue()
 
 
-def test_a_pipe_shows_the_wait_every_ten_seconds() -> None:
-    """A pipe gets no line before ten seconds, nor while a person is asked."""
-    lines = [each for each in shown_after(io.StringIO(), seconds=25).splitlines() if each.startswith("..")]
-    assert lines == ["..  waiting: the model to answer  10 s", "..  waiting: the model to answer  20 s"]
-    assert ".." not in shown_after(io.StringIO(), seconds=9)
-    assert ".." not in shown_after(io.StringIO(), seconds=25, asks=True)
+def test_a_pipe_shows_the_wait_every_five_seconds() -> None:
+    """A pipe gets no line before five seconds, nor while a person is asked."""
+    lines = [each for each in shown_after(io.StringIO(), seconds=12).splitlines() if each.startswith("..")]
+    assert lines == ["..  waiting: the model to answer  5.0 s", "..  waiting: the model to answer  10 s"]
+    assert ".." not in shown_after(io.StringIO(), seconds=4)
+    assert ".." not in shown_after(io.StringIO(), seconds=12, asks=True)
 
 
 def test_a_terminal_shows_a_temporary_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,23 +281,23 @@ def test_plain_skips_steps_of_the_earlier_run(plain: tuple[Plain, io.StringIO, C
     ]
 
 
-def test_plain_shows_a_long_wait_every_ten_seconds(plain: tuple[Plain, io.StringIO, Clock]) -> None:
-    """A step of 25 seconds has two lines, with its loop position and what it waits for."""
+def test_plain_shows_a_long_wait_every_five_seconds(plain: tuple[Plain, io.StringIO, Clock]) -> None:
+    """A step of 12 seconds has two lines, with its loop position and what it waits for."""
     display, stream, clock = plain
     display(container("each", "iterate"))
     display(events.LoopItem("each", 3, 9, "x"))
     display(leaf("each[#x]/pay"))
     display(events.StepWaiting("each[#x]/pay", "verify text paid"))
-    for _ in range(25):
+    for _ in range(12):
         clock.now += 1
         display.tick()
     display(ended("each[#x]/pay"))
-    clock.now += 9
+    clock.now += 4
     display.tick()
     lines = stream.getvalue().splitlines()
     assert [line for line in lines if line.startswith("..")] == [
+        "..  each[#x]/pay  3/9  click it  waiting: verify text paid  5.0 s",
         "..  each[#x]/pay  3/9  click it  waiting: verify text paid  10 s",
-        "..  each[#x]/pay  3/9  click it  waiting: verify text paid  20 s",
     ]
 
 

@@ -66,9 +66,11 @@ def test_show_is_the_tree_of_what_ran(home: Path, capsys: pytest.CaptureFixture[
         "skipped  never",
         "ok  end",
         "  ok  share",
+        "  output",
+        "    5",
         "passed",
     ]
-    assert "  = 5  " in lines[-2]
+    assert "  = 5  " in lines[-4]
 
 
 def test_a_transform_is_shown_with_its_expression(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
