@@ -174,6 +174,15 @@ def test_each_filter_returns_json_or_an_author_error(name: str, value: Any, argu
         assert json.loads(json.dumps(given, allow_nan=False)) == given
 
 
+@pytest.mark.parametrize("use", ["| regex", "| regex_all", "| regex_replace", "| match", "is match"])
+def test_an_escape_that_was_read_too_early_is_refused(use: str) -> None:
+    """A control character in a pattern was meant as an escape of it: the error says how to write that, so that it is the escape."""
+    with pytest.raises(references.ReferenceInvalid) as caught:
+        references.compile(f"{{{{ 'a b' {use}('\\bb', '') }}}}".replace("is match('\\bb', '')", "is match('\\bb')"))
+    assert "`\\b` was meant" in str(caught.value)
+    assert "`\\\\b` if the text of the file is in single quotes" in str(caught.value.fix)
+
+
 @pytest.mark.parametrize("name", sorted(filters.OWN))
 def test_every_filter_of_ours_is_documented(name: str) -> None:
     """The docstring of a filter is its documentation, and begins with a sentence."""

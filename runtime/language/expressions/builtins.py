@@ -44,6 +44,9 @@ INSTEAD = {  # fixes for filters of Jinja that are missing here
     "xmlattr": "it makes HTML, which nothing here reads",
 }
 
+WITH_PATTERN = frozenset({"match", "regex", "regex_all", "regex_replace"})
+"""Filters and tests whose first argument is a pattern."""
+
 CONCATENATE = "~"  # filter that implements the operator `~`; no file can write this name
 
 

@@ -245,6 +245,8 @@ def _check_use(tree: nodes.Filter | nodes.Test, source: str) -> None:
         message = f"`{tree.name}`: arguments are written out, without `*`"
         raise ReferenceInvalid("wrong-arguments", message, at, at + len(tree.name))
     _check_known(tree.name, "test" if test else "filter", at)
+    if tree.name in builtins.WITH_PATTERN:
+        _check_pattern(tree, at)
     if test:
         return
     takes = builtins.signature(tree.name)
@@ -256,6 +258,24 @@ def _check_use(tree: nodes.Filter | nodes.Test, source: str) -> None:
     inner = tree.args[1 if tree.name in ("selectattr", "rejectattr") else 0 :] if tree.name in APPLYING else []
     if inner and isinstance(inner[0], nodes.Const) and isinstance(inner[0].value, str):
         _check_known(inner[0].value, "filter" if tree.name == "map" else "test", inner[0].lineno)
+
+
+def _check_pattern(tree: nodes.Filter | nodes.Test, at: int) -> None:
+    """Raise ReferenceInvalid if an escape of the pattern was already read by YAML or by the expression."""
+    pattern = tree.args[0].value if tree.args and isinstance(tree.args[0], nodes.Const) else None
+    if isinstance(pattern, str) and (lost := next((each for each in pattern if each in LOST_ESCAPES), None)):
+        escape = LOST_ESCAPES[lost]
+        raise ReferenceInvalid(
+            "pattern-escape",
+            f"the pattern has a control character where `{escape}` was meant: a text reads `{escape}` itself",
+            at,
+            at + len(tree.name),
+            f"write `\\{escape}` if the text of the file is in single quotes, `\\\\\\{escape}` if it is in double quotes",
+        )
+
+
+LOST_ESCAPES = {"\a": r"\a", "\b": r"\b", "\v": r"\v", "\f": r"\f"}
+"""Control characters that no pattern means, with what was written."""
 
 
 APPLYING = ("map", "select", "reject", "selectattr", "rejectattr")
