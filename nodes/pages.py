@@ -198,7 +198,9 @@ class Page(Protocol):
         """Observe the page or the element: roles, names, values and texts. Its refs are valid until the next observation."""
         ...
 
-    async def count(self, target: Target) -> int: ...
+    async def count(self, target: Target, *, hidden: bool = False) -> int:
+        """Return the number of matching elements; without ``hidden`` only those that can be seen."""
+        ...
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
         """Return for each matching element the text of each field, None if it has none; waits until ``least`` elements match.

@@ -261,7 +261,7 @@ class FakePage:
     async def signs(self) -> dict[str, Json]:
         return {"status": 200, "busy": False}
 
-    async def count(self, target: Target) -> int:
+    async def count(self, target: Target, *, hidden: bool = False) -> int:
         return int(str(target) in self.browser.site.texts)
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:

@@ -12,6 +12,7 @@ from nodes.part import EffectClass
 from nodes.rules import Rule
 from nodes.tabs import InTab
 from nodes.targets import Target
+from nodes.template import Condition
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -70,10 +71,12 @@ class Exists(OfElement):
 
     query: Literal["exists"]
     """Check whether an element is there."""
+    hidden: Condition = False
+    """True to look also at elements that cannot be seen."""
 
     async def run(self, ctx: LeafContext) -> Json:
         await ctx.act()
-        return await ctx.page.count(self.target) > 0
+        return await ctx.page.count(self.target, hidden=self.hidden) > 0
 
 
 class Count(OfElement):
@@ -81,10 +84,12 @@ class Count(OfElement):
 
     query: Literal["count"]
     """Count elements."""
+    hidden: Condition = False
+    """True to count also elements that cannot be seen."""
 
     async def run(self, ctx: LeafContext) -> Json:
         await ctx.act()
-        return await ctx.page.count(self.target)
+        return await ctx.page.count(self.target, hidden=self.hidden)
 
 
 class Attribute(OfElement):

@@ -34,7 +34,7 @@ class Paged(FakePage):
         there = self.number == PAID and self.browser.site.texts.get("paid")
         return "paid" if there else f"bill {self.number}"
 
-    async def count(self, target: Target) -> int:
+    async def count(self, target: Target, *, hidden: bool = False) -> int:
         if self.browser.site.texts.get("broken") == str(self.number):
             raise SiteError("target-ambiguous", "two elements match")
         return int(self.number < PAID)

@@ -11,15 +11,18 @@ from playwright.async_api import FrameLocator, Locator, Page, Playwright
 
 from nodes.targets import Target
 from runtime.browser import isolated_world
-from runtime.browser.elements import selectors, text_match
+from runtime.browser.elements import selectors, text_match, visibility
 
 
-def locator(page: Page, target: Target) -> Locator:
-    """Return the locator of a settled target: one without ``any_of`` and without ``nth`` below -1 (see ``settled``)."""
+def locator(page: Page, target: Target, *, hidden: bool = False) -> Locator:
+    """Return the locator of a settled target: one without ``any_of`` and without ``nth`` below -1 (see ``settled``).
+
+    It matches what can be seen, or all if nothing of it can be; with ``hidden`` always all.
+    """
     if target.within is None:
-        return narrow(_found(document(page, target.frames), target), target)
+        return narrow(_found(document(page, target.frames), target), target, hidden=hidden)
     within = target.within if target.frame is None else target.within.model_copy(update={"frame": target.frame})
-    return narrow(_found(locator(page, within), target), target)
+    return narrow(_found(locator(page, within, hidden=hidden), target), target, hidden=hidden)
 
 
 async def register(playwright: Playwright) -> None:
@@ -29,6 +32,7 @@ async def register(playwright: Playwright) -> None:
     await playwright.selectors.register(selectors.NAME, selectors.ENGINE, content_script=True)
     await playwright.selectors.register(isolated_world.NAME, isolated_world.ENGINE, content_script=True)
     await playwright.selectors.register(isolated_world.KEEP, isolated_world.KEEPER, content_script=True)
+    await playwright.selectors.register(visibility.NAME, visibility.ENGINE, content_script=True)
 
 
 def document(page: Page, wanted: list[str]) -> Page | FrameLocator:
@@ -48,10 +52,12 @@ def frame_selector(wanted: str) -> str:
     return f"{NAME}={urllib.parse.quote(said, safe='')}"
 
 
-def narrow(found: Locator, target: Target) -> Locator:
+def narrow(found: Locator, target: Target, *, hidden: bool = False) -> Locator:
     if target.has_text is not None:
         text = text_match.pattern(target.has_text, exact=bool(target.exact))
         found = found.locator(f"{text_match.ENGINE_NAME}={urllib.parse.quote(text, safe='')}")
+    if not hidden:
+        found = found.locator(visibility.KEEP).or_(found.page.locator(visibility.OF_KEPT))
     return found if target.nth is None else found.nth(target.nth)
 
 

@@ -10,7 +10,7 @@ from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world
-from runtime.browser.elements import locators, text_match
+from runtime.browser.elements import locators, text_match, visibility
 from runtime.browser.playwright_errors import short
 
 
@@ -22,17 +22,14 @@ class RuleCheck:
     matches: int = 1  # number of elements that match the rule's target
 
 
-STATES = """
-  const hasArea = (element) => {
-    if (getComputedStyle(element).display === 'contents') return Array.from(element.children).some(visible);
-    const {width, height} = element.getBoundingClientRect();
-    return width > 0 && height > 0;
-  };
-  const visible = (element) => element.checkVisibility({visibilityProperty: true}) && hasArea(element);
+STATES = (
+    visibility.VISIBLE
+    + """
   const enabled = (element) => !element.matches(':disabled') && !element.closest('[aria-disabled="true"]');
   const checked = (element) =>
     element instanceof HTMLInputElement ? element.checked : element.getAttribute('aria-checked') === 'true';
 """
+)
 """JavaScript: visibility, `enabled` and `checked` as Playwright defines them, so that a rule agrees with a click."""
 
 _LOOK = isolated_world.Script[tuple[int, str | bool | None, bool]](
@@ -55,6 +52,10 @@ _LOOK = isolated_world.Script[tuple[int, str | bool | None, bool]](
   return [1, what, kind === 'text' && new RegExp(pattern, 'v').test(what)];
 }""",
     tuple[int, str | bool | None, bool],
+)
+
+COUNT = isolated_world.Script[int](
+    f"(elements) => {{{visibility.COUNTS} return elements.filter(counts).length; }}", int
 )
 
 _LOOK_AT_PAGE = isolated_world.Script[tuple[str, bool]](
@@ -82,10 +83,10 @@ async def look(page: Page, rule: Rule, target: Target | None) -> RuleCheck:
         asked: Json = {"kind": kind, "pattern": text_match.pattern(wanted, exact=rule.exact)}
         text, holds = await _LOOK_AT_PAGE.on(page, asked)
         return RuleCheck(holds, wanted, short(text, 300))
-    found = locators.locator(page, target)
     if kind == "count":
-        count = await found.count()
+        count = await COUNT.of_all(locators.locator(page, target, hidden=True))
         return RuleCheck(count == rule.count, rule.count, count, count)
+    found = locators.locator(page, target)
     pattern = text_match.pattern(rule.text, exact=rule.exact) if rule.text is not None else None
     count, seen, holds = await _LOOK.of_all(found, {"kind": kind, "pattern": pattern})
     if kind in ("hidden", "visible"):

@@ -62,11 +62,15 @@ class ElementAccess:
         if locators.settled(target):
             return target
         if target.any_of is not None:
+            unseen: Target | None = None
             for choice in target.any_of:
                 settled = await self._settled_now(locators.alternative(target, choice))
-                if settled is not None and await self._count(settled):
+                if settled is None or not await self._count(settled):
+                    continue
+                if await locators.locator(self.page, settled).filter(visible=True).count():
                     return settled
-            return None
+                unseen = unseen or settled
+            return unseen
         if target.within is not None and not locators.settled(target.within):
             within = await self._settled_now(target.within)
             return within and await self._settled_now(target.model_copy(update={"within": within}))

@@ -14,7 +14,7 @@ from nodes.targets import Target
 from nodes.values import Json, sound, sound_json
 from runtime.browser import isolated_world
 from runtime.browser.diagnosis.diagnosis import field_ambiguous, subject_of
-from runtime.browser.elements import locators, rules, text_match
+from runtime.browser.elements import locators, rules, text_match, visibility
 from runtime.browser.page.observer import Looking
 from runtime.browser.page.screenshots import Pictures
 
@@ -54,11 +54,8 @@ _ROWS = isolated_world.Script[tuple[list[list[Cell]], int]](
     "(rows, fields) => {"
     + text_match.SEEN
     + _READ
+    + visibility.COUNTS
     + """
-  const UNSEEN = 'head, head *, meta, link, script, style, template, input[type=hidden], datalist *, area, source, track, col, colgroup';
-  // What is hidden is no row; what is never to be seen was asked for as it is. The options of a closed list are drawn nowhere.
-  const counts = (row) => row.matches(UNSEEN) || (row.closest('select') ?? row).checkVisibility({visibilityProperty: true})
-    || (getComputedStyle(row).display === 'contents' && Array.from(row.children).some(counts));
   const roots = (row) => {
     const inside = [row, ...row.querySelectorAll('*')].filter((element) => element.shadowRoot);
     return [row, ...inside.flatMap((element) => roots(element.shadowRoot))];
@@ -183,7 +180,7 @@ class Reads(Pictures, Looking):
             settled = await self._settled_now(target)
             rows: list[list[Cell]] = []
             if settled is not None:
-                rows, every = await _ROWS.of_all(locators.locator(self.page, settled), wanted)
+                rows, every = await _ROWS.of_all(locators.locator(self.page, settled, hidden=True), wanted)
             seen = len(rows)
             return rows if seen >= least else None
 
@@ -247,11 +244,14 @@ class Reads(Pictures, Looking):
             )
         return Grid(table.get("head", []), table["rows"])
 
-    async def count(self, target: Target) -> int:
+    async def count(self, target: Target, *, hidden: bool = False) -> int:
         async def look() -> int:
             await self._parsed()
             settled = await self._settled_now(target)
-            return 0 if settled is None else await self._count(settled)
+            if settled is None:
+                return 0
+            found = locators.locator(self.page, settled, hidden=True)
+            return await found.count() if hidden else await rules.COUNT.of_all(found)
 
         count = await self._read(target, look)
         if not count:
