@@ -209,6 +209,10 @@ class Page(Protocol):
         """
         ...
 
+    async def scroll_rows(self, target: Target, *, start: bool) -> bool:
+        """Scroll what holds the matching rows to its start, or on by a part, until rows cover it; return False if it was at its end."""
+        ...
+
     async def wait_for(self, rule: Rule) -> None:
         """Wait until the rule holds; raises ``rule-failed`` with evidence (``rule``, ``wanted``, ``seen``) at the time limit."""
 

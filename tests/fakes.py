@@ -268,6 +268,9 @@ class FakePage:
         rows: list[list[str | None]] = json.loads(self.browser.site.texts.get(str(target), "[]"))
         return rows
 
+    async def scroll_rows(self, target: Target, *, start: bool) -> bool:
+        return False
+
     async def wait_for(self, rule: Rule) -> None:
         self.calm()
         if not await self.holds(rule):

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from nodes.browser_query.reads import OfElement
+from nodes.browser_query.parts import InParts, Row
 from nodes.errors import SiteError
 from nodes.parsing import Kind, read_as
 from nodes.part import Part
+from nodes.targets import Target
 from nodes.template import Text as TextField
 from nodes.values import Json
 
@@ -37,7 +38,7 @@ def _short_form(value: Any) -> Any:
     return {"css": value} if isinstance(value, str) else value
 
 
-class Extract(OfElement):
+class Extract(InParts):
     """Reads rows: for each element that matches ``target`` and is not hidden, a map of fields. Value: a list of maps.
 
     The value of a form field is its content, of a list its selection, of a box ``true`` or ``false``. The query waits until there are at
@@ -57,10 +58,13 @@ class Extract(OfElement):
     async def run(self, ctx: LeafContext) -> Json:
         target = await ctx.located(self.target)
         await ctx.act()
+        return await self.whole(ctx, target, lambda first: self._now(ctx, target, self.min if first else 0))
+
+    async def _now(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
         try:
-            rows = await ctx.page.rows(target, list(self.fields.values()), self.min)
+            rows = await ctx.page.rows(target, list(self.fields.values()), least)
         except SiteError as error:
-            if error.code == "target-not-found" and self.min == 1:
+            if error.code == "target-not-found" and least == 1:
                 fix = "if there may be no row, write `min: 0`; else look at the page, and correct the target"
                 raise error.replaced(fix=fix) from None
             raise
@@ -99,7 +103,7 @@ def _column(value: Any) -> Any:
     return {"header": value} if isinstance(value, str | int) else value
 
 
-class Table(OfElement):
+class Table(InParts):
     """Reads an HTML table as a person sees it. Value: a list of maps, one for each visible row of its body, keyed by the headers.
 
     A repeated header gets a number (``Total``, ``Total 2``), a column without one its number from 1 (``3``); sort controls are not part of a
@@ -120,7 +124,11 @@ class Table(OfElement):
     async def run(self, ctx: LeafContext) -> Json:
         target = await ctx.located(self.target)
         await ctx.act()
-        grid = await ctx.page.table(target, self.min)
+        body = Target(css="tbody > tr", within=target)
+        return await self.whole(ctx, body, lambda first: self._now(ctx, target, self.min if first else 0))
+
+    async def _now(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
+        grid = await ctx.page.table(target, least)
         if not grid.rows and not grid.head:
             # Columns cannot be looked up: with `min: 0` even the table may be missing.
             return []

@@ -103,7 +103,7 @@ async def test_what_is_never_seen_is_found_where_nothing_else_is(tab: Tab, tmp_p
 
 async def test_two_that_are_seen_are_ambiguous(tab: Tab) -> None:
     """Which of two visible elements is meant, only the author knows."""
-    tab._deadline.bound(0.5)  # pyright: ignore[reportPrivateUsage]
+    tab._deadline.bound(0.5)
     with pytest.raises(SiteError) as caught:
         await tab.text(Target(css="p"))
     assert caught.value.code == "target-ambiguous"

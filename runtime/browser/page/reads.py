@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, NotRequired, cast
 
@@ -15,6 +17,7 @@ from nodes.values import Json, sound, sound_json
 from runtime.browser import isolated_world
 from runtime.browser.diagnosis.diagnosis import field_ambiguous, subject_of
 from runtime.browser.elements import locators, rules, text_match, visibility
+from runtime.browser.page.access import PAUSES
 from runtime.browser.page.observer import Looking
 from runtime.browser.page.screenshots import Pictures
 
@@ -73,6 +76,48 @@ _ROWS = isolated_world.Script[tuple[list[list[Cell]], int]](
     tuple[list[list[Cell]], int],
 )
 
+
+_HOLDER = """
+  const holder = (rows) => {
+    const root = document.scrollingElement ?? document.documentElement;
+    for (let at = rows[0]?.parentElement; at; at = at.parentElement)
+      if (at.scrollHeight > at.clientHeight + 1 && /auto|scroll|overlay/.test(getComputedStyle(at).overflowY)) return at;
+    return root;
+  };
+"""
+"""JavaScript: the element that scrolls rows."""
+
+_SCROLL_ROWS = isolated_world.Script[bool](
+    "async (rows, start) => {"
+    + _HOLDER
+    + """
+  const box = holder(rows), before = box.scrollTop;
+  box.scrollTo({top: start ? 0 : before + 0.8 * box.clientHeight, behavior: 'instant'});
+  // The page hears of it before the next frame is drawn; a page out of sight draws none.
+  await new Promise((heard) => { requestAnimationFrame(() => requestAnimationFrame(heard)); setTimeout(heard, 100); });
+  return Math.abs(box.scrollTop - before) > 1;
+}""",
+    bool,
+)
+
+_COVERED = isolated_world.Script[bool](
+    "(rows) => {"
+    + _HOLDER
+    + """
+  const box = holder(rows), root = box === (document.scrollingElement ?? document.documentElement);
+  const shown = rows.map((row) => row.getBoundingClientRect()).filter(({height}) => height > 0);
+  if (!shown.length) return false;
+  const {top, bottom} = root ? {top: 0, bottom: innerHeight} : box.getBoundingClientRect();
+  const last = Math.max(...shown.map((each) => each.bottom)), first = Math.min(...shown.map((each) => each.top));
+  const rest = box.scrollHeight - box.clientHeight - box.scrollTop;
+  // Something other than rows may follow the last one.
+  return first < bottom && (last >= bottom - 2 || rest < box.clientHeight) && last > top;
+}""",
+    bool,
+)
+"""True if the rows fill what is seen of them, or the end of the list is near."""
+
+COVER_SECONDS = 1.0  # seconds that a list may take until it shows rows where it was scrolled to
 
 _TEXT = isolated_world.Script[str]("(element) => {" + text_match.SEEN + "return folded(seen(element)); }", str)
 
@@ -243,6 +288,19 @@ class Reads(Pictures, Looking):
                 evidence={"page": self.page.url, "tag": table["tag"]},
             )
         return Grid(table.get("head", []), table["rows"])
+
+    async def scroll_rows(self, target: Target, *, start: bool) -> bool:
+        target, _found = await self._found(target)
+        every = locators.locator(self.page, target, hidden=True)
+        async with self._asking(target):
+            moved = await _SCROLL_ROWS.of_all(every, start)
+            began = time.monotonic()
+            # A list that shows only a part renders the next one a moment later: reading before would leave rows out.
+            while not await _COVERED.of_all(every):
+                if time.monotonic() - began > COVER_SECONDS:
+                    break
+                await asyncio.sleep(PAUSES[0])
+        return moved
 
     async def count(self, target: Target, *, hidden: bool = False) -> int:
         async def look() -> int:
