@@ -105,7 +105,7 @@ KEYS = frozenset(
 MODIFIERS = frozenset({"Control", "Shift", "Alt", "Meta", "ControlOrMeta"})
 """Modifier keys; ``ControlOrMeta`` is the one for copy and paste on this machine."""
 
-_CHARACTER = re.compile(r"[!-~]")
+_CHARACTER = re.compile(r"[ -~]")
 
 _BREAKS = frozenset("\r\n")  # characters that act as the key Enter when typed
 

@@ -115,6 +115,12 @@ async def test_the_pressed_mouse_follows_a_path(tab: Tab) -> None:
     assert await logged(tab) == ["drew 9 0,0 199,10"]
     await tab.move_pressed(BOX, Way(by=(40, -30)))
     assert await logged(tab) == ["moved to 340,270"]
+    await tab.page.evaluate("box.style.transform = 'scale(0.5)'")
+    await tab.move_pressed(BOX, Way(by=(-40, 30)))
+    assert await logged(tab) == ["moved to 300,300"]
+    await tab.page.evaluate("box.style.transform = ''")
+    await tab.move_pressed(BOX, Way(by=(40, -30)))
+    await logged(tab)
     await tab.move_pressed(BOX, Way(Spot(x=1, y=1), (Spot(x=100, y=1), Spot(x=101, y=31))))
     assert await logged(tab) == ["moved to 440,300"]
 

@@ -19,12 +19,12 @@ PAGE = Target(css="html")
 
 _INNER = isolated_world.Script[tuple[float, float, float, float]](
     """(element) => {
-  const box = element.getBoundingClientRect();
+  const {width, height} = element.getBoundingClientRect();
   // What is drawn inline, and what is part of a picture, has no inner box of its own.
-  const inner = element.clientWidth && element.clientHeight;
-  return inner
-    ? [element.clientLeft, element.clientTop, element.clientWidth, element.clientHeight]
-    : [0, 0, box.width, box.height];
+  if (!element.clientWidth || !element.clientHeight) return [0, 0, width, height];
+  // A transform scales the box as it is seen.
+  const across = width / element.offsetWidth, down = height / element.offsetHeight;
+  return [across * element.clientLeft, down * element.clientTop, across * element.clientWidth, down * element.clientHeight];
 }""",
     tuple[float, float, float, float],
 )
