@@ -13,7 +13,7 @@ SEED ?= 1
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-words check-switches check-docs
 
-.PHONY: help setup browser shell demo demo-resume test test-all bench crash drift mutations check $(CHECKS) cassettes lock clean
+.PHONY: help setup browser shell demo demo-resume test test-all bench crash drift miniwob mutations check $(CHECKS) cassettes lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ crash: setup browser shell ## kill checkouts and conversations at every moment t
 
 drift: setup browser ## change the shop under workflows in every way, and see what repair makes of it (10 minutes)
 	@exec $(BIN)/python -m tests.drift $(ARGS)
+
+miniwob: setup browser shell ## do 115 and more tasks of MiniWoB++ by workflow files, with fresh seeds (SEEDS="3 71" TASKS="a b" choose; 20 minutes)
+	@exec $(BIN)/python -m tests.miniwob $(ARGS)
 
 mutations: setup ## put faults into a copy of the code, and see that the tests find each
 	@exec $(BIN)/python -m tests.mutations $(ARGS)

@@ -194,8 +194,15 @@ class Page(Protocol):
         """Return the table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
         ...
 
-    async def look(self, target: Target | None = None) -> View:
-        """Observe the page or the element: roles, names, values and texts. Its refs are valid until the next observation."""
+    async def look(self, target: Target | None = None, *, settle: float = 2.0) -> View:
+        """Observe the page or the element: roles, names, values and texts. Its refs are valid until the next observation.
+
+        It waits until the page rests, for ``settle`` seconds at the most, and says if it does not.
+        """
+        ...
+
+    async def rest(self) -> bool:
+        """Wait until the document has not changed for a moment, two seconds at the most; return whether it rests."""
         ...
 
     async def count(self, target: Target, *, hidden: bool = False) -> int:

@@ -242,7 +242,10 @@ class FakePage:
         head, *rows = json.loads(self.browser.site.texts[str(target)])
         return Grid(head, rows)
 
-    async def look(self, target: Target | None = None) -> Observation:
+    async def rest(self) -> bool:
+        return True
+
+    async def look(self, target: Target | None = None, *, settle: float = 2.0) -> Observation:
         """The texts, with the page's own under the empty target: an accessibility snapshot, or words."""
         said = self.browser.site.texts.get(str(target) if target else "", "")
         return Observation.read(said if said.startswith("- ") else f"- text: {said}", self.address, await self.title())

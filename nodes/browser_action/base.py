@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from nodes.errors import AuthorError
 from nodes.tabs import InTab
 from nodes.targets import Target
+from nodes.template import Condition
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class BrowserAction(InTab):
     touches_page: ClassVar[bool] = True
 
     type: Literal["browser_action"] = "browser_action"
+    rest: Condition = False
+    """True to wait after the action until the page rests: it is loaded, and has not changed for a moment; two seconds at the most."""
 
 
 class OnElement(BrowserAction):

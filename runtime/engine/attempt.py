@@ -215,6 +215,8 @@ class Step(leaf_context.LeafContext):
         try:
             async with asyncio.timeout(node.seconds + GRACE):
                 value = await self._perform(resolved)
+                if getattr(resolved, "rest", False) and self._page is not None and not self._page.closed:
+                    await self._page.rest()
                 if not self._verified:
                     await self.verify()
                 if resolved.effect_class == "effect" and not resolved.postconditions and self._page is not None:

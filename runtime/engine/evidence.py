@@ -52,7 +52,7 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
         data["dialog"] = page.dialog
     else:
         mask = run.writer.masker.text
-        view = await found.part(page.look)
+        view = await found.part(lambda: page.look(settle=0))
         if view is not None:
             data["title"] = getattr(view, "title", "")
             # Texts that are side by side are shown as one, and may be a secret only then.

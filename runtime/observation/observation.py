@@ -12,6 +12,7 @@ from runtime.observation.lines import items, quoted
 from runtime.observation.tree import Fact, Node
 
 DEFAULT_BUDGET = 5_000
+RESTLESS = "\n… the page keeps changing: what stands here may be gone already"
 LEAST_BUDGET = 200  # minimum budget of an observation, in characters
 
 
@@ -22,10 +23,12 @@ class Observation:
     The rest is folded into lines with counts and the call that shows it. A larger budget never shows fewer elements.
     """
 
-    def __init__(self, url: str, title: str, root: Node) -> None:
+    def __init__(self, url: str, title: str, root: Node, *, rests: bool = True) -> None:
+        """``rests`` is false if the page was still changing."""
         self.url = url
         self.title = title
         self._root = root
+        self._rests = rests
         self._refs = {node.ref: node for node in root.walk() if node.ref is not None}
 
     @classmethod
@@ -48,16 +51,20 @@ class Observation:
         """Return the observation of one element and its content. Raises KeyError for an unknown ref."""
         page = Node("page")
         page.children.append(tree.copied(self._refs[ref], str, page))
-        return Observation(self.url, self.title, page)
+        return Observation(self.url, self.title, page, rests=self._rests)
+
+    def unrested(self) -> Observation:
+        """Return the same observation, of a page that was still changing."""
+        return Observation(self.url, self.title, self._root, rests=False)
 
     def masked(self, mask: Callable[[str], str], address: Callable[[str], str] | None = None) -> Observation:
         """Apply ``mask`` to every text: names, values, texts; ``address``, if given, to its own address and those of links."""
         root = tree.copied(self._root, mask, address=address)
-        return Observation((address or mask)(self.url), mask(self.title), root)
+        return Observation((address or mask)(self.url), mask(self.title), root, rests=self._rests)
 
     def render(self, budget: int = DEFAULT_BUDGET, known: Collection[str] = ()) -> str:
         """Return the page in at most ``budget`` characters; ``known`` parts of the page frame (earlier ``around``) take one line each."""
-        head, fold = _head(self.title, self.url), self._fold
+        head, fold = _head(self.title, self.url) + ("" if self._rests else RESTLESS), self._fold
         if known:
             top = items(self._root)
             page_frame.fold(top, known)

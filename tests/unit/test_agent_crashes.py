@@ -64,7 +64,7 @@ class Dying(FakePage):
             Dying.moment = None
             raise Killed
 
-    async def look(self, target: Any = None) -> Any:
+    async def look(self, target: Any = None, *, settle: float = 2.0) -> Any:
         Dying.looks += 1
         moments: dict[int, Moment] = {1: "asked", 2: "looked", 3: "finished"}
         self.dies_at(moments.get(Dying.looks, "reported"))

@@ -238,7 +238,9 @@ def test_headers_are_made_unique() -> None:
     assert headers(["a", "", "a", "2", "a"]) == ["a", "2", "a 2", "2 2", "a 3"]
 
 
-@pytest.mark.parametrize("keys", ["Enter", "a", "+", "Control++", "Control+Shift+K", "ControlOrMeta+A", "F12", "~", " "])
+@pytest.mark.parametrize(
+    "keys", ["Enter", "a", "+", "Control++", "Control+Shift+K", "ControlOrMeta+A", "F12", "~", " "]
+)
 def test_keys_that_are_known(keys: str) -> None:
     """A key is a character or a name, with modifiers before it; several are a list."""
     assert to_keys(keys) == [keys]

@@ -57,7 +57,7 @@ class Stuck(FakePage):
     """A page that no longer answers."""
 
     @override
-    async def look(self, target: Target | None = None) -> Observation:
+    async def look(self, target: Target | None = None, *, settle: float = 2.0) -> Observation:
         await asyncio.Event().wait()
         raise AssertionError
 

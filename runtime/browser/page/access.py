@@ -23,6 +23,34 @@ PAUSES = (0.01, 0.02, 0.05)  # seconds between readings; the last one repeats
 _TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
 
 
+_REST = isolated_world.Script[bool](
+    """({quiet, most}) => {
+  // Kept in our world, so that a page that rests already is not waited for.
+  const began = performance.now();
+  let rest = globalThis._runopsRest;
+  if (!rest) {
+    rest = globalThis._runopsRest = {changed: began};
+    new MutationObserver(() => { rest.changed = performance.now(); })
+      .observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+  }
+  const rests = () => document.readyState === 'complete' && performance.now() - rest.changed >= quiet;
+  if (rests() || !most) return rests();
+  return new Promise((done) => {
+    const look = () => {
+      if (rests()) done(true);
+      else if (performance.now() - began > most) done(false);
+      else setTimeout(look, 20);
+    };
+    look();
+  });
+}""",
+    bool,
+)
+
+QUIET_SECONDS = 0.15  # seconds without a change of the document until a page rests
+SETTLE_SECONDS = 2.0  # seconds that a page may take to rest
+
+
 class ElementAccess:
     """A success costs one round trip: no counting before an action, no check before a reading. Failures are diagnosed afterwards."""
 
@@ -48,6 +76,11 @@ class ElementAccess:
     async def title(self) -> str:
         # Playwright's own `title` is empty for a page that crashed.
         return await self._read(None, lambda: _TITLE.on(self.page))
+
+    async def rest(self, most: float = SETTLE_SECONDS) -> bool:
+        """Wait until the document is loaded and has not changed for ``QUIET_SECONDS``, at the most ``most`` seconds; return whether it rests."""
+        wanted = {"quiet": 1000 * QUIET_SECONDS, "most": 1000 * min(most, self._deadline.left())}
+        return await self._read(None, lambda: _REST.on(self.page, wanted, milliseconds=1000 * most + 5000))
 
     async def locate(self, target: Target) -> Target:
         if locators.settled(target):

@@ -21,7 +21,7 @@ from nodes.values import sound, sound_json
 from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.elements import selectors
-from runtime.browser.page.access import ElementAccess
+from runtime.browser.page.access import SETTLE_SECONDS, ElementAccess
 from runtime.observation.observation import Observation
 from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
@@ -51,8 +51,18 @@ class Looking(ElementAccess):
     _documents = 0
     """Document numbers given out so far."""
 
-    async def look(self, target: Target | None = None, *, marks: bool = False) -> Observation:
-        """Observe the page or an element; refs are valid until the next observation while their elements exist. ``marks`` adds test ids."""
+    async def look(
+        self, target: Target | None = None, *, marks: bool = False, settle: float = SETTLE_SECONDS
+    ) -> Observation:
+        """Observe the page or an element; refs are valid until the next observation while their elements exist.
+
+        ``marks`` adds test ids. It waits until the page rests, for ``settle`` seconds at the most, and says if it does not.
+        """
+        rests = not settle or await self.rest(settle)
+        seen = await self._observe(target, marks=marks)
+        return seen if rests else seen.unrested()
+
+    async def _observe(self, target: Target | None, *, marks: bool) -> Observation:
         settled, found = (None, None) if target is None else await self._found(target)
 
         async def look() -> Observation:
