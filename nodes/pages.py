@@ -182,6 +182,10 @@ class Page(Protocol):
         """Return the content of the field."""
         ...
 
+    async def box(self, target: Target) -> tuple[float, float, float, float]:
+        """Return the left, the top, the width and the height of the inside of the element, as it is seen in the window."""
+        ...
+
     async def attribute(self, target: Target, name: str) -> str | None:
         """Return the attribute as it is written, None if the element does not have it."""
         ...

@@ -18,15 +18,15 @@ Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 
 STEPS = 8  # number of moves for a part of a way, by default: pages that follow the mouse miss a single jump
 
-_PERCENT = re.compile(r"-?\d+(\.\d+)?%")
+_LENGTH = re.compile(r"(-?\d+(?:\.\d+)?)(%?)")
 
 
 def to_length(value: Json) -> float | str:
-    """Return a number of pixels as it is, and a percentage as text."""
+    """Return a number of pixels, also of a text such as an attribute, as a number; a percentage as text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and _PERCENT.fullmatch(value.strip()):
-        return value.strip()
+    if isinstance(value, str) and (found := _LENGTH.fullmatch(value.strip())):
+        return found[0] if found[2] else float(found[1])
     raise Unfit(f"is {kind_of(value)}, and pixels (`12`) or a percentage (`50%`) are wanted")
 
 

@@ -232,6 +232,9 @@ class FakePage:
     async def value(self, target: Target) -> str:
         return self.filled.get(str(target), "")
 
+    async def box(self, target: Target) -> tuple[float, float, float, float]:
+        return (0.0, 0.0, 10.0, 20.0)
+
     async def attribute(self, target: Target, name: str) -> str | None:
         return self.browser.site.texts.get(f"{target} {name}")
 

@@ -6,7 +6,7 @@ from nodes.browser_query.reads import BrowserQuery as BrowserQuery
 from nodes.browser_query.rows import Extract, Table
 
 VARIANTS = (
-    *(Extract, Table, reads.Text, reads.Value, reads.Attribute, reads.State, reads.Exists, reads.Count, reads.Url),
-    *(reads.Title, reads.Observation, reads.Assert, AiExtract),
+    *(Extract, Table, reads.Text, reads.Value, reads.Attribute, reads.Box, reads.State, reads.Exists, reads.Count),
+    *(reads.Url, reads.Title, reads.Observation, reads.Assert, AiExtract),
 )
 """The queries, selected by ``query``."""

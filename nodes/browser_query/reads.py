@@ -92,6 +92,23 @@ class Count(OfElement):
         return await ctx.page.count(self.target, hidden=self.hidden)
 
 
+class Box(OfElement):
+    """Reads where an element is and how large, in CSS pixels. Value: ``{x, y, width, height}``, with the place of its upper left corner."""
+
+    query: Literal["box"]
+    """Read where an element is."""
+    of: Target | None = None
+    """The element from whose upper left corner the place is counted, such as the canvas for ``draw``; by default that of the window."""
+
+    async def run(self, ctx: LeafContext) -> Json:
+        target = await ctx.located(self.target)
+        of = await ctx.located(self.of) if self.of is not None else None
+        await ctx.act()
+        x, y, width, height = await ctx.page.box(target)
+        left, top, *_ = await ctx.page.box(of) if of is not None else (0.0, 0.0)
+        return {"x": x - left, "y": y - top, "width": width, "height": height}
+
+
 class Attribute(OfElement):
     """Reads an attribute of an element as it is written in the page. Value: text; null if the element does not have it."""
 

@@ -125,6 +125,25 @@ async def test_the_pressed_mouse_follows_a_path(tab: Tab) -> None:
     assert await logged(tab) == ["moved to 440,300"]
 
 
+async def test_an_element_is_dropped_where_another_one_lies(tab: Tab) -> None:
+    """A place that is covered by something else can be dropped on, at a place in it, as a person does."""
+    await tab.page.evaluate(
+        "zone.insertAdjacentHTML('afterend', '<div style=\"position:absolute;left:500px;top:300px;width:100px;height:100px\"></div>')"
+    )
+    await tab.drag(BOX, ZONE, Spot(x=10, y=10), Spot(x="50%", y=20))
+    assert await logged(tab) == ["moved to 540,310"]
+
+
+async def test_the_place_of_an_element_is_read(tab: Tab) -> None:
+    """`box` gives the inside of an element in the window, so that places in one element are counted from another one."""
+    x, y, width, height = await tab.box(CANVAS)
+    assert (width, height) == (200, 100)
+    assert await tab.box(ZONE) == (500, 300, 100, 100)
+    await tab.click(Target(css="html"), Stroke(at=Spot(x=x + 7, y=y + 9)))
+    await tab.move_pressed(Target(css="html"), Way(Spot(x=x + 3, y=y + 4), (Spot(x=x + 13, y=y + 14),)))
+    assert (await logged(tab))[-1].endswith("3,4 13,14")
+
+
 async def test_files_are_dropped_on_an_element(tab: Tab, tmp_path: Path) -> None:
     """Files from the disk arrive with their names and sizes, as from another window."""
     files = [tmp_path / "one.txt", tmp_path / "zwei ü.csv"]
@@ -198,5 +217,6 @@ def test_a_place_is_told_in_pixels_or_percent() -> None:
     """Percentages are of the element's size; anything else is refused."""
     assert Spot(x="50%", y=3).within(200, 100) == (100, 3)
     assert Distance(y=-2).y == -2
+    assert Spot(x="12.5", y="-3").within(200, 100) == (12.5, -3)
     with pytest.raises(ValueError, match="a percentage"):
         Spot(x="half", y=0)

@@ -75,14 +75,24 @@ class Pointer(Downloads):
         self, target: Target, to: Target, start: Spot | None = None, at: Spot | None = None, steps: int = STEPS
     ) -> None:
         await self._refill_changed()
-        source, drop = await self._position(target, start), await self._position(to, at)
-        _settled, place = await self._found(to)
-        await self._do(
-            target,
-            lambda found, timeout: found.drag_to(
-                place, source_position=source, target_position=drop, steps=steps, timeout=timeout
-            ),
-        )
+        grip = await self._position(target, start)
+        to, place = await self._found(to)
+
+        async def drag(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+            await found.hover(position=grip, timeout=timeout)
+            await self.page.mouse.down()
+            try:
+                # What is dragged, or lies over it, may cover the place: a person drops there all the same.
+                await place.scroll_into_view_if_needed(timeout=timeout)
+                left, top, width, height = await self._inside(place)
+                x, y = at.within(width, height) if at is not None else (width / 2, height / 2)
+                await self.page.mouse.move(left + x, top + y, steps=steps)
+                # Pages with draggable elements accept a drop only where the mouse has moved over them.
+                await self.page.mouse.move(left + x, top + y)
+            finally:
+                await self.page.mouse.up()
+
+        await self._do(target, drag)
 
     async def move_pressed(self, target: Target, way: Way) -> None:
         await self._refill_changed()
@@ -121,6 +131,12 @@ class Pointer(Downloads):
                 await session.detach()
 
         await self._do(target, drop)
+
+    async def box(self, target: Target) -> tuple[float, float, float, float]:
+        target, found = await self._found(target)
+        async with self._asking(target):
+            await found.wait_for(state="visible", timeout=self._deadline.milliseconds())
+            return await self._inside(found)
 
     async def wheel(self, target: Target | None, by: tuple[float, float], how: Stroke) -> None:
         at = await self._position(target or PAGE, how.at)
