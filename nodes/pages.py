@@ -15,7 +15,7 @@ from nodes.targets import Target
 from nodes.values import Json
 
 ElementAction = Literal[
-    "click", "dblclick", "fill", "type", "press", "check", "select", "hover", "drag", "upload", "download"
+    "click", "dblclick", "tap", "fill", "type", "press", "check", "select", "hover", "drag", "upload", "download"
 ]
 """The action for which an element must be ready."""
 
@@ -95,6 +95,9 @@ class Page(Protocol):
 
     async def click(self, target: Target, how: Stroke = PLAIN) -> None: ...
     async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None: ...
+
+    async def tap(self, target: Target, at: Spot | None = None) -> None:
+        """Tap the element with a finger. Raises ``no-touch`` if the browser has no touch screen."""
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         """Replace the field's content by ``text``. Raises ``value-not-kept`` if the page does not keep it, without the values if ``secret``."""

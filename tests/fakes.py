@@ -145,6 +145,9 @@ class FakePage:
     async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None:
         await self.click(target)
 
+    async def tap(self, target: Target, at: Spot | None = None) -> None:
+        await self.click(target)
+
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         await self.ready(target, "fill")
         self.filled[str(target)] = text

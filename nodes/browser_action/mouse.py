@@ -83,6 +83,25 @@ class DoubleClick(Opener):
         await page.dblclick(target, self.stroke())
 
 
+class Tap(OnElement):
+    """Taps an element with a finger, in a browser with ``touch: true``. Value: the address of the page afterwards.
+
+    Class *effect* unless ``effect`` overrides it.
+    """
+
+    does: ClassVar[ElementAction] = "tap"
+
+    action: Literal["tap"]
+    """Tap an element with a finger."""
+    at: Spot | None = None
+    """Where in the element; by default in its middle."""
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        await ctx.page.tap(target, self.at)
+        await ctx.verify()
+        return ctx.page.url
+
+
 class Hover(OnElement):
     """Moves the mouse over an element, so that its menu or hint shows. Value: none."""
 

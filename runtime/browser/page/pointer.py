@@ -10,12 +10,15 @@ from typing import Any
 
 from playwright.async_api import Locator, Position
 
+from nodes.errors import AuthorError, SiteError
 from nodes.pointer import PLAIN, STEPS, Modifier, Spot, Stroke, Way
 from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.page.downloads import Downloads
 
 PAGE = Target(css="html")
+
+NO_TOUCH = "does not support tap"  # in Playwright's message
 
 _INNER = isolated_world.Script[tuple[float, float, float, float]](
     """(element) => {
@@ -61,6 +64,20 @@ class Pointer(Downloads):
                 timeout=timeout,
             ),
         )
+
+    async def tap(self, target: Target, at: Spot | None = None) -> None:
+        await self._refill_changed()
+        spot = await self._position(target, at)
+        try:
+            await self._do(target, lambda found, timeout: found.tap(position=spot, timeout=timeout), driver_waits=True)
+        except SiteError as error:
+            if NO_TOUCH not in error.message:
+                raise
+            raise AuthorError(
+                "no-touch",
+                "the browser has no touch screen",
+                fix="write `browser: {mode: shared, touch: true}` at the head of the file",
+            ) from None
 
     async def hover(self, target: Target, how: Stroke = PLAIN) -> None:
         at = await self._position(target, how.at)
