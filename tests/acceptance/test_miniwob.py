@@ -1,0 +1,43 @@
+"""``make miniwob`` as a process: files that do the task win, files that do the wrong thing lose, and the exit code says which."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
+
+ROOT = Path(__file__).parents[2]
+
+
+def played(*arguments: str, tasks: str, seeds: str) -> subprocess.CompletedProcess[str]:
+    """The judge's process, with chosen tasks and seeds."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.miniwob", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TASKS": tasks, "SEEDS": seeds},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_files_that_do_the_task_win() -> None:
+    """Tasks of several kinds are won with each seed: the last line counts them, and the exit code is 0."""
+    done = played(tasks="click-tab-2-hard drag-shapes draw-line highlight-text-2 read-table-2", seeds="3 71")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "5 tasks, 10 episodes, 10 passed"
+
+
+def test_files_that_do_the_wrong_thing_lose() -> None:
+    """Each of the ten files gets the reward -1, although its run passes, and the exit code is 1."""
+    done = played("--wrong", tasks="", seeds="5")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.findall(r"seed 5: reward (\S+), (\w+)", done.stdout) == [("-1.0", "passed")] * 10
+    assert done.stdout.splitlines()[-1] == "10 tasks, 10 episodes, 0 passed"
