@@ -25,8 +25,8 @@ _INNER = isolated_world.Script[tuple[float, float, float, float]](
   const {width, height} = element.getBoundingClientRect();
   // What is drawn inline, and what is part of a picture, has no inner box of its own.
   if (!element.clientWidth || !element.clientHeight) return [0, 0, width, height];
-  // A transform scales the box as it is seen.
-  const across = width / element.offsetWidth, down = height / element.offsetHeight;
+  // A transform scales the box as it is seen; a picture has no other.
+  const [across, down] = element.offsetWidth ? [width / element.offsetWidth, height / element.offsetHeight] : [1, 1];
   return [across * element.clientLeft, down * element.clientTop, across * element.clientWidth, down * element.clientHeight];
 }""",
     tuple[float, float, float, float],
