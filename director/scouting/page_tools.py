@@ -73,8 +73,8 @@ class Looking:
                 raise SiteError("dialog-open", "the page shows a dialog", fix=fix)
             yield page
 
-    async def inspect(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
-        """Return the lines that match an instruction, the part at a ref, the changes since the model saw the page, or all of it."""
+    async def inspect(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        """Return the lines that match an instruction, the part at a ref, the changes since the model saw the page, or all of it; and a picture."""
         ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
         async with self._page(arguments["tab"], despite_dialog=True) as page:
             if page.dialog is not None:
@@ -97,7 +97,11 @@ class Looking:
                 self._observer.forget(page, self._thread)
             else:
                 theirs, whole = view.render(WHOLE, known=self._observer.around(page, self._thread)), True
-            return await self.report(page, ours, theirs, whole=whole)
+            if not arguments["screenshot"]:
+                return await self.report(page, ours, theirs, whole=whole)
+            kept, picture = await self._picture(page, ref, part.refs, place)
+            shown = await self.report(page, "\n".join(filter(None, (ours, kept))), theirs, whole=whole)
+            return dataclasses.replace(shown, picture=picture)
 
     async def find(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
         role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
@@ -191,31 +195,28 @@ class Looking:
     def _masker(self) -> masking.Masker:
         return masking.Masker(self._build.known())
 
-    async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Save a picture in the session's files, secrets and password fields painted over, and show it to a model that sees."""
+    async def _picture(
+        self, page: Tab, ref: Json, refs: Sequence[str], place: turn.Place
+    ) -> tuple[str, messages.Picture]:
+        """Save a picture of the page or of the element at ``ref`` in the session's files; return a line about it, and the picture.
+
+        Elements of ``refs`` bear them; secrets and password fields are painted over.
+        """
         mask = self._observer.masking()
-        ref = arguments["ref"]
-        async with self._page(arguments["tab"]) as page:
-            view = await self._observer.look_at(page)
-            target = None
-            if ref is not None:
-                async with self._observer.pointed_at(page, str(ref)) as (pointed, element):
-                    target = await targets.target_of(
-                        pointed, element.role, element.name, lambda text: mask(text) == text
-                    )
-            page.calm()
-            data = await page.screenshot(target, full_page=False, hide=lambda text: mask(text) != text)
+        target = None
+        if ref is not None:
+            async with self._observer.pointed_at(page, str(ref)) as (pointed, element):
+                target = await targets.target_of(pointed, element.role, element.name, lambda text: mask(text) == text)
+        page.calm()
+        data = await page.numbered(target, refs, lambda text: mask(text) != text)
         name = f"{place.path.replace('/', '-')}.png"
         try:
             kept = await self._build.writer.put_file(name, data)
         except OSError as error:
             raise files.not_kept("a picture", Path(name), error) from None
-        head = view.render(200).partition("\n")[0]
-        ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
-        value: Json = {"path": kept["path"], "size": kept["size"]}
         width, height = struct.unpack(">II", data[SIZE_AT : SIZE_AT + 8])
         picture = messages.Picture(base64.b64encode(data).decode(), width, height)
-        return turn.Outcome(f"{ours}\n{page_text.fenced(head)}", value, picture=picture)
+        return f"picture kept: {kept['path']} ({kept['size']:,} bytes)", picture
 
     async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         self._observer.shown(page, theirs, self._thread, whole=whole)

@@ -10,7 +10,7 @@ from typing_extensions import override
 from director.scouting import actions, observer, page_tools
 from director.tools import barrier
 from director.tools.build_context import BuildContext
-from director.tools.toolbox import NUMBER, PERHAPS, READ, REASON, TEXT, OfBuild, Toolset, of, tool
+from director.tools.toolbox import NUMBER, PERHAPS, READ, REASON, TEXT, WHETHER, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.log import attempts as log_attempts
@@ -22,7 +22,6 @@ _PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if there is
 _SAME_PAGE = of(PERHAPS, "As in inspect_tab.")
 _TAB = of(PERHAPS, "Scout tab; null: the one used last.")
 _MINE = of(PERHAPS, "A tab of yours; null: the first.")
-_REF = of(PERHAPS, "Ref of an element.")
 _REF_OR_TARGET = of(PERHAPS, "Ref of an element, or a target in YAML.")
 _TARGET = of(
     TEXT, "In YAML, as in a file: `{role: button, name: Pay, within: {role: row, has_text: A-7}}`, `{css: .x}` …"
@@ -93,6 +92,7 @@ def toolsets(
             "tab": page,
             "instruction": of(PERHAPS, "What to look for, in words of the page; null: everything."),
             "ref": of(PERHAPS, "Only this part."),
+            "screenshot": of(WHETHER, "Show a picture too, with refs at their elements, and keep it as a file."),
             "reason": REASON,
         },
     )
@@ -153,14 +153,8 @@ def toolsets(
         ActionTool(build, action, does.act),
     ]
     if mine is None:
-        shot = {"tab": same, "ref": _REF, "reason": REASON}
         named = {"name": TEXT, "reason": REASON}
         every += [
-            LookTool(
-                build,
-                tool("screenshot", "Take a picture of a page, to see it, and keep it as a file.", shot),
-                looks.screenshot,
-            ),
             ActionTool(
                 build,
                 tool("debug_open_tab", "Open another scout tab.", {"name": TEXT, "url": TEXT, "reason": REASON}),

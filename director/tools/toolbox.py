@@ -162,6 +162,7 @@ class ModelTools(turn.Tools):
 
 TEXT: dict[str, Json] = {"type": "string"}
 PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
+WHETHER: dict[str, Json] = {"type": ["boolean", "null"]}
 NUMBER: dict[str, Json] = {"type": ["integer", "null"]}
 
 

@@ -88,7 +88,7 @@ def pictures(body: dict[str, Any]) -> list[bytes]:
 def test_001_20_a_model_that_sees_is_shown_the_picture_while_it_is_recent(served: site.Site, builds: Builds) -> None:
     """The picture goes with the output of its call, and is a file; older ones are words with a pointer, and counted while they are sent. What a session resumes with is the same."""
     why = "to see"
-    shoot = use("screenshot", tab=None, ref=None, reason=why)
+    shoot = use("inspect_tab", tab=None, ref=None, instruction=None, screenshot=True, reason=why)
     html = use("get_html", tab=None, ref=None, depth=None, reason=why)
     steps = [
         use("debug_navigate", tab=None, url="/bills", reason=why),
@@ -136,7 +136,7 @@ def test_001_20_a_model_that_does_not_see_is_told_so(served: site.Site, builds: 
     """With `model_sees` off, and where the provider's models mostly do not see, no picture is sent; the file is there."""
     steps = [
         use("debug_navigate", tab=None, url="/bills", reason="r"),
-        use("screenshot", tab=None, ref=None, reason="r"),
+        use("inspect_tab", tab=None, ref=None, instruction=None, screenshot=True, reason="r"),
         text("Seen."),
         text("Seen."),
     ]

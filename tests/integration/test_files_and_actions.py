@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -275,6 +276,44 @@ async def test_screenshots_and_pdf(tab: Tab, served: site.Site) -> None:
     assert (await tab.pdf(True)).startswith(b"%PDF")
     assert await tab.shows(hide)
     assert not await tab.shows(none)
+
+
+NUMBERED = """<!doctype html><style>body {margin: 0; height: 3000px} button, iframe {position: absolute; width: 100px; height: 40px; border: 0}</style>
+<button style="left: 200px; top: 100px">One</button><button style="left: 400px; top: 2000px">Below</button>
+<button style="left: 600px; top: 300px">hunter22</button>
+<iframe style="left: 800px; top: 500px; width: 200px; height: 150px" srcdoc="<body style='margin: 0'><button style='width: 80px; height: 30px'>In</button>"></iframe>"""
+
+_LABELLED = """async ([picture, places]) => {
+  const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + picture)).blob());
+  const canvas = new OffscreenCanvas(image.width, image.height), draw = canvas.getContext('2d');
+  draw.drawImage(image, 0, 0);
+  return places.map(([x, y, width, height]) => {
+    const {data} = draw.getImageData(x, y, width, height);
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) count += data[at] === 0xd0 && !data[at + 1] && data[at + 2] === 0x6f;
+    return count;
+  });
+}"""
+
+
+async def test_each_element_in_view_bears_its_ref_in_a_numbered_picture(tab: Tab, served: site.Site) -> None:
+    """Elements in view have a frame with a label, also in frames; the page stays as it was, and secrets stay painted over."""
+    served.page("/numbered", NUMBERED)
+    await tab.goto(f"{served.origin}/numbered")
+    seen = await tab.look()
+    before = await tab.page.content()
+    picture = await tab.numbered(None, seen.refs, lambda text: "hunter22" in text)
+    assert await tab.page.content() == before
+    at = {"one": [200, 100, 100, 40], "secret": [600, 300, 100, 40], "in a frame": [800, 500, 80, 30]}
+    beside, painted = [0, 400, 1280, 60], [610, 305, 80, 20]
+    places = [*at.values(), beside, painted]
+    await tab.goto("about:blank")
+    counts = await tab.page.evaluate(_LABELLED, [base64.b64encode(picture).decode(), places])
+    for name, count in zip(at, counts, strict=False):
+        assert count > 150, name
+    assert counts[3] == 0, "nothing is drawn where no element is"
+    alone = await tab.numbered(None, [], lambda text: "hunter22" in text)
+    assert await tab.page.evaluate(_LABELLED, [base64.b64encode(alone).decode(), [[0, 0, 1280, 720]]]) == [0]
 
 
 HIDDEN = """<!doctype html><style>* {font: 20px monospace}</style>

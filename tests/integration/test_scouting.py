@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -287,16 +289,22 @@ async def test_an_error_page_is_reported_with_its_status(build: BuildContext, se
         assert other.requests == []
 
 
-async def test_a_screenshot_is_stored_among_the_artifacts(build: BuildContext, served: site.Site) -> None:
-    """A screenshot of the page or of one element is a PNG among the session's artifacts."""
+async def test_a_look_with_a_picture_keeps_it_among_the_files(build: BuildContext, served: site.Site) -> None:
+    """A picture of the page, or of one element, comes with its text, and is a PNG among the session's files."""
     seen = await fresh(build)
-    whole = await call(build, "screenshot")
-    part = await call(build, "screenshot", ref=ref(seen, 'button "Sell"'))
-    assert isinstance(whole.value, dict)
-    assert isinstance(part.value, dict)
-    assert Path(whole.value["path"]).read_bytes()[:4] == b"\x89PNG"
-    assert Path(whole.value["path"]).parent == build.writer.artifacts
-    assert 0 < part.value["size"] < whole.value["size"]
+    whole = await call(build, "inspect_tab", screenshot=True)
+    assert await call(build, "inspect_tab") != whole
+    part = await call(build, "inspect_tab", ref=ref(seen, 'button "Sell"'), screenshot=True)
+    assert 'button "Sell"' in part.text
+    assert whole.picture is not None
+    assert part.picture is not None
+    assert (whole.picture.width, whole.picture.height) == (1280, 720)
+    assert part.picture.width < 100
+    for each in (whole, part):
+        kept = Path(re.findall(r"picture kept: (\S+) ", each.text)[0])
+        assert kept.parent == build.writer.artifacts
+        assert each.picture is not None
+        assert kept.read_bytes() == base64.b64decode(each.picture.data)
 
 
 async def test_withheld_actions_are_ready_and_not_done(served: site.Site, tmp_path: Path) -> None:
@@ -359,7 +367,12 @@ async def test_scouts_work_in_parallel_in_their_own_tabs(build: BuildContext, se
                 sold = {**typed, "action": "click", "ref": ref(output, 'button "Sell"'), "value": None}
                 return talks.asks(("debug_action", typed), ("debug_action", sold))
             case 3:
-                return talks.asks(("inspect_tab", {"tab": "main", "instruction": None, "ref": None, "reason": "Peep."}))
+                return talks.asks(
+                    (
+                        "inspect_tab",
+                        {"tab": "main", "instruction": None, "ref": None, "screenshot": None, "reason": "Peep."},
+                    )
+                )
             case _:
                 pass
         seen = next(each for each in talks.outputs(request) if "Sold: " in each)

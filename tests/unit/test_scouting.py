@@ -87,7 +87,10 @@ async def test_the_page_of_a_tool_call(tmp_path: Path) -> None:
             with pytest.raises(RunOpsError) as raised:
                 observer.page(where)
             assert raised.value.code == "page-unknown"
-        for name, more in (("inspect_tab", {"instruction": None, "ref": None}), ("debug_close_tab", {})):
+        for name, more in (
+            ("inspect_tab", {"instruction": None, "ref": None, "screenshot": None}),
+            ("debug_close_tab", {}),
+        ):
             field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}
             outcome = await build_contexts.call(build, name, tools.toolsets(build), reason="x", **field, **more)
             assert outcome.error is not None

@@ -23,6 +23,8 @@ PAUSES = (0.01, 0.02, 0.05)  # seconds between readings; the last one repeats
 _TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
 
 
+_WINDOW = isolated_world.Script[tuple[float, float]]("() => [innerWidth, innerHeight]", tuple[float, float])
+
 _REST = isolated_world.Script[bool](
     """({quiet, most}) => {
   // Kept in our world, so that a page that rests already is not waited for.
@@ -76,6 +78,10 @@ class ElementAccess:
     async def title(self) -> str:
         # Playwright's own `title` is empty for a page that crashed.
         return await self._read(None, lambda: _TITLE.on(self.page))
+
+    async def window(self) -> tuple[float, float]:
+        """Return width and height of the part of the page in view, in CSS pixels."""
+        return await self._read(None, lambda: _WINDOW.on(self.page))
 
     async def rest(self, most: float = SETTLE_SECONDS) -> bool:
         """Wait until the document is loaded and has not changed for ``QUIET_SECONDS``, at the most ``most`` seconds; return whether it rests."""

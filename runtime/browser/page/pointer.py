@@ -160,8 +160,8 @@ class Pointer(Downloads):
 
         async def turn(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
             if target is None and at is None:
-                size = self.page.viewport_size or {"width": 0, "height": 0}
-                await self.page.mouse.move(size["width"] / 2, size["height"] / 2)
+                width, height = await self.window()
+                await self.page.mouse.move(width / 2, height / 2)
             else:
                 await found.hover(position=at, timeout=timeout)
             async with self._held_down(how.modifiers):

@@ -20,7 +20,7 @@ from nodes.values import Json
 from runtime.browser import isolated_world, origins, playwright_errors, playwright_internals
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS
 from runtime.browser.elements import text_match
-from runtime.browser.page import actions, inspection, reads
+from runtime.browser.page import actions, inspection, numbered, reads
 from runtime.browser.page.access import PAUSES
 from runtime.browser.run_pages import RunPages
 
@@ -44,7 +44,7 @@ LOOK_SECONDS = 0.02  # seconds between two checks for an opening tab
 CLOSE_SECONDS = 5.0  # seconds that a tab may take to close
 
 
-class Tab(actions.Actions, reads.Reads, inspection.Inspection):
+class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection):
     def __init__(self, page: Page, run: RunPages, tabs: Tabs) -> None:
         self._tabs = tabs
         self.replaced = False  # true if the last `goto` replaced a tab that did not answer
