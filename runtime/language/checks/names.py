@@ -312,7 +312,8 @@ class _Walk:
             line = f"first set in line {self._declared.line(setters[0])}"
             self._wrong(site, "later-reference", f"the variable `{name}` is set only later", line, part=1)
         elif not sure:
-            self._unguarded(site, chain[:2], Need("in the first turn of the loop it is not set yet"))
+            before = f"or set it before the loop: `{{id: first_{name}, type: context, set: {{{name}: …}}}}`"
+            self._unguarded(site, chain[:2], Need("in the first turn of the loop it is not set yet"), before)
 
     def _of_run(self, site: Reading, key: str, name: str) -> None:
         """Check ``run.errors.X``, ``run.taken.X``, ``run.failures.X``: X must be a node of that kind that may have run."""
@@ -348,26 +349,42 @@ class _Walk:
         ran = {str(fact[1]) for fact in site.here.facts | site.use.facts if fact[0] == "defined"}
         met = {need for name in ran for need in site.scope.get(name, ())}
         if unmet := [need for need in unmet if need not in met]:
-            self._unguarded(site, chain, unmet[0])
+            self._unguarded(site, chain, unmet[0], self._carried(site, self._declared.units.get(str(chain[-1]))))
 
-    def _unguarded(self, site: Reading, chain: Chain, need: Need) -> None:
+    def _carried(self, site: Reading, unit: NodeSource | None) -> str | None:
+        """Return how a value of a node is carried from one turn of a loop to the next, if the node is in a loop around this place."""
+        loops = [each for each in site.here.loops if unit is not None and unit.path[: len(each.path)] == each.path]
+        if unit is None or unit.id is None or not loops:
+            return None
+        name = unit.id
+        if unit in loops:
+            node = f'{{id: keep_{name}, type: context, set: {{{name}_so_far: "{{{{ vars.{name}_so_far | default([]) + [VALUE] }}}}"}}}}'
+            return f"to collect over the turns: `{node}`"
+        node = f'{{id: keep_{name}, type: context, set: {{last_{name}: "{{{{ {name} }}}}"}}}}'
+        if unit.data.get("when") is not None or site.scope.get(name):
+            node = node.removesuffix("}") + f', when: "{{{{ {name} is defined }}}}"}}'
+        read = f"`vars.last_{name} | default(…)`"
+        return f"each turn begins without values; to have that of an earlier turn, keep it at the end, `{node}`, and read {read}"
+
+    def _unguarded(self, site: Reading, chain: Chain, need: Need, more: str | None = None) -> None:
         name = written(chain)
         fix = f"guard it: `{name} | default(…)`, `… if {name} is defined else …`, or a `when` that says the same"
         message = f"`{name}` may have no value here: {need.why}"
-        self._wrong(site, "unguarded-reference", message, fix, part=len(chain) - 1)
+        self._wrong(site, "unguarded-reference", message, fix, more, part=len(chain) - 1)
 
     def _not_in_scope(self, site: Reading, part: int = 0) -> None:
         name = str(site.use.chain[part])
         unit = self._declared.units.get(name)
         if unit is not None and unit in site.here.open:
             why = "yet: it is this node itself" if unit is site.here.open[-1] else "before its block has ended"
-            self._wrong(site, "later-reference", f"`{name}` has no value {why}", part=part)
+            message = f"`{name}` has no value {why}"
+            self._wrong(site, "later-reference", message, self._carried(site, unit), part=part)
         elif gone := self._gone.get(name):
             help = "the loop's own value is a list: the value of the last node of each turn" if "loop" in gone else None
             self._unknown_reference(site, f"`{name}` is not known here: {gone}", help, part=part)
         elif unit is not None:
             message = f"`{name}` has no value yet: it runs later, in line {self._declared.line(unit)}"
-            self._wrong(site, "later-reference", message, part=part)
+            self._wrong(site, "later-reference", message, self._carried(site, unit), part=part)
         elif name == "error":
             help = "of a tolerated error: `run.errors.ID`"
             self._unknown_reference(site, "`error` is known only inside a `catch`", help)
