@@ -15,7 +15,7 @@ from nodes.rules import Rule, with_query
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, playwright_errors
-from runtime.browser.diagnosis import nearest
+from runtime.browser.diagnosis import nearest, nearest_selectors
 from runtime.browser.elements import locators, rules
 from runtime.browser.page_errors import CLIENT_ERROR
 from runtime.browser.run_pages import RunPages
@@ -206,9 +206,10 @@ class Diagnosis:
                 "give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
             )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
+        why = "" if seen else await self._evidence(lambda: nearest_selectors.why(self.page, lacking), "")
         return self.page_error(
             "target-not-found",
-            f"{what} {lacking}  (waited {waited:g} s)",
+            f"{what} {lacking}{f': {why}' if why else ''}  (waited {waited:g} s)",
             "look at the page, and correct the target or what comes before it",
             waited=waited,
             title=await self._evidence(self.page.title, ""),

@@ -1,4 +1,4 @@
-"""Suggests alternatives on the page when no element matches: accessible roles and names spelled most alike."""
+"""Suggests alternatives on the page when no element matches: accessible roles and names, or selectors, spelled most alike."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import sound
 from runtime.browser import isolated_world
+from runtime.browser.diagnosis import nearest_selectors
 from runtime.browser.elements import locators, pointed, targets
 from runtime.browser.playwright_errors import short
 
@@ -91,6 +92,9 @@ async def candidates(page: Page, target: Target) -> list[str]:
         known = await _TEST_IDS.of(root)
         alike = difflib.get_close_matches(target.test_id, dict.fromkeys(known), n=MOST, cutoff=0.5)
         return [f'test_id="{short(each, 60)}"' for each in alike]
+    if target.css is not None or target.xpath is not None:
+        way = "css" if target.css is not None else "xpath"
+        return [f"{way}={each}" for each in (await nearest_selectors.alike(page, target))[:MOST]]
     if not goal(target) and target.role is None:
         return []
     found = ranked(target, parse(sound(await root.locator("body").aria_snapshot())))
