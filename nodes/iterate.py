@@ -13,7 +13,7 @@ from nodes.template import Condition, JsonValue, ListValue, Ref, Unfit, kind_of,
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from nodes.ports import BlockContext, Iteration
 
@@ -33,6 +33,14 @@ def to_count(value: Json) -> int:
 
 Key = Annotated[str, Ref(to_key, literal=False)]
 Count = Annotated[int, Field(ge=1), Ref(to_count)]
+
+
+WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "over": (("as",), ("max",)),
+    "while": (("max",), ("key", "limit")),
+    "until": (("max",), ("key", "limit")),
+}
+"""Kinds of loops, each with the fields that it needs and those that have no meaning with it."""
 
 
 class Iterate(Container):
@@ -69,6 +77,13 @@ class Iterate(Container):
     each_error: Literal["fail", "continue"] = "fail"
     """``continue``: after a failed iteration the next one begins; ``run.failures.<id>`` lists ``index``, ``key``, ``step``, ``code`` and
     ``message`` of each. It covers the same errors as ``on_error``."""
+
+    @classmethod
+    def lacking(cls, given: Collection[str]) -> list[str]:
+        if not WAYS.keys() & set(given):
+            return [*super().lacking(given), "over"]
+        needed = [field for way, (fields, _senseless) in WAYS.items() if way in given for field in fields]
+        return [*super().lacking(given), *(field for field in dict.fromkeys(needed) if field not in given)]
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
         yield ("nodes",), self.nodes

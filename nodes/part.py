@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -23,6 +24,12 @@ class Part(BaseModel):
         # A file uses few of the eighty node models: only those are built.
         defer_build=True,
     )
+
+    @classmethod
+    def lacking(cls, given: Collection[str]) -> list[str]:
+        """Return the fields that must be there beside those given, and are not."""
+        required = [field.alias or name for name, field in cls.model_fields.items() if field.is_required()]
+        return [name for name in required if name not in given]
 
 
 EffectClass = Literal["read", "idempotent", "effect"]

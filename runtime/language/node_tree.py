@@ -6,10 +6,11 @@ A misspelt field is read as the intended one, so one mistake does not hide other
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from nodes import errors, registry
@@ -79,7 +80,12 @@ class Anatomy:
         self.slots: list[ReferenceSite] = []  # references of the workflow's own fields
         self.units: list[NodeSource] = []
         self.parts: dict[Path, type[Part]] = {}  # model of each map of the file, if known
-        self.misspelt: dict[Path, str] = {}  # intended field of each misspelt one
+        self.misspelt: dict[
+            Path, str
+        ] = {}  # intended field of each misspelt one, and of each that stands for a missing one
+        self.strangers: set[Path] = set()
+        """Fields that stand for the one missing field of their part, however they are spelt; they are among ``misspelt`` too."""
+        self.unknown: dict[Path, list[str]] = {}  # unknown fields of a part without an intended one
         self.mistaken: dict[Path, tuple[str, str, str]] = {}
         """Misspelt types, actions and queries by path: the field, the word as written, the intended word."""
         self._written: dict[Path, str] = {}  # key as written, by the path of the intended field
@@ -113,15 +119,12 @@ class Anatomy:
     ) -> dict[str, Json]:
         self.parts[path] = model
         fields = {(field.alias or name): name for name, field in model.model_fields.items()}
+        meant = self._meant(data, model, path)
         clean: dict[str, Json] = {}
         for key, value in data.items():
             if key.startswith("x-"):
                 continue
-            name = fields.get(key)
-            if name is None and (close := self._meant(key, model, fields, {**data, **clean})):
-                self.misspelt[*path, key] = close
-                self._written[*path, close] = key
-                name = fields[close]
+            name = fields.get(meant.get(key, key))
             if name is None:
                 clean[key] = value
                 continue
@@ -140,19 +143,45 @@ class Anatomy:
             return value
         kinds, kind = registry.node_types(), registry.type_of(model)
         choices: Mapping[str, Any] = kinds if field == "type" else kind.variants if kind and field == kind.field else {}
-        if not choices or value in choices or not (close := errors.near(value, choices)):
+        if not choices or value in choices:
+            return value
+        close = kind.name if kind is not None and field == "type" else errors.near(value, choices)
+        if close is None:
             return value
         self.mistaken[path] = (field, value, close)
         return close
 
-    @staticmethod
-    def _meant(key: str, model: type[Part], fields: Mapping[str, str], data: Mapping[str, Json]) -> str | None:
-        """Return the field that a misspelt one means, preferably a required one; for an unknown node, one of ``TELLING``."""
+    def is_guess(self, owner: Path) -> bool:
+        """Return True if it is only a guess what a node is: then it may have other fields."""
+        return any((*owner, field) in self.mistaken for field in IDENTIFYING)
+
+    def _meant(self, data: Mapping[str, Json], model: type[Part], path: Path) -> dict[str, str]:
+        """Return the intended field of each misspelt one; of an unknown node only those of ``IDENTIFYING``."""
+        fields = {field.alias or name for name, field in model.model_fields.items()}
         kind = registry.type_of(model) if issubclass(model, Node) else None
-        known = not issubclass(model, Node) or (kind is not None and model in kind.models)
-        free = [field for field in fields if field not in data and (known or field in IDENTIFYING)]
-        required = [field for field in free if model.model_fields[fields[field]].is_required()]
-        return errors.near(key, required) or errors.near(key, free)
+        is_known = not issubclass(model, Node) or (kind is not None and model in kind.models)
+        found: dict[str, str] = {}
+        strange: list[str] = []
+        for key in data:
+            if key in fields or key.startswith("x-"):
+                continue
+            given = {*data, *found.values()}
+            free = [field for field in fields if field not in given and (is_known or field in IDENTIFYING)]
+            lacking = [field for field in model.lacking(given) if field in free]
+            if close := _spelt_like(key, sorted(free), lacking):
+                found[key] = close
+            else:
+                strange.append(key)
+        lacking = model.lacking({*data, *found.values()})
+        if is_known and len(strange) == len(lacking) == 1:
+            found[strange[0]] = lacking[0]
+            self.strangers.add((*path, strange[0]))
+        elif strange:
+            self.unknown[path] = strange
+        for key, close in found.items():
+            self.misspelt[*path, key] = close
+            self._written[*path, close] = key
+        return found
 
     def _value(self, value: Json, shape: Shape, path: Path, unit: NodeSource | None, field: str) -> Json:
         if shape.ref is not None:
@@ -212,12 +241,33 @@ class Anatomy:
 def model_of(data: Mapping[str, Json]) -> type[Node] | None:
     """Return the model of a node by its ``type`` and ``action`` or ``query``, or the most similar one."""
     kinds = registry.node_types()
-    kind = kinds.get(_near(_entry(data, "type"), kinds))
+    word = _entry(data, "type")
+    kind = kinds.get(word) if isinstance(word, str) else None
+    if kind is None and isinstance(word, str):
+        # What it does tells more than the spelling of its type.
+        kind = next((each for each in kinds.values() if each.field and data.get(each.field) in each.variants), None)
+        kind = kind or kinds.get(_near(word, kinds))
     if kind is None:
         return None
     if kind.field is None:
         return kind.base
     return kind.variants.get(_near(_entry(data, kind.field), kind.variants)) or kind.base
+
+
+def _spelt_like(key: str, free: Collection[str], lacking: Collection[str]) -> str | None:
+    """Return the field that ``key`` is a misspelling or a longer or shorter form of, preferably one that is lacking."""
+    if close := errors.near(key, lacking):
+        return close
+    # Beside a field that is lacking, a word must be nearly another one to be taken for that.
+    if close := next(iter(difflib.get_close_matches(key, free, n=1, cutoff=0.8 if lacking else 0.6)), None):
+        return close
+    return next((each for each in lacking or free if _is_form(key, each)), None)
+
+
+def _is_form(one: str, other: str) -> bool:
+    """Return True if a word is a longer form of the other, such as ``expression`` and ``expr``."""
+    short, long = sorted((one, other), key=len)
+    return len(short) >= 4 and long.startswith(short)
 
 
 def _entry(data: Mapping[str, Json], key: str) -> Json:

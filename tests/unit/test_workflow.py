@@ -191,9 +191,9 @@ def test_mistakes_of_the_file_itself(text: str, code: str) -> None:
 
 
 def test_a_misspelt_field_hides_nothing_and_makes_nothing_up() -> None:
-    """The content of a misspelt field is declared and checked all the same, without follow-up mistakes."""
+    """The content of a misspelt field is declared and checked all the same, without follow-up mistakes and without a check of its type."""
     text = FILE.replace("as: order", "ass: order").replace("inputs:", "input:").replace("name: Pay,", "nam: 5,")
-    assert [each.code for each in problems(text)] == ["unknown-field", "unknown-field", "unknown-field", "wrong-type"]
+    assert [each.code for each in problems(text)] == ["unknown-field"] * 3
 
 
 class TestLoaded:

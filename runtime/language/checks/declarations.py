@@ -8,7 +8,7 @@ from nodes.base import Leaf
 from nodes.browser_action import BrowserAction, Click, Goto
 from nodes.context import Context
 from nodes.errors import did_you_mean
-from nodes.iterate import Iterate
+from nodes.iterate import WAYS, Iterate
 from nodes.route import OTHERWISE, Route
 from nodes.tabs import MAIN
 from nodes.values import Json
@@ -20,13 +20,6 @@ from runtime.language.yaml_text import Document, Path
 ALWAYS = ("inputs", "secrets", "vars", "run")  # names defined everywhere
 TAKEN = frozenset({*ALWAYS, "loop", "error"}) | RESERVED  # names that no node and no item may have
 
-
-WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "over": (("as",), ("max",)),
-    "while": (("max",), ("key", "limit")),
-    "until": (("max",), ("key", "limit")),
-}
-"""Kinds of loops, each with the fields that it needs and those that have no meaning with it."""
 
 NEEDED = {
     "as": "name the item, such as `as: order`",
@@ -43,8 +36,10 @@ class Declared:
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
         self.units: dict[str, NodeSource] = {}
-        self.inputs = names_in(anatomy.clean.get("inputs", {}))  # None if the file's declaration cannot be read
-        self.secrets = names_in(anatomy.clean.get("secrets", []))
+        # An unknown field of the file may be meant for what is lacking.
+        none = {} if () not in anatomy.unknown else None
+        self.inputs = names_in(anatomy.clean.get("inputs", none))  # None if the file's declaration cannot be read
+        self.secrets = names_in(anatomy.clean.get("secrets", none))
         self.setters: dict[str, list[NodeSource]] = {}  # nodes that set each variable, in the order of the file
         self._loops: list[NodeSource] = []
         self._anatomy = anatomy

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,11 +15,11 @@ from nodes import registry
 from nodes.base import Leaf, Node
 from nodes.part import Part
 from nodes.registry import NodeType
-from nodes.targets import ROLES
+from nodes.targets import ROLES, Target
 from nodes.template import kind_of
 from nodes.values import Json
 from runtime.language.diagnostics import Diagnostic
-from runtime.language.node_tree import Anatomy
+from runtime.language.node_tree import IDENTIFYING, Anatomy
 from runtime.language.yaml_text import Document, Path
 
 Error = Mapping[str, Any]
@@ -41,19 +42,45 @@ WANTED = {
 
 def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     grouped: dict[tuple[Path, bool], list[Error]] = {}
+    missing: dict[Path, list[str]] = {}
     for each in error.errors(include_url=False):
-        # The alternatives of a union fail at one place: report them as one mistake.
-        grouped.setdefault((located(each["loc"], anatomy.clean), each["type"] in WANTED), []).append(each)
-    return [
-        _Mismatch(anatomy.written(path), errors, anatomy, document).diagnostic()
-        for (path, _type), errors in grouped.items()
+        place = located(each["loc"], anatomy.clean)
+        if _of_guess(anatomy, anatomy.written(place), each["type"]):
+            continue
+        if each["type"] == "missing":
+            missing.setdefault(place[:-1], []).append(str(place[-1]))
+        else:
+            # The alternatives of a union fail at one place: report them as one mistake.
+            grouped.setdefault((place, each["type"] in WANTED), []).append(each)
+    places = {place for place, _is_type in grouped}
+    unknown = {place[:-1] for (place, _is_type), each in grouped.items() if each[0]["type"] == "extra_forbidden"}
+    found = [
+        _Mismatch(anatomy.written(path), errors, anatomy, document).diagnostic(missing.get(path[:-1], ()))
+        for (path, is_type), errors in grouped.items()
+        # A mistake further inside shows which alternative of a union is meant.
+        if not (is_type and any(path == each[: len(path)] != each for each in places))
     ]
+    for owner, names in missing.items():
+        # Beside an unknown field they are named there.
+        if owner not in unknown:
+            path = (*anatomy.written(owner), names[0])
+            found.append(_Mismatch(path, [{"type": "missing", "input": None}], anatomy, document).missing(names))
+    return found
+
+
+def _of_guess(anatomy: Anatomy, path: Path, kind: str) -> bool:
+    """Return True for a mistake that may be one only because the field, or the kind of its node, is guessed."""
+    if kind in ("missing", "extra_forbidden") and anatomy.is_guess(path[:-1]):
+        return path[-1] not in IDENTIFYING
+    owner = next(path[:size] for size in range(len(path), -1, -1) if path[:size] in anatomy.parts)
+    return path[: len(owner) + 1] in anatomy.misspelt
 
 
 def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     nothing: list[Error] = [{"type": "", "input": None}]
     found = [
-        _Mismatch(path, nothing, anatomy, document).unknown_field(meant) for path, meant in anatomy.misspelt.items()
+        _Mismatch(path, nothing, anatomy, document).unknown_field(meant, stands_for=path in anatomy.strangers)
+        for path, meant in anatomy.misspelt.items()
     ]
     for path, (field, value, meant) in anatomy.mistaken.items():
         fix = f"did you mean `{meant}`?"
@@ -91,16 +118,15 @@ class _Mismatch:
         item = f"item {last + 1} of `{_last_name(path)}`" if isinstance(last, int) else f"`{last}`"
         self.field = item if path else "the file"
 
-    def diagnostic(self) -> Diagnostic:
+    def diagnostic(self, missing: Sequence[str] = ()) -> Diagnostic:
+        """Return the diagnostic; ``missing`` are the fields that its part lacks."""
         kind = self.error["type"]
         if kind == "extra_forbidden":
-            return self.unknown_field(None)
-        if kind == "missing":
-            return self._missing()
+            return self.unknown_field(None, missing)
         if kind == "choice":
-            choices, word = self.error["ctx"]["choices"], self.value if isinstance(self.value, str) else ""
+            choices, word = self.error["ctx"]["choices"], str(self.error["ctx"]["name"])
             help = nodes_errors.did_you_mean(word, choices, _choices(choices))
-            return self.say("unknown-choice", str(self.error["msg"]), help)
+            return self.say("unknown-choice", str(self.error["msg"]), _variant(word) or help)
         if kind == "literal_error":
             return self._literal()
         if kind in WANTED or len(self.errors) > 1:
@@ -110,7 +136,7 @@ class _Mismatch:
     def say(self, code: str, message: str, *help: str | None, key: bool = False) -> Diagnostic:
         return self.document.problem(code, message, self.path, *help, key=key)
 
-    def unknown_field(self, meant: str | None) -> Diagnostic:
+    def unknown_field(self, meant: str | None, missing: Sequence[str] = (), *, stands_for: bool = False) -> Diagnostic:
         key = str(self.path[-1])
         owner = self.path[:-1]
         model = self.anatomy.parts.get(owner)
@@ -121,7 +147,9 @@ class _Mismatch:
             "unknown-field",
             f"`{key}` is not a field of {what}",
             elsewhere,
-            f"did you mean `{meant}`?" if meant and not elsewhere else None,
+            f"did you mean `{meant}`?" if meant and not stands_for and not elsewhere else None,
+            f"{what} needs `{meant}`: did you mean that?" if meant and stands_for else None,
+            f"{what} needs {_listed(missing)}: did you mean one of them?" if missing else None,
             "merge keys are not part of YAML 1.2: write the fields out" if key == "<<" else None,
             f"{what} takes {', '.join(fields)}" if fields and not meant else None,
             key=True,
@@ -144,20 +172,34 @@ class _Mismatch:
         more = " and others" if len(owners) > 4 else ""
         return f"it is a field of {', '.join(f'`{each}`' for each in owners[:4])}{more}" if owners else None
 
-    def _missing(self) -> Diagnostic:
+    def missing(self, names: Sequence[str]) -> Diagnostic:
+        """Return the diagnostic of one or several fields that a part lacks."""
         key = str(self.path[-1])
         owner = self.path[:-1]
         model = self.anatomy.parts.get(owner)
         mark = self.document.mark(owner) or self.document.mark(())
-        help = _choices(registry.node_types()) if key == "type" else None
-        if key in ("action", "query") and model is not None and issubclass(model, Node):
+        help: str | None = None
+        if key == "type":
+            help = self._said_otherwise(owner) or _choices(registry.node_types())
+        elif key in ("action", "query") and model is not None and issubclass(model, Node):
             kind = registry.node_types().get(str(model.model_fields["type"].default))
-            help = _choices(kind.variants) if kind else None
+            help = self._said_otherwise(owner) or (_choices(kind.variants) if kind else None)
         elif model is not None and (field := _field(model, key)):
             help = (field.description or "").split("\n")[0].rstrip(".")
         return self.document.source.diagnostic(
-            "missing-field", f"{self._what(owner, model)} needs `{key}`", mark, label=f"`{key}` is missing", help=[help]
+            "missing-field",
+            f"{self._what(owner, model)} needs {_listed(names)}",
+            mark,
+            label=f"{_listed(names)} {'is' if len(names) == 1 else 'are'} missing",
+            help=[help] if len(names) == 1 else [],
         )
+
+    def _said_otherwise(self, owner: Path) -> str | None:
+        """Return the fix if a node without its ``action`` or ``query`` has the other one of both, or says it by an unknown field."""
+        node = next((each for each in self.anatomy.every_unit() if each.path == owner), None)
+        fields = (*IDENTIFYING[1:], *self.anatomy.unknown.get(owner, ()))
+        words = [word for field in fields if node is not None and (word := node.text(field))]
+        return next((fix for word in words if (fix := _variant(word))), None)
 
     def _literal(self) -> Diagnostic:
         field = self.path[-1]
@@ -186,10 +228,21 @@ class _Mismatch:
         elif isinstance(value, str) and kinds & {"int_type", "float_type"}:
             number = value.replace(".", "", 1).lstrip("-").isdigit()
             help = "write the number without quotes" if number else None
+            amount = re.match(r"(\d+(?:\.\d+)?)\s*[a-z]+$", value)
+            help = f"write the number alone: `{amount[1]}`" if amount else help
         elif isinstance(value, dict) and kinds & {"list_type", "block"}:
             help = "a list has a `-` before each item"
+        elif isinstance(value, str) and kinds == {"list_type"}:
+            help = f"write it as a list: `[{value}]`" if value else None
+        elif self._wants_target() and isinstance(value, str):
+            help = "write what finds it, such as `{css: …}`, `{text: …}` or `{role: button, name: …}`"
         given = "left empty" if value is None else kind_of(value)
         return self.say("wrong-type", f"{self.field} must be {' or '.join(wanted)}, and is {given}", help)
+
+    def _wants_target(self) -> bool:
+        model = self.anatomy.parts.get(self.path[:-1])
+        field = _field(model, str(self.path[-1])) if model is not None else None
+        return field is not None and Target in (field.annotation, *typing.get_args(field.annotation))
 
     def _other(self) -> tuple[str, str, str | None]:
         kind, context = self.error["type"], self.error.get("ctx", {})
@@ -252,6 +305,19 @@ def _literals(model: type[Part], field: str) -> list[Any]:
         else:
             pending += typing.get_args(annotation)
     return found
+
+
+def _variant(word: str) -> str | None:
+    """Return how a node is written that does what the word says."""
+    for kind in registry.node_types().values():
+        if kind.field is not None and word in kind.variants:
+            return f"write `type: {kind.name}` and `{kind.field}: {word}`"
+    return None
+
+
+def _listed(names: Sequence[str]) -> str:
+    words = [f"`{each}`" for each in names]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _choices(names: Iterable[object]) -> str:
