@@ -212,6 +212,10 @@ class Page(Protocol):
         """Wait until the document has not changed for a moment, two seconds at the most; return whether it rests."""
         ...
 
+    async def unchanged(self) -> bool:
+        """Return True if the last click, press of a key or drag has surely changed nothing that a person can see; asked once after it."""
+        ...
+
     async def count(self, target: Target, *, hidden: bool = False) -> int:
         """Return the number of matching elements; without ``hidden`` only those that can be seen."""
         ...

@@ -41,6 +41,8 @@ class FakeSite:
     """The facts of the document about elements, by their refs in the page's text."""
     status: int | None = None
     """The error status of its documents."""
+    unmoved: bool = False
+    """True if nothing that is done to it changes the page."""
     differs: Differs | None = None
     """The page to which a checkpoint restores now, if another one."""
 
@@ -250,6 +252,9 @@ class FakePage:
 
     async def rest(self) -> bool:
         return True
+
+    async def unchanged(self) -> bool:
+        return self.browser.site.unmoved
 
     async def look(self, target: Target | None = None, *, settle: float = 2.0) -> Observation:
         """The texts, with the page's own under the empty target: an accessibility snapshot, or words."""

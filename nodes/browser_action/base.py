@@ -25,6 +25,12 @@ class BrowserAction(InTab):
     rest: Condition = False
     """True to wait after the action until the page rests: it is loaded, and has not changed for a moment; two seconds at the most."""
 
+    async def flag_unchanged(self, ctx: LeafContext) -> None:
+        """Flag the step if its action, which is meant to change something, has surely changed nothing that can be seen."""
+        if await ctx.page.unchanged():
+            message = f"the {getattr(self, 'action', 'action')} changed nothing on the page: look whether it reached what it should"
+            ctx.flag("changed-nothing", message, {"page": ctx.page.url})
+
 
 class OnElement(BrowserAction):
     """An action on one element."""

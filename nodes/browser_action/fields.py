@@ -205,4 +205,5 @@ class Press(BrowserAction):
         async with page.opening(self.opens):
             await page.press(self.keys * self.count, target, self.hold)
         await ctx.verify()
+        await self.flag_unchanged(ctx)
         return ctx.page.url

@@ -47,6 +47,7 @@ class Opener(OnElement):
         async with page.opening(self.opens):
             await self.strike(page, target)
         await ctx.verify()
+        await self.flag_unchanged(ctx)
         return ctx.page.url
 
     @abstractmethod
@@ -99,6 +100,7 @@ class Tap(OnElement):
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         await ctx.page.tap(target, self.at)
         await ctx.verify()
+        await self.flag_unchanged(ctx)
         return ctx.page.url
 
 
@@ -190,6 +192,7 @@ class Drag(BrowserAction):
         else:
             by = (self.by.x, self.by.y) if self.by is not None else None
             await ctx.page.move_pressed(target, pointer.Way(self.from_at, tuple(self.path or ()), by, self.steps))
+        await self.flag_unchanged(ctx)
 
 
 class Draw(OnElement):
@@ -213,6 +216,7 @@ class Draw(OnElement):
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         await ctx.page.move_pressed(target, pointer.Way(self.path[0], tuple(self.path[1:]), None, self.steps))
+        await self.flag_unchanged(ctx)
 
 
 class Wheel(BrowserAction):

@@ -34,6 +34,7 @@ class Dialogs:
         self._all.add(self)
         self.leaving = False
         """True while the workflow itself navigates the tab: the question to leave the page is then accepted."""
+        self.appeared_so_far = 0
         self._open: Dialog | None = None
         self._limits: set[asyncio.Timeout] = set()
         self._aside_if_blocked = False
@@ -46,6 +47,7 @@ class Dialogs:
         return None if self._open is None else sound(self._open.message)
 
     def appeared(self, dialog: Dialog) -> None:
+        self.appeared_so_far += 1
         if dialog.type == UNLOAD and self.leaving:
             self._put_aside(asyncio.ensure_future(dialog.accept()))
             return

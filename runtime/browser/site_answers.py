@@ -54,6 +54,7 @@ class Answers:
         self._refused: MissingAnswer | None = None
         self.reached = False
         """True if a navigation was answered since the present action began, even with a redirect only."""
+        self.requests = 0  # requests of all tabs so far
         context.on("request", self._began)
         context.on("requestfailed", self._failed)
         context.on("response", self._answered)
@@ -67,6 +68,7 @@ class Answers:
         self.reached = False
 
     def _began(self, request: Request) -> None:
+        self.requests += 1
         if request.method not in ("GET", "HEAD") or _of_main_frame(request):
             self._asked[request] = True
 

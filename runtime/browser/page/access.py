@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from playwright.async_api import Error, Locator, Page
 
@@ -14,6 +14,7 @@ from nodes.targets import Target
 from runtime.browser import dialogs, isolated_world, playwright_errors
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis
 from runtime.browser.elements import locators
+from runtime.browser.page import changes
 from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
@@ -27,14 +28,10 @@ _WINDOW = isolated_world.Script[tuple[float, float]]("() => [innerWidth, innerHe
 
 _REST = isolated_world.Script[bool](
     """({quiet, most}) => {
-  // Kept in our world, so that a page that rests already is not waited for.
   const began = performance.now();
-  let rest = globalThis._runopsRest;
-  if (!rest) {
-    rest = globalThis._runopsRest = {changed: began};
-    new MutationObserver(() => { rest.changed = performance.now(); })
-      .observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
-  }
+"""
+    + changes.OBSERVED
+    + """
   const rests = () => document.readyState === 'complete' && performance.now() - rest.changed >= quiet;
   if (rests() || !most) return rests();
   return new Promise((done) => {
@@ -62,12 +59,14 @@ class ElementAccess:
         self.documents: int = 0  # documents loaded into the tab, except its first blank one
         self.pending_input = False  # true if the present document holds input that no finished effect has consumed
         self.dialogs = dialogs.Dialogs(run.dialogs)
+        self._changes = changes.Changes(run, self.dialogs)
         self._secret_documents = frozenset({0})
         """Numbers of the documents that a secret may have been typed into. For 0, the document that was open before us, it is unknown."""
         self._take(page)
 
     def _take(self, page: Page) -> None:
         self.page = page
+        self._changes.watch(page)
         self.diagnosis = Diagnosis(page, self._run, self._settled_now)
 
     @property
@@ -87,6 +86,12 @@ class ElementAccess:
         """Wait until the document is loaded and has not changed for ``QUIET_SECONDS``, at the most ``most`` seconds; return whether it rests."""
         wanted = {"quiet": 1000 * QUIET_SECONDS, "most": 1000 * min(most, self._deadline.left())}
         return await self._read(None, lambda: _REST.on(self.page, wanted, milliseconds=1000 * most + 5000))
+
+    async def unchanged(self) -> bool:
+        in_time = self._deadline.left() > changes.WAIT_SECONDS + changes.ANSWER_SECONDS
+        if not in_time or self.dialogs.message is not None or self.dialogs.elsewhere is not None:
+            return False
+        return await self._changes.none()
 
     async def locate(self, target: Target) -> Target:
         if locators.settled(target):
@@ -140,12 +145,14 @@ class ElementAccess:
         *,
         sends: bool = False,
         driver_waits: bool = False,
+        watch: Literal["pointer", "keys"] | None = None,
     ) -> Answer | None:
         """Perform an action on the one matching element. It receives the locator and the milliseconds left.
 
         An error has the phase ``before`` only if Playwright's call log proves that nothing was sent. With ``sends`` the
         action sends input at once, so every error has the phase ``after``; the caller makes sure of the element before.
         ``driver_waits``: Playwright waits for the document that the action requests.
+        ``watch``: ``unchanged`` tells afterwards if the action changed anything.
 
         Returns None if the action opened a dialog or closed its own tab: its result is then unknown.
         """
@@ -154,6 +161,8 @@ class ElementAccess:
         if self.dialogs.elsewhere is not None:
             # This fails if that dialog also blocks this tab.
             await self.title()
+        if watch is not None:
+            await self._changes.begin(self.page, keys=watch == "keys")
         self._run.begin(self.page, driver_waits=driver_waits)
         # A failed action may have typed something.
         self.pending_input = True

@@ -59,7 +59,7 @@ class Actions(SelectedText):
                 else:
                     await self.page.keyboard.press(key, delay=1000 * hold)
 
-        await self._do(target or PAGE, press, sends=True, driver_waits=target is not None)
+        await self._do(target or PAGE, press, sends=True, driver_waits=target is not None, watch="keys")
 
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[float, float] | None

@@ -49,6 +49,7 @@ class Pointer(Downloads):
                 timeout=timeout,
             ),
             driver_waits=True,
+            watch="pointer",
         )
 
     async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None:
@@ -63,13 +64,19 @@ class Pointer(Downloads):
                 delay=1000 * how.hold,
                 timeout=timeout,
             ),
+            watch="pointer",
         )
 
     async def tap(self, target: Target, at: Spot | None = None) -> None:
         await self._refill_changed()
         spot = await self._position(target, at)
         try:
-            await self._do(target, lambda found, timeout: found.tap(position=spot, timeout=timeout), driver_waits=True)
+            await self._do(
+                target,
+                lambda found, timeout: found.tap(position=spot, timeout=timeout),
+                driver_waits=True,
+                watch="pointer",
+            )
         except SiteError as error:
             if NO_TOUCH not in error.message:
                 raise
@@ -109,7 +116,7 @@ class Pointer(Downloads):
             finally:
                 await self.page.mouse.up()
 
-        await self._do(target, drag)
+        await self._do(target, drag, watch="pointer")
 
     async def move_pressed(self, target: Target, way: Way) -> None:
         await self._refill_changed()
@@ -128,7 +135,7 @@ class Pointer(Downloads):
             finally:
                 await self.page.mouse.up()
 
-        await self._do(target, move)
+        await self._do(target, move, watch="pointer")
 
     async def drop(self, target: Target, at: Spot | None, files: Sequence[Path]) -> None:
         await self._refill_changed()
@@ -147,7 +154,7 @@ class Pointer(Downloads):
             finally:
                 await session.detach()
 
-        await self._do(target, drop)
+        await self._do(target, drop, watch="pointer")
 
     async def box(self, target: Target) -> tuple[float, float, float, float]:
         target, found = await self._found(target)

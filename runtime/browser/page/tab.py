@@ -67,6 +67,7 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
 
     def _loaded(self, document: playwright_internals.Document) -> None:
         self.pending_input = False
+        self._changes.new_document()
         acts = self._once and not document.redirected
         self.posted, self._once = acts or document.method not in (None, "GET", "HEAD"), False
         self.status = self._run.error_for(document.request) if document.request is not None else None
