@@ -19,6 +19,7 @@ NAMES: dict[type[parts.Printed], schemas.Name] = {
     endings.BatchEnding: "batch-ending",
     endings.ChatEnding: "chat-ending",
     endings.BuildEnding: "build-ending",
+    endings.VerifyEnding: "verify-ending",
     endings.RepairEnding: "repair-ending",
     endings.NothingToRepair: "repair-ending",
     endings.RepairApplied: "repair-ending",

@@ -109,6 +109,12 @@ class Bench(build_context.Bench):
         )
 
     @override
+    async def forget(self, reason: str) -> None:
+        await self.close()
+        self.results.drop_states()
+        self.results.clear({each.id for each in self.results.records.values()}, reason)
+
+    @override
     async def take_over(self, run: str) -> None:
         await restore.take(self._build, self.results, run)
 

@@ -104,6 +104,10 @@ class Results:
         for each in {*before, *every[:-MOST]} - {path}:
             each.unlink(missing_ok=True)
 
+    def drop_states(self) -> None:
+        for each in self.folder.glob("*.json"):
+            each.unlink(missing_ok=True)
+
     def state(self, lineage: Lineage) -> Path | None:
         """Return the file of the undamaged state with exactly this lineage."""
         return next((each for each in self._states(lineage) if each.stem.partition("-")[2] == _content(each)), None)

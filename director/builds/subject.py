@@ -224,12 +224,12 @@ class BuildSubject(DraftSubject):
 
     def _wanted(self) -> str:
         if self._state.is_goal_given:
-            return goal_text(self._goal, self._state.masker.names)
+            return goal_text(self._goal, self._state.masker.names, reset=self._build.resets)
         # The beginning of a request stays the same when a message becomes the goal.
         header = self._state.history.header
         begun = header.build if header is not None else None
         goal = dataclasses.replace(self._goal, goal=UNSAID, url=begun.url if begun is not None else None)
-        return goal_text(goal, self._state.masker.names)
+        return goal_text(goal, self._state.masker.names, reset=self._build.resets)
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -240,6 +240,13 @@ UNSAID = "what the person asks for in this conversation. Build only if they want
 """The goal in the instructions of a session that was given none: they begin alike whatever is said."""
 
 
+RESET = (
+    "a reset puts the site's data back before each whole run (`run_draft`, `finish`), so each run must do each action: leave the action to these runs, "
+    "and do on the bench all up to it"
+)
+"""What a reset means, as told to the model."""
+
+
 def _with_type(value: Json) -> str:
     """Return an input's value; of a text that may be meant as another type also that type: it is text until one is declared."""
     kind = inputs.likely(value) if isinstance(value, str) else None
@@ -247,9 +254,13 @@ def _with_type(value: Json) -> str:
 
 
 def goal_text(
-    goal: Goal, names: hidden_names.HiddenNames = hidden_names.DEFAULT, declared: Collection[str] = ()
+    goal: Goal,
+    names: hidden_names.HiddenNames = hidden_names.DEFAULT,
+    declared: Collection[str] = (),
+    *,
+    reset: bool = False,
 ) -> str:
-    """Return what is built; ``declared`` are the inputs whose types are known."""
+    """Return what is built; ``declared`` are the inputs whose types are known. ``reset``: the site's data are put back before each run."""
     lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
@@ -259,5 +270,6 @@ def goal_text(
         lines.append(f"Input {name}: {shown if name in declared else _with_type(shown)}")
     lines += [f"Secrets (their values are hidden): {', '.join(goal.secrets)}"] if goal.secrets else []
     times = "once" if goal.runs == 1 else f"{goal.runs} times"
-    lines += [f"Proof: the whole draft passes {times}", f"Side effects: {POLICIES[goal.policy]}"]
+    again = f"; {RESET}" if reset else ""
+    lines += [f"Proof: the whole draft passes {times}{again}", f"Side effects: {POLICIES[goal.policy]}"]
     return "\n".join(lines)

@@ -21,6 +21,7 @@ def build(
     inputs: flags.InputFlag = None,
     secrets: own.SecretFlag = None,
     effects: own.EffectsFlag = None,
+    reset: own.ResetFlag = None,
     runs: Annotated[int | None, own.runs("How often it must pass; by default 2.")] = None,
     budget: flags.BudgetFlag = None,
     model: Annotated[str | None, own.model("that builds")] = None,
@@ -56,6 +57,7 @@ def build(
         inputs=tuple(inputs or ()),
         secrets=tuple(secrets or ()),
         effects=effects,
+        reset=reset,
         runs=runs,
         resume=resume,
         answer=answer,
@@ -66,5 +68,5 @@ def build(
         store=store,
         max_output=max_output,
     )
-    here = host.load(budget=budget, model_director=model, model_store=store, session_max_output=max_output)
+    here = host.load(budget=budget, model_director=model, model_store=store, session_max_output=max_output, reset=reset)
     foreground.carry_out(order, here, as_json=as_json, quiet=quiet)

@@ -106,6 +106,7 @@ def chat(
     inputs: flags.InputFlag = None,
     secrets: own.SecretFlag = None,
     effects: own.EffectsFlag = None,
+    reset: own.ResetFlag = None,
     runs: Annotated[int | None, own.runs("How often what is built must pass; by default 2.")] = None,
     model: Annotated[str | None, own.model("to talk with")] = None,
     store: own.StoreFlag = None,
@@ -124,7 +125,7 @@ def chat(
 
     What is said is kept, and `--resume` continues with it. What a flag says of the window, of knowledge, delegates, model and budget holds for the session from then on.
 
-    In mode agent the model can build: it looks at sites, edits a draft, tries it, and proves it; a workflow file is the draft to begin with. `--url`, `-i`, `--secret`, `--effects`, `--runs` and `--save` say how, as for `runops build`.
+    In mode agent the model can build: it looks at sites, edits a draft, tries it, and proves it; a workflow file is the draft to begin with. `--url`, `-i`, `--secret`, `--effects`, `--reset`, `--runs` and `--save` say how, as for `runops build`.
     """
     from director.cli.builds.options import BuildOrder
     from director.cli.session import foreground  # not needed for a help text
@@ -148,6 +149,7 @@ def chat(
         "session_max_output": max_output,
         "delegate_clean_context": delegate_clean,
         "chat_knowledge": knowledge,
+        "reset": reset,
     }
     here = host.load(budget=budget, **its)
     kept = settings.given(here.settings, its)
@@ -158,6 +160,7 @@ def chat(
         inputs=tuple(inputs or ()),
         secrets=tuple(secrets or ()),
         effects=effects,
+        reset=reset,
         runs=runs,
     )
     options = foreground.ChatOptions(about, message, resume, fork, mode, changed, kept, take_over, order)

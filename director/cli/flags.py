@@ -50,6 +50,13 @@ SecretFlag = Annotated[
     list[str] | None,
     option("--secret NAME", "A secret that it may use, once for each; its value comes from the environment or `.env`."),
 ]
+ResetFlag = Annotated[
+    str | None,
+    option(
+        "--reset CMD",
+        "A shell command that puts the site's data back before each whole run (the setting `reset`); empty: none.",
+    ),
+]
 EffectsFlag = Annotated[
     Literal["ask", "allow", "hold"] | None,
     option(

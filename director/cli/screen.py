@@ -197,6 +197,11 @@ class Screen(Listener):
         if self._steps is not None:
             self._steps(event)
 
+    @override
+    def reset(self, text: str) -> None:
+        self.broken()
+        self.say(text)
+
     def asks(self, text: str) -> None:
         """Show a question to the person, even with ``quiet``."""
         self.broken()

@@ -1,14 +1,18 @@
 """The files that a build writes: the workflow, with its session and proof in its head, and a page of notes next to it.
 
+``runops verify`` writes its proof into the same head.
+
 An existing file is overwritten only if the person allows it, or if this build wrote it. The head has a checksum of the content, so a file
 that was edited since counts as another's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from nodes.errors import UsageError
@@ -17,26 +21,47 @@ from runtime.system import files, regular_files
 
 NOTES = ".build.md"  # suffix of the page of notes: `x.build.md` for the workflow `x.yaml`
 
-_HEAD = re.compile(r"\ufeff?# Built by `runops build`, session (\S+), sum ([0-9a-f]{16})\r?\n")
-_PROVED = re.compile(rf"{_HEAD.pattern}# proved: ")
-_CLAIM = re.compile(rf"({_HEAD.pattern}# proved: )([^\r\n]*)")
-_HEAD_ENDS = re.compile(
-    r"\A\ufeff?(?:# [^\r\n]*\r?\n)*?# (?:how it was built and proved|what was done, and why it stopped): [^\r\n]*\r?\n"
-)
+PROVED = "proved: "
+BUILT = "how it was built and proved: "  # the last line of a head names the notes, or the runs of `runops verify`
+STOPPED = "what was done, and why it stopped: "
+RUNS = "the runs that proved it: "
+
+_VERIFIED = "Verified by `runops verify`"
+_HEAD = re.compile(rf"\ufeff?# (?:Built by `runops build`, session (\S+)|{_VERIFIED}), sum ([0-9a-f]{{16}})\r?\n")
+_PROVED = re.compile(rf"{_HEAD.pattern}# {PROVED}")
+_CLAIM = re.compile(rf"({_HEAD.pattern}# {PROVED})([^\r\n]*)")
+_HEAD_ENDS = re.compile(rf"\A\ufeff?(?:# [^\r\n]*\r?\n)*?# ((?:{BUILT}|{STOPPED}|{RUNS})[^\r\n]*)\r?\n")
 _NOTES_HEAD = re.compile(r"<!-- Built by `runops build`, session (\S+), sum ([0-9a-f]{16}) -->\n")
 
 
 def workflow(session: str, text: str, lines: list[str]) -> str:
     """Return the text of a workflow with a head: the session, and ``lines``. Byte order mark and line ends stay as they are."""
+    return _with_head(f"Built by `runops build`, session {session}", text, lines)
+
+
+def verified(text: str, lines: Sequence[str], runs: Sequence[str]) -> str:
+    """Return a workflow with the proof that these runs gave in its head, in place of an earlier one; the rest stays as it is.
+
+    The head of a build keeps its session and its notes. If the file was edited since, it stays another's for that build.
+    """
+    found, ends = _HEAD.match(text), _HEAD_ENDS.search(text)
+    if found is None or found[1] is None or ends is None:
+        return _with_head(_VERIFIED, without_head(text), [*lines, f"{RUNS}{', '.join(runs)}"])
+    edited = found[2] if found[2] != _sum(text[found.end() :]) else None
+    more = [*lines, f"verified later, by the runs {', '.join(runs)}", ends[1]]
+    return _with_head(f"Built by `runops build`, session {found[1]}", without_head(text), more, edited)
+
+
+def _with_head(first: str, text: str, lines: Sequence[str], checksum: str | None = None) -> str:
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     end = "\r\n" if "\r\n" in text else "\n"
     more = "".join(f"# {one_line(each)}".rstrip() + end for each in lines)
     rest = f"{more}{text.removeprefix(mark)}"
-    return f"{mark}# Built by `runops build`, session {session}, sum {_sum(rest)}{end}{rest}"
+    return f"{mark}# {first}, sum {checksum or _sum(rest)}{end}{rest}"
 
 
 def without_head(text: str) -> str:
-    """Return the text of a workflow without the head that a build has written."""
+    """Return the text of a workflow without the head that a build or ``runops verify`` has written."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     found = _HEAD.match(text)
     ends = _HEAD_ENDS.search(text) if found is not None else None
@@ -119,6 +144,16 @@ def write(file: Path, text: str) -> None:
             f"{file} could not be written: {reason}",
             fix="the person must make it writable; then call `finish` again",
         ) from None
+
+
+def overwrite(file: Path, text: str) -> None:
+    """Write an existing file and keep its mode and owner; a link is followed. Raises OSError."""
+    file = file.resolve()
+    known = file.stat()
+    files.write(file, text.encode())
+    file.chmod(known.st_mode & 0o777)
+    with contextlib.suppress(PermissionError):
+        os.chown(file, known.st_uid, known.st_gid)
 
 
 def _sum(text: str) -> str:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from director.editing import limits
 from director.effects import effects
-from director.proving import proofs
+from director.proving import proofs, resets
 from director.tools.toolbox import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, SetupError, UsageError
 from nodes.values import Json
+from runtime import events
 from runtime.engine import run_state
 from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history
@@ -100,16 +101,25 @@ async def run(
 ) -> proofs.Ran:
     """Run the draft once, from start to end. Raises RunOpsError only if it could not begin.
 
-    The bench takes over its values only with the goal's inputs: values from other inputs would displace valid ones.
+    The bench takes over its values only with the goal's inputs: values from other inputs would displace valid ones. The person's reset
+    is run first: SetupError ``reset-failed``.
     """
+    reset = await _reset(build, call)
     watch = build.bench.onlooker(fit, call) if dict(fit.inputs) == _theirs(build, loaded) else None
     ended = await build.runs.follow(
         call,
         lambda listener, options: build.carrier.begin(
             fit, listener=listener, options=dataclasses.replace(options, holds=holds, watch=watch)
         ),
+        reset=reset,
     )
-    past = await asyncio.to_thread(build.runs.past, ended.run)
+    return of_ended(ended, loaded, await asyncio.to_thread(build.runs.past, ended.run), reset=reset)
+
+
+def of_ended(
+    ended: events.RunEnded, loaded: workflow.Loaded, past: history.History | None, *, reset: bool
+) -> proofs.Ran:
+    """Return what a run that ended proves; ``past`` is its log, None if that cannot be read."""
     withheld = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
     ran = proofs.Ran(
         run=ended.run,
@@ -120,8 +130,27 @@ async def run(
         error=(ended.error or ended.question) if withheld is None else None,
         output=ended.output,
         seconds=round(ended.seconds, 1),
+        reset=reset,
     )
     return _with_log(ran, loaded, past) if past is not None else ran
+
+
+async def _reset(build: BuildContext, call: entries.Call) -> bool:
+    """Put the site's data back if the person has said how; return whether it was done. What it said is logged.
+
+    Raises SetupError ``reset-failed``.
+    """
+    reset = resets.of(build.here, build.goal.place.parent)
+    if reset is None:
+        return False
+    await build.bench.forget("the site was reset before a whole run")
+    mask = build.writer.masker.knowing(build.known()).text
+    build.listener.waiting("the reset")
+    done = await reset.carry_out(mask)
+    build.writer.noted("reset", {"call": call.call, **done.as_logged()}, entries.SESSION_THREAD)
+    build.listener.reset(done.describe(mask(reset.command)))
+    done.check("only the person can fix it: `ask_user`")
+    return True
 
 
 def _with_log(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> proofs.Ran:
@@ -144,13 +173,21 @@ def _pasts(build: BuildContext, tools: Collection[str]) -> Iterator[tuple[str, h
 
 
 def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
-    """Return this session's passed runs with this draft, inputs and files, oldest first; the proof need not repeat their actions."""
+    """Return this session's passed runs with this draft, inputs and files, oldest first; the proof need not repeat their actions.
+
+    With a reset only those before which it was made.
+    """
     found: list[proofs.Ran] = []
+    made = build.writer.history.reset_runs
     for run_id, past in _pasts(build, WHOLE):
+        if build.resets and run_id not in made:
+            continue
         if past.status == "passed" and counts(build, fit, past):
             root = past.scopes[""].committed
             output = value_of(root, build.here.reader) if root is not None else None
-            found.append(_with_log(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
+            found.append(
+                _with_log(proofs.Ran(run_id, "passed", {}, output=output, reset=run_id in made), fit.loaded, past)
+            )
     return found
 
 

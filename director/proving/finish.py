@@ -74,6 +74,24 @@ class Proof:
         return proofs.of_runs(self.loaded, self.every, self.alone)
 
     @property
+    def reset(self) -> bool:
+        return proofs.reset(self.runs)
+
+    @property
+    def without_reset(self) -> str:
+        return proofs.without_reset(self.effects, self.every)
+
+    @property
+    def head(self) -> list[str]:
+        """The lines for the head of the file: how far it is proved, and each side effect."""
+        passed = sum(each.status == "passed" for each in self.runs)
+        fresh = f"fresh browsers{', the site reset before each' if self.reset else ''}"
+        return [
+            f"{output_files.PROVED}{self.headline}; {passed} of {len(self.runs)} runs passed in {fresh}",
+            *(f"{each.key}: {each.describe()}" for each in self.effects),
+        ]
+
+    @property
     def errors(self) -> dict[str, str]:
         return proofs.errors_of(self.effects, self.runs)
 
@@ -162,7 +180,7 @@ def foreseen(build: BuildContext, said: FinishRequest) -> str:
     """Return what else ``finish`` would refuse, by earlier runs, so that the model can fix all at once."""
     with contextlib.suppress(RunOpsError):
         if names := _expected(build, draft_runs.as_saved(build), said):
-            return f"\n- earlier runs of this draft never did, or always left empty: {_listed(names)}\n  fix the draft, or name each in `unproved` and say why"
+            return f"\n- earlier runs of this draft {_never(build.resets)}, or always left empty: {_listed(names)}\n  fix the draft, or name each in `unproved` and say why"
     return ""
 
 
@@ -176,7 +194,8 @@ def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest)
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
     """Return the requirements of ``finish`` as a line, after a run that went well; ``more`` is the report on actions so far."""
     times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
-    lines = [f"`finish` runs this draft {times} again with the goal's inputs."]
+    reset = ", the site reset before each run" if build.resets else ""
+    lines = [f"`finish` runs this draft {times} again with the goal's inputs{reset}."]
     still_missing = "; ".join(each.what for each in missing(build, FinishRequest(summary="-", unproved="")))
     lines += [f"Missing for it: {still_missing}."] if still_missing else []
     with contextlib.suppress(RunOpsError):
@@ -184,8 +203,18 @@ def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str
             return " ".join([*lines, "This run, with other inputs, does not count there."])
         lines += ["What this one did counts there, too."] if ran.status == "passed" else []
         names = [each for each in _expected(build, fit.loaded, FinishRequest("", "")) if f"`{each}`" not in more]
-        lines += [f"Unless a run does or yields it, name in `unproved`, with why: {_listed(names)}."] if names else []
+        lines += (
+            [
+                f"Unless {'each' if build.resets else 'a'} run does or yields it, name in `unproved`, with why: {_listed(names)}."
+            ]
+            if names
+            else []
+        )
     return " ".join(lines)
+
+
+def _never(reset: bool) -> str:
+    return "did not all do" if reset else "never did"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -253,7 +282,7 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
     alone = proofs.next_step(proof.effects)
     errors = "; ".join(f"{key}: {said}" for key, said in proof.errors.items())
     return (
-        f"not done: nothing failed, but the runs never did, always left empty, or did on an error page of the site: {_listed(names)}. Fix the draft, or, where that is right, name each of them in "
+        f"not done: nothing failed, but the runs {_never(proof.reset)}, always left empty, or did on an error page of the site: {_listed(names)}. Fix the draft, or, where that is right, name each of them in "
         "`unproved` and say why; as long as the draft stays as it is, these runs then count."
         f"{f' On error pages: {errors}.' if errors else ''}"
         f"{f' {report.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
@@ -294,12 +323,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
     goal, session = build.goal, build.writer.conversation.id
     file, beside = goal.save, output_files.notes_of(goal.save)
     every, headline = proof.effects, proof.headline
-    passed = sum(each.status == "passed" for each in proof.runs)
-    lines = [
-        f"proved: {headline}; {passed} of {len(proof.runs)} runs passed in fresh browsers",
-        *(f"{each.key}: {each.describe()}" for each in every),
-        f"how it was built and proved: {beside.name}",
-    ]
+    lines = [*proof.head, f"{output_files.BUILT}{beside.name}"]
     # An existing page of notes by another stays; these go next to it.
     beside = beside if goal.force else output_files.free_name(beside, session)
     declared = proof.loaded.workflow.inputs
@@ -317,6 +341,8 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
         "file": str(file),
         "notes": str(beside),
         "proved": headline,
+        "reset": proof.reset,
+        **({"without_reset": proof.without_reset} if proof.without_reset else {}),
         "runs": [
             {
                 "run": each.run,
@@ -351,7 +377,7 @@ def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
     beside = output_files.free_name(output_files.notes_of(file), session)
     step = briefs.ours(failure[0]) if failure is not None else ""
     failing = f"it fails at {step or 'no step'} ({failure[1].get('code')})" if failure else "no run of it failed"
-    lines = [f"NOT FINISHED: {failing}", f"what was done, and why it stopped: {beside.name}"]
+    lines = [f"NOT FINISHED: {failing}", f"{output_files.STOPPED}{beside.name}"]
     text = notes.page(build, file, why, f"runops build --resume {session}", failure=failure)
     _write(build, file, beside, draft.text, lines, text)
     stays = {"stays": str(build.goal.save)} if file != build.goal.save else {}

@@ -43,6 +43,7 @@ class Ran:
     on_errors: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
     past: history.History | None = None  # its log; None if it cannot be read any more
+    reset: bool = False  # True if the site's data were put back right before it
 
     @property
     def went_well(self) -> bool:
@@ -61,6 +62,7 @@ class Effect:
     said: str
     outcomes: tuple[Outcome, ...]
     alone: bool = False
+    in_each: bool = False  # True if each run must do it: the site's data were put back before each
     moot: bool = False  # True if its ``verify`` already held before it in each run that did it
 
     @property
@@ -73,9 +75,14 @@ class Effect:
         return "held" in self.outcomes
 
     @property
+    def proved(self) -> bool:
+        """True if as many runs did it as must: one, or each if each had the same data."""
+        return self.done == len(self.outcomes) > 0 if self.in_each else self.done > 0
+
+    @property
     def missing(self) -> bool:
-        """True if no run did it or stopped before it."""
-        return not self.done and not self.withheld
+        """True if it is not proved, and no run stopped before it."""
+        return not self.proved and not self.withheld
 
     @property
     def name(self) -> str:
@@ -164,13 +171,18 @@ def withheld_at(past: history.History) -> str | None:
     return str(question.data["path"]) if question is not None and question.data["reason"] == "held" else None
 
 
+def reset(ran: Sequence[Ran]) -> bool:
+    """Return whether the site's data were put back before each of these runs."""
+    return bool(ran) and all(each.reset for each in ran)
+
+
 def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
     """Return each side effect of the file with its outcomes in these runs, in file order; those in ``alone`` were done on the bench."""
     found: list[Effect] = []
     for leaf, key in effects.actions_of(loaded):
         moot = [key in each.moot for each in ran if each.became(key) == "done"]
         outcomes: tuple[Outcome, ...] = tuple(each.became(key) for each in ran)
-        found.append(Effect(key, leaf.summary(), outcomes, key in alone, bool(moot) and all(moot)))
+        found.append(Effect(key, leaf.summary(), outcomes, key in alone, reset(ran), bool(moot) and all(moot)))
     return found
 
 
@@ -186,7 +198,7 @@ def errors_of(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:
 
 
 def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
-    """Summarise the proof: ``full`` if all runs passed, each action was done in one, no error page counted, and ``others`` is empty."""
+    """Summarise the proof: ``full`` if all runs passed, each action is proved, no error page counted, and ``others`` is empty."""
     doubts = {key: f"{key} ({said})" for key, said in errors_of(every, ran).items()}
     withheld = list(dict.fromkeys(briefs.ours(each.withheld) for each in ran if each.withheld is not None))
     if withheld:
@@ -194,7 +206,7 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
         return f"up to {' and '.join(withheld)} (held: ready, not done){but}"
     if not ran or not all(each.status == "passed" for each in ran):
         return "not"
-    undone = [*(f"{each.key} ({each.describe()})" for each in every if not each.done), *others]
+    undone = [*(f"{each.key} ({each.describe()})" for each in every if not each.proved), *others]
     named = {each.partition(" (")[0] for each in undone}
     undone += [each for key, each in doubts.items() if key not in named]
     return f"all but {', '.join(undone)}" if undone else FULL
@@ -212,8 +224,19 @@ def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
     return [*unproved, *(f"{name} (always empty)" for name in empty)]
 
 
+def without_reset(every: Sequence[Effect], ran: Sequence[Ran]) -> str:
+    """Return which actions some run did not do, as the data were not put back before each, and what would change that; else empty."""
+    undone = [each for each in every if each.done < len(each.outcomes) and not each.withheld]
+    if reset(ran) or not undone or any(each.withheld is not None for each in ran):
+        return ""
+    return (
+        f"not in each run: {', '.join(f'{each.key} ({each.describe()})' for each in undone)}. `--reset CMD` puts the site's data back before each run, "
+        "so that each must do it"
+    )
+
+
 def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
-    """Return the names of actions that no run did, unless one was withheld, and of outputs that are empty in all runs."""
+    """Return the names of actions that are not proved, unless one was withheld, and of outputs that are empty in all runs."""
     withheld = any(each.withheld is not None for each in ran)
     undone = [each.name for each in every if each.missing and not withheld]
     return list(dict.fromkeys([*undone, *empty_names([each.output for each in ran if each.status == "passed"])]))
@@ -224,6 +247,11 @@ def next_step(every: Sequence[Effect]) -> str:
     names = dict.fromkeys(f"`{each.name}`" for each in every if each.alone and each.missing)
     if not names:
         return ""
+    if any(each.in_each for each in every):
+        return (
+            f"done on the bench and not in each whole run: {', '.join(names)}. The data are put back before each run, so each must do it: look at "
+            "`when`, `route` and what leads there; if that is right, name it in `unproved` of `finish` and say why"
+        )
     return (
         f"done on the bench and in no whole run: {', '.join(names)}. The bench may have left nothing to do. A `run_draft` with other inputs, for "
         "which it is still to do, shows it in a whole run; in `finish` name it in `unproved` and say why"
@@ -247,6 +275,8 @@ def surprise(ran: Sequence[Ran]) -> str:
     """Return an explanation if the first run passed and a later one failed; else empty."""
     if not (ran and ran[0].went_well and not ran[-1].went_well):
         return ""
+    if ran[-1].reset:
+        return f"Run 1 went well and run {len(ran)} did not, though the site was reset before each: the reset may not put back all that a run changes."
     return (
         f"Run 1 went well and run {len(ran)} did not: the first may have changed what the next one finds. Have the workflow look at what is there first "
         "(`when`, `route`), or read what it needs in place of what was there before."

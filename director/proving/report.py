@@ -28,6 +28,8 @@ A_DETAIL = 400  # limit of an error's message, and of each item of its evidence,
 
 A_GLANCE = 500  # limit of a page on which only the address was wrong, in characters
 
+RESET = "The site was reset before it: the bench begins anew, and what was seen of the site before may have changed."
+
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
 
 
@@ -37,6 +39,8 @@ def text_of(ran: proofs.Ran, loaded: workflow.Loaded) -> str:
 
 def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     yield f"run {ran.run}: {head(ran)}"
+    if ran.reset:
+        yield RESET
     if ran.on_errors:
         yield f"error pages of the site: {cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
     if ran.withheld is not None and effects.only_signs_in(loaded, ran.withheld):

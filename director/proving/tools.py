@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -13,12 +13,13 @@ from director.proving import draft_runs, finish, proofs, repair_builds, report
 from director.proving.draft_runs import RUN_DRAFT
 from director.tools import barrier, begin
 from director.tools.toolbox import FINISH, PERHAPS, TEXT, OfBuild, Toolset, of, tool
-from nodes.errors import ModelError
+from nodes.errors import ModelError, SetupError
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.log import entries
 from runtime.messages.messages import Tool
-from runtime.models.turns import turn
+from runtime.models.turns import call_checks, turn
+from runtime.observation import page_text
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
@@ -45,6 +46,23 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
 
 
 class _WholeRuns(OfBuild):
+    async def _done(
+        self,
+        arguments: dict[str, Json],
+        place: turn.Place,
+        work: Callable[[entries.Call], Awaitable[turn.Outcome]],
+    ) -> turn.Outcome:
+        async def whole(call: entries.Call) -> turn.Outcome:
+            try:
+                return await work(call)
+            except SetupError as error:
+                if (said := error.evidence.get("output")) is None:
+                    raise
+                text = f"{call_checks.render_error(error.as_json())}\nits last lines:\n{page_text.fenced(str(said))}"
+                return turn.Outcome(text, error=error.as_json())
+
+        return await barrier.done(self._build.writer, self.tool.name, arguments, place, whole)
+
     @override
     def interrupted_outcome(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a call that a crash interrupted: the state of its runs, and the steps at which they stopped."""
@@ -64,7 +82,9 @@ class _WholeRuns(OfBuild):
         error = ModelError(
             "interrupted",
             f"`{call.action}` was interrupted, and has no result: {'; '.join(ran) or 'no run of it was begun'}",
-            fix="what a run did on the site stays done: look at it, then call again; all runs are repeated",
+            fix="call again: the site is reset before each run, and all runs are repeated"
+            if build.resets
+            else "what a run did on the site stays done: look at it, then call again; all runs are repeated",
         )
         return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
 
@@ -91,7 +111,7 @@ class RunDraft(_WholeRuns):
             failed = ModelError("draft-failed", report.head(ran), fix="fix the draft where it fails")
             return turn.Outcome(text, text, None if ran.went_well else failed.as_json())
 
-        return await barrier.done(build.writer, RUN_DRAFT, arguments, place, work)
+        return await self._done(arguments, place, work)
 
 
 class Finish(_WholeRuns):
@@ -120,7 +140,7 @@ class Finish(_WholeRuns):
                 proof = await finish.prove(build, call, loaded, holds)
             return self._judged(proof, said)
 
-        return await barrier.done(build.writer, FINISH, arguments, place, work)
+        return await self._done(arguments, place, work)
 
     def _judged(self, proof: finish.Proof, said: finish.FinishRequest) -> turn.Outcome:
         build = self._build
@@ -139,6 +159,7 @@ class Finish(_WholeRuns):
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
         lines = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         lines += [f"{each.key}: {each.describe()}" for each in proof.effects]
+        lines += [proof.without_reset] if proof.without_reset else []
         if "fix" in value:
             lines.append(f"the change is left for review: {value['fix']['kept']}")
         if proof.not_executed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import errno
@@ -61,12 +60,7 @@ class Patch:
 
     def apply(self) -> None:
         """Write the file and keep its mode and owner; a link is followed. Raises OSError."""
-        file = self.file.resolve()
-        known = file.stat()
-        system_files.write(file, self.after.encode())
-        file.chmod(known.st_mode & 0o777)
-        with contextlib.suppress(PermissionError):
-            os.chown(file, known.st_uid, known.st_gid)
+        output_files.overwrite(self.file, self.after)
 
 
 def _lines(text: str) -> list[str]:

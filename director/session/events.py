@@ -38,4 +38,7 @@ class Listener:
     def ran(self, event: events.Event) -> None:
         """An event of a run that a tool has started: its steps as they begin and end."""
 
+    def reset(self, text: str) -> None:
+        """The site's data were put back, or this failed."""
+
     def changed(self, of: str, name: str) -> None: ...

@@ -42,13 +42,16 @@ class Runs:
     ) -> None:
         self._writer, self._store, self._listener, self._price = writer, store, listener, price
 
-    async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
-        """Start a run for a tool's ``call``, await its end, and log its spending in any case. Raises RunOpsError if it cannot start."""
+    async def follow(self, call: entries.Call, begin: Begin, *, reset: bool = False) -> events.RunEnded:
+        """Start a run for a tool's ``call``, await its end, and log its spending in any case. Raises RunOpsError if it cannot start.
+
+        ``reset``: the site's data were put back right before it.
+        """
         started: list[str] = []
 
         async def begun(run: str) -> None:
             started.append(run)
-            await self.begins(run, call.action, call=call.call)
+            await self.begins(run, call.action, call=call.call, reset=reset)
 
         status = "interrupted"
         try:
@@ -62,9 +65,16 @@ class Runs:
         return ended
 
     async def begins(
-        self, run: str, what: str | None, before: entries.Ran = NOTHING, *, call: str | None = None
+        self,
+        run: str,
+        what: str | None,
+        before: entries.Ran = NOTHING,
+        *,
+        call: str | None = None,
+        reset: bool = False,
     ) -> None:
         asked: dict[str, Json] = {"call": call} if call is not None else {}
+        asked |= {"reset": True} if reset else {}
         data: dict[str, Json] = {"run": run, "what": what, **asked, "spent": before.model_dump(mode="json")}
         self._writer.noted("child-started", data, entries.SESSION_THREAD)
         await self._writer.barrier()

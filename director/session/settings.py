@@ -19,10 +19,13 @@ FLAGS = {
     "session_max_output": "--max-output",
     "chat_knowledge": "--knowledge",
     "delegate_clean_context": "--delegate-clean",
+    "reset": "--reset",
 }
 """The flag of each setting, by the setting's name."""
 
 NOT = {"model_store": "--no-store", "delegate_clean_context": "--delegate-inherit"}  # the flags that turn one off
+
+HIDDEN = frozenset({"reset"})  # those whose value no model sees
 
 OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}  # those that override the goal of a build
 
@@ -36,7 +39,9 @@ def keep(own: SessionState, said: Mapping[str, Json]) -> None:
     for name, value in said.items():
         if own.value("setting", name) != value:
             flag = f"{({**FLAGS, **OF_BUILDS})[name]} {value}"
-            if isinstance(value, bool):
+            if name in HIDDEN:
+                flag = FLAGS[name]
+            elif isinstance(value, bool):
                 flag = FLAGS[name] if value else NOT[name]
             own.keep(entries.Version(of="setting", name=name, number=0, reason=flag, by="person"), value)
 

@@ -52,6 +52,10 @@ class Bench(Protocol):
         """Return a watch for a run of the whole draft by a tool's ``call``, which stores the values of its nodes on the bench."""
         ...
 
+    async def forget(self, reason: str) -> None:
+        """Give up the browser, its kept states and all values: the site is no longer as they show it."""
+        ...
+
     async def take_over(self, run: str) -> None:
         """Take the results of a failed run of the current draft: its values, and the browser state of its last checkpoint."""
         ...
@@ -98,6 +102,11 @@ class BuildContext:
     @property
     def goal(self) -> Goal:
         return self.state.goal
+
+    @property
+    def resets(self) -> bool:
+        """True if the person's command puts the site's data back before each whole run."""
+        return bool((self.here.settings.reset or "").strip())
 
     def __post_init__(self) -> None:
         self.carrier = Runtime.of(self.here)

@@ -431,6 +431,7 @@ NoteName = Literal[
     "stopped",
     "requested",
     "submitted",
+    "reset",
     "child-started",
     "child-ended",
     "delegate-started",

@@ -45,6 +45,7 @@ class Session(threads.Fold):
         """Such notes by the id of each run, in the order in which the runs began."""
         self.runs_of: dict[str, list[str]] = {}
         """Runs that a tool began, by the id of its call, in order; also those whose end is known."""
+        self.reset_runs: set[str] = set()  # runs before which the site's data were put back
         self.delegates: dict[str, log_entries.Note] = {}
         """How each delegate ran: its ``delegate-started`` note, by the id of its call."""
         self.questions: list[Question] = []  # questions to the person, in order; each once
@@ -112,6 +113,8 @@ class Session(threads.Fold):
                 self.runs.setdefault(str(entry.data["run"]), str(entry.data["what"] or ""))
                 if "call" in entry.data:
                     self.runs_of.setdefault(str(entry.data["call"]), []).append(str(entry.data["run"]))
+                if entry.data.get("reset") is True:
+                    self.reset_runs.add(str(entry.data["run"]))
             case "delegate-started":
                 self.delegates[str(entry.data["call"])] = entry
             case "child-ended":

@@ -171,6 +171,39 @@ class BuildEnding(BuildRecord, Printed):
     """The outcome of a build: `build --json`."""
 
 
+class ActionReport(Model):
+    """A side effect of a workflow, and what became of it in the runs of a proof."""
+
+    node: str
+    action: str
+    what: str
+
+
+class VerifyRecord(Model):
+    """What whole runs have proved of a workflow."""
+
+    file: FileName
+    exit: int
+    proved: str
+    """``full``, ``all but …``, ``up to …`` or ``not``."""
+    reset: bool
+    """True if the site was reset before each run."""
+    effects: list[ActionReport]
+    not_executed: list[str]
+    """The steps that no run executed."""
+    unproved: list[str]
+    """The actions and outputs that stay unproved, and that ``--unproved`` does not name."""
+    written: bool
+    """True if the proof was written into the file."""
+    error: ErrorReport | None
+
+
+class VerifyEnding(VerifyRecord, Printed):
+    """The outcome of a proof: `verify --json`."""
+
+    runs: list[RunRecord]
+
+
 class PatchedStep(Model):
     """A step that a patch changes."""
 
@@ -254,6 +287,15 @@ def of_word(said: str, answer: str | None, error: RunOpsError | None, ended: Run
 
 def of_build(record: BuildRecord) -> BuildEnding:
     return BuildEnding(**dict(record))
+
+
+def of_verify(record: VerifyRecord, runs: list[tuple[RunEnded | None, str | None, int]]) -> VerifyEnding:
+    """Return the outcome of a proof; ``runs`` are its runs in order, each with its id and exit code. One without an end was interrupted."""
+    records = [
+        RunRecord.model_validate(_facts(ended, run, ended.status if ended is not None else "interrupted", code))
+        for ended, run, code in runs
+    ]
+    return VerifyEnding(**dict(record), runs=records)
 
 
 def of_batch(ended: list[results.Outcome], code: int) -> BatchEnding:

@@ -157,6 +157,11 @@ class Settings(BaseModel):
     window_compress_to: int | None = Field(default=None, ge=1)
     """Maximum number of tokens of a summary."""
 
+    reset: str | None = None
+    """Shell command that puts the site's data back before each whole run of a build and of ``verify``; empty: none (docs/proofs.md)."""
+    reset_timeout: float = Field(default=300.0, gt=0, le=24 * 3600, allow_inf_nan=False)
+    """Time limit of that command, in seconds."""
+
     budget: Annotated[Budget | None, NoDecode, BeforeValidator(budgets.known)] = None
     """Budget for models of all steps of one run: ``money=0.50usd,tokens=200k,calls=40,time=5m``, or some of these."""
     prices: Annotated[dict[str, model_prices.Price], NoDecode, BeforeValidator(_table)] = Field(default_factory=dict)

@@ -49,6 +49,7 @@ class CrashPoint(enum.StrEnum):
     EVENT = "event"
     SUMMARY = "summary"
     VERSION = "version"
+    RESET = "reset"
     CHILD_STARTED = "child-started"
     CHILD_ENDED = "child-ended"
     DELEGATE_STARTED = "delegate-started"

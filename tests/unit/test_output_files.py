@@ -182,3 +182,43 @@ def test_an_unfinished_draft_does_not_replace_a_proved_one(tmp_path: Path) -> No
     output_files.write(file, output_files.workflow("S1", "version: 1\n", ["proved: full"]))
     assert output_files.may_write(file, "S1")
     assert output_files.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
+
+
+@hypothesis.given(TEXTS, st.sampled_from(["", "\ufeff"]), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
+def test_a_proof_replaces_the_one_before(rest: str, mark: str, end: str, built: bool, edited: bool) -> None:
+    """A proof of `runops verify` takes the place of an earlier one, also of a build's; the rest of the file keeps each byte."""
+    text = mark + rest.replace("\ufeff", "").replace("\n", end)
+    before = (
+        output_files.workflow("S1", text, ["proved: not", "how it was built and proved: x.build.md"]) if built else text
+    )
+    before += "# more" if edited else ""
+    once = output_files.verified(before, ["proved: full; 2 of 2 runs", "pay: done in 2 of 2 runs"], ["R1", "R2"])
+    assert output_files.without_head(once) == output_files.without_head(before)
+    assert once.startswith(mark)
+    assert once.count("# proved: ") == 1 + rest.count("# proved: ")
+    assert ("session S1" in once, "x.build.md" in once) == (built, built)
+    twice = output_files.verified(once, ["proved: full; 3 of 3 runs"], ["R3"])
+    assert "R1" not in twice
+    assert twice == output_files.verified(before, ["proved: full; 3 of 3 runs"], ["R3"])
+    assert "of the text before it was changed" in output_files.patched(once, "R9")
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_verified_file_is_the_builds_only_if_it_was(tmp_path: Path, edited: bool) -> None:
+    """A build may overwrite its file after a verification, unless somebody had edited it before."""
+    file = tmp_path / "x.yaml"
+    text = output_files.workflow("S1", "version: 1\n", ["proved: full", "how it was built and proved: x.build.md"])
+    file.write_text(text + ("# by hand\n" if edited else ""))
+    output_files.overwrite(file, output_files.verified(file.read_text(), ["proved: full"], ["R1"]))
+    assert output_files.may_write(file, "S1") is not edited
+    assert not output_files.may_write(file, "S2")
+
+
+def test_a_file_is_overwritten_with_its_mode(tmp_path: Path) -> None:
+    """A file that is overwritten keeps its mode, and a link to it stays a link."""
+    file, link = tmp_path / "x.yaml", tmp_path / "link.yaml"
+    file.write_text("a")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    output_files.overwrite(link, "b")
+    assert (link.is_symlink(), file.read_text(), file.stat().st_mode & 0o777) == (True, "b", 0o640)

@@ -43,6 +43,7 @@ class BuildOrder:
     inputs: tuple[str, ...] = ()  # as `NAME=VALUE`
     secrets: tuple[str, ...] = ()
     effects: Policy | None = None
+    reset: str | None = None
     runs: int | None = None
     resume: str | None = None
     answer: str | None = None
@@ -181,7 +182,12 @@ def settings_for(given: Settings, strategy: window.Strategy | None = None) -> Se
 
 
 def given(order: BuildOrder, settings: Settings) -> dict[str, Json]:
-    flags = {"model_director": order.model, "model_store": order.store, "session_max_output": order.max_output}
+    flags = {
+        "model_director": order.model,
+        "model_store": order.store,
+        "session_max_output": order.max_output,
+        "reset": order.reset,
+    }
     return session_settings.given(settings, flags)
 
 
@@ -264,6 +270,7 @@ def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> Non
     """Raise UsageError ``secret-in-input`` if the goal contains a secret: the log would have a mask in place of the value."""
     said: dict[str, Json] = {"the goal": goal.goal, "`--url`": goal.url}
     said["`--save`"] = str(goal.save) if order.save is not None else None
+    said["`--reset`"] = order.reset
     said |= {f"`-i {name}`": value for name, value in goal.inputs.items()}
     wrong = [name for name, value in said.items() if masker.json(value) != value]
     if wrong:

@@ -141,6 +141,8 @@ def closing(record: endings.BuildRecord, left: dict[str, Json], again: str, appl
 
 
 def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    if left.get("without_reset"):
+        yield "but", one_line(str(left["without_reset"]))
     if left.get("summary"):
         yield "what", one_line(str(left["summary"]))
     yield from _gives(left)

@@ -26,6 +26,7 @@ Name = Literal[
     "chat-ending",
     "build-ending",
     "repair-ending",
+    "verify-ending",
     "chat-event",
     "chat-line",
 ]
@@ -39,6 +40,7 @@ REPORTS: dict[Name, Any] = {
     "chat-event": chat_events.ChatEvent,
     "chat-line": chat_events.ChatLine,
     "build-ending": endings.BuildEnding,
+    "verify-ending": endings.VerifyEnding,
     "repair-ending": endings.RepairEnding | endings.NothingToRepair | endings.RepairApplied,
 }
 
@@ -50,7 +52,7 @@ def schema(
     """Print the JSON Schema (draft 2020-12) of workflow files, or with `--of agent` of agent files, so that an editor can complete and check them.
 
     Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it can also be the schema of JSON
-    output: of `show` (`run`, `session`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`; and of the lines of `chat --json-lines` (`chat-event`, `chat-line`).
+    output: of `show` (`run`, `session`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`, `verify`; and of the lines of `chat --json-lines` (`chat-event`, `chat-line`).
     """
     text = escapes.as_json(schema_of(of), indent=2)
     if output is None:
