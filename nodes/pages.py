@@ -169,7 +169,10 @@ class Page(Protocol):
         ...
 
     async def sign_in(self, state: Json) -> None:
-        """Replace the browser's state; data of other than allowed origins is omitted."""
+        """Replace the browser's state; data of other than allowed origins is omitted.
+
+        Raises SiteError ``session-not-found`` if nothing is left then, ``session-expired`` if no cookie that can sign in is valid.
+        """
 
     async def check(self, target: Target, checked: bool) -> None: ...
 

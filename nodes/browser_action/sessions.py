@@ -55,8 +55,10 @@ class SaveSession(Session):
 class LoadSession(Session):
     """Loads a signed-in state saved by ``save_session``, in place of the browser's. Value: ``{name, saved_at}``.
 
-    Only data of origins that the workflow allows is loaded. Open pages stay as they are until they are reloaded. If the state is missing or
-    too old, the error is ``session-not-found``: a ``handle`` around this and the first page can catch it, and sign in.
+    Only data of origins that the workflow allows is loaded. Open pages keep what they show until they are reloaded, and lose their
+    connection to IndexedDB. Errors: ``session-not-found``
+    for a missing state, ``session-expired`` for one older than ``max_age``, or without a valid cookie that can sign in. A ``handle`` around
+    this and the first page catches them, and signs in.
     """
 
     action: Literal["load_session"]
@@ -66,14 +68,19 @@ class LoadSession(Session):
 
     async def run(self, ctx: LeafContext) -> Json:
         state = await ctx.sessions.load(self.name)
-        if state is None or (self.max_age is not None and state.age > self.max_age):
-            why = "there is none" if state is None else f"it is {state.age:.0f} s old, and may be {self.max_age:g}"
-            raise SiteError(
-                "session-not-found",
-                f"no signed-in state `{self.name}` can be loaded: {why}",
-                fix="sign in and keep the state with `save_session`, in the `catch` of a `handle` around this node",
-                evidence={"name": self.name, "saved_at": state.saved_at if state else None},
-            )
+        if state is None:
+            raise self._unusable("session-not-found", "there is none", None)
+        if self.max_age is not None and state.age > self.max_age:
+            why = f"it is {state.age:.0f} s old, and may be {self.max_age:g}"
+            raise self._unusable("session-expired", why, state.saved_at)
         await ctx.act()
         await ctx.page.sign_in(state.content)
         return {"name": self.name, "saved_at": state.saved_at}
+
+    def _unusable(self, code: str, why: str, saved_at: str | None) -> SiteError:
+        return SiteError(
+            code,
+            f"no signed-in state `{self.name}` can be loaded: {why}",
+            fix="sign in and keep the state with `save_session`, in the `catch` of a `handle` around this node",
+            evidence={"name": self.name, "saved_at": saved_at},
+        )

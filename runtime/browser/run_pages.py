@@ -95,6 +95,9 @@ class RunPages:
         if self._reading is not None:
             await asyncio.wait([self._reading], timeout=self.deadline.left())
 
+    async def know_origins(self) -> None:
+        """Make Playwright aware of all origins that may have stored data; it saves and clears only those that it knows."""
+
     @contextlib.asynccontextmanager
     async def opening_tabs(self) -> AsyncGenerator[Callable[[], Awaitable[bool]]]:
         """Yield a function that returns True if a tab was opened within the block and Playwright has not reported it yet."""

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from playwright.async_api import BrowserContext, Page
+from typing_extensions import override
 
 from nodes.tabs import MAIN
 from runtime.browser import state
@@ -128,12 +129,13 @@ class Session(RunPages):
         await self._demand_answers()
         names = {page: name for name, page in self.tabs.named.items()}
         shown = {tab.page: names.get(tab.page) for tab in self.tabs.all()}
-        if self._unseen:
-            await self._see()
+        await self.know_origins()
         return await state.capture(self._context, shown, self.page.page)
 
-    async def _see(self) -> None:
-        """Make Playwright aware of all origins that may have stored data. Only a checkpoint needs it, so the first one does it."""
+    @override
+    async def know_origins(self) -> None:
+        if not self._unseen:
+            return
         page = await self._context.new_page()
         # No step requested these documents, so the guard ignores them, whatever the present step allows.
         self.tabs.add(page).overlook()

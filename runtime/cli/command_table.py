@@ -38,11 +38,18 @@ _OWN = {
     "schema": "Print the JSON Schema of workflow files, for your editor",
     "try": "Run one node of a workflow by itself",
     "nodes": "List the node types, or show all about one",
+    "sign-ins": "List signed-in states, and carry them to another machine",
     "agents": "List the agents that a session can send as delegates",
     "doctor": "Check this machine and its model server",
     "install": "Install a browser for RunOps to drive",
 }
-_ELSEWHERE = {"decide": "resume:decide", "answer": "resume:answer", "ps": "runs:ps", "try": "try_node:try_node"}
+_ELSEWHERE = {
+    "decide": "resume:decide",
+    "answer": "resume:answer",
+    "ps": "runs:ps",
+    "try": "try_node:try_node",
+    "sign-ins": "sign_ins:sign_ins",
+}
 OWN = tuple(
     Command(name, text, f"runtime.cli.commands.{_ELSEWHERE.get(name, f'{name}:{name}')}") for name, text in _OWN.items()
 )

@@ -176,6 +176,7 @@ async def test_signed_in_states(tmp_path: Path) -> None:
     file.write_text(json.dumps({**kept, "saved_at": "2020-01-01T00:00:00Z"}))
     too_old = await rig(tmp_path, action("s", "load_session", "name: shop, max_age: 3600")).start()
     assert too_old.error is not None
+    assert too_old.error["code"] == "session-expired"
     assert "may be 3600" in str(too_old.error["message"])
     for broken in ("{", "[]", '{"format": 99}'):
         file.write_text(broken)

@@ -14,9 +14,10 @@ from nodes.pages import FieldSource, Grid
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json, sound, sound_json
-from runtime.browser import isolated_world
+from runtime.browser import isolated_world, sign_in_states
 from runtime.browser.diagnosis.diagnosis import field_ambiguous, subject_of
 from runtime.browser.elements import locators, rules, text_match, visibility
+from runtime.browser.origins import origin
 from runtime.browser.page.access import PAUSES
 from runtime.browser.page.observer import Looking
 from runtime.browser.page.screenshots import Pictures
@@ -354,9 +355,23 @@ class Reads(Pictures, Looking):
         return seen
 
     async def signed_in(self) -> Json:
+        await self._run.know_origins()
         state: Any = await self._read(None, lambda: self.page.context.storage_state(indexed_db=True))
         return self._run.allowed.stored(state)
 
     async def sign_in(self, state: Json) -> None:
         allowed: Any = self._run.allowed.stored(state)
+        sign_in_states.require_usable(allowed, time.time())
+        await self._run.know_origins()
+        await self._read(None, self._close_databases)
         await self._read(None, lambda: self.page.context.set_storage_state(allowed))
+
+    async def _close_databases(self) -> None:
+        """Clear the IndexedDB of every open document: while a page has one open, none can be put in its place."""
+        documents = {origin(frame.url) for page in self.page.context.pages for frame in page.frames}
+        session = await self.page.context.new_cdp_session(self.page)
+        try:
+            for each in documents - {None}:
+                await session.send("Storage.clearDataForOrigin", {"origin": each, "storageTypes": "indexeddb"})  # pyright: ignore[reportUnknownMemberType]
+        finally:
+            await session.detach()
