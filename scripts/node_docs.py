@@ -30,6 +30,7 @@ HOMES = {
     "confirm": "nodes/README.md#confirm",
     "input": "workflow-language.md#inputs",
     "browser": "browser.md#options",
+    "overlay": "browser.md#overlays",
 }
 """The page that describes each part that a field may contain."""
 FIX = "fix:  .venv/bin/python scripts/node_docs.py"

@@ -18,7 +18,8 @@ from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.elements.facts import Facts
-from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
+from runtime.browser.options import Overlay
+from runtime.browser.port import Captured, Differs, Dismissal, LostTab, MissingAnswer, PageFacts
 from runtime.observation.observation import Observation
 
 
@@ -364,6 +365,10 @@ class FakeBrowser:
         """The origins to which the run has confined it."""
         self.captured = 0
         self.lost_tabs: list[LostTab] = []
+        self.overlays: list[Overlay] = []
+        """What the run dismisses."""
+        self.dismissals: list[Dismissal] = []
+        """What it has dismissed since the run asked last."""
 
     @property
     def page(self) -> FakePage:
@@ -386,6 +391,13 @@ class FakeBrowser:
 
     def confine(self, origins: Sequence[str] | None, file: str) -> None:
         self.confined = None if origins is None else list(origins)
+
+    def dismiss(self, overlays: Sequence[Overlay]) -> None:
+        self.overlays = list(overlays)
+
+    def dismissed(self) -> list[Dismissal]:
+        happened, self.dismissals = self.dismissals, []
+        return happened
 
     def refusal(self) -> OriginRefused | None:
         refused, self.refused = self.refused, None

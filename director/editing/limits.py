@@ -32,6 +32,7 @@ def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str
     """
     found = [
         *_browser(made, before),
+        *_dismiss(made, before),
         *_secrets(made, before, goal),
         *_inputs(made, before, goal),
         *_names(made, before),
@@ -71,6 +72,13 @@ def _browser(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
         if getattr(wanted, name) != getattr(was, name):
             why = f"a draft does not set `{name}` of the browser"
             yield diagnostic(made, ("browser", name), "browser-not-allowed", why, fix)
+
+
+def _dismiss(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
+    """Refuse new overlays: their clicks happen in no step, so no approval would be asked for them."""
+    if made.loaded.workflow.dismiss != (before.loaded.workflow.dismiss if before is not None else []):
+        fix = "leave it as it was, and close the overlay by a step; the person can write `dismiss` into the file"
+        yield diagnostic(made, ("dismiss",), "dismiss-not-allowed", "a draft does not change what is dismissed", fix)
 
 
 def _secrets(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from nodes.part import Part
+from nodes.targets import Target
 from nodes.template import SecretText, Text
 
 Mode = Literal["own", "shared"]
@@ -70,6 +72,27 @@ class Proxy(Part):
     """Name, if the proxy asks for one; may be a secret."""
     password: SecretText | None = None
     """Password; may be a secret."""
+
+
+class Overlay(Part):
+    """Something that may come over a page at any time, such as a cookie banner, and the click that closes it."""
+
+    target: Target
+    """What to look for; of several that are seen, the first."""
+    click: Target | None = None
+    """What to click; by default the ``target`` itself."""
+
+    @model_validator(mode="after")
+    def _one_of_many(self) -> Overlay:
+        if any(each.nth is not None for each in _parts(self.target)):
+            raise ValueError("the `target` of an overlay takes no `nth`: the first that is seen counts")
+        return self
+
+
+def _parts(target: Target) -> Iterator[Target]:
+    yield target
+    for each in (*(target.any_of or ()), *([target.within] if target.within else ())):
+        yield from _parts(each)
 
 
 def _known_zone(zone: str) -> str:

@@ -39,8 +39,10 @@ _WAITED = re.compile(
     r"|element is .+|element was detached from the DOM, retrying|.+ intercepts pointer events"
     r"|did not find some options|option being selected is not enabled"
     r"|scrolling into view if needed|done scrolling"
+    r"|found .+, intercepting action to run the handler|locator handler has finished"
+    r"|interception handler has finished, continuing"
 )
-"""Lines of Playwright's call log while an element cannot take the action yet and nothing was sent to the page."""
+"""Lines of Playwright's call log while an element cannot take the action yet and nothing was sent to the page, except to close overlays."""
 
 _IN_HAND = re.compile(
     r"waiting for element to be visible and enabled|waiting for element to be visible, enabled and editable"

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from nodes.errors import OriginRefused
 from nodes.pages import Page, Tabs
+from runtime.browser.options import Overlay
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,6 +68,14 @@ class MissingAnswer:
     status: int | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dismissal:
+    """An overlay that came over a page; ``problem`` says why it could not be closed, and is None if it is gone."""
+
+    overlay: str
+    problem: str | None = None
+
+
 class GivenUp(Exception):
     """The run's browser was found running but could not be used, and was ended. The message gives the reason."""
 
@@ -115,6 +124,14 @@ class Browser(Protocol):
 
     def refusal(self) -> OriginRefused | None:
         """Return the error for the first document that the guard refused since the last call, if any."""
+        ...
+
+    def dismiss(self, overlays: Sequence[Overlay]) -> None:
+        """Close these overlays from now on, in all tabs, while a step waits for its element or its rules."""
+        ...
+
+    def dismissed(self) -> list[Dismissal]:
+        """Return the overlays that came since the last call."""
         ...
 
     async def lost_answer(self) -> MissingAnswer | None:

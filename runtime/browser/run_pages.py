@@ -18,6 +18,9 @@ from runtime.browser.deadline import Deadline
 from runtime.browser.devtools import origin_guard
 from runtime.browser.devtools.downloads import DownloadManager
 from runtime.browser.dialogs import Dialogs
+from runtime.browser.options import Overlay
+from runtime.browser.overlays import Overlays
+from runtime.browser.port import Dismissal
 from runtime.browser.site_answers import Answers
 
 
@@ -37,6 +40,7 @@ class RunPages:
         self.answers = Answers(context, self.deadline, guard.network_process)
         self.dialogs: weakref.WeakSet[Dialogs] = weakref.WeakSet()
         """Dialogs of all tabs, including those that ``confirm`` uses."""
+        self.overlays = Overlays()
         self._context = context
         self._allowed = allowed
         self._guard = guard
@@ -67,6 +71,12 @@ class RunPages:
     def allow(self, origins: Iterable[str]) -> None:
         """Load documents from these origins only. Reserved for the code that opened the browser; a run can only narrow them."""
         self._allowed.allow(origins)
+
+    def dismiss(self, overlays: Sequence[Overlay]) -> None:
+        self.overlays.wanted = tuple(overlays)
+
+    def dismissed(self) -> list[Dismissal]:
+        return self.overlays.taken()
 
     def refusal(self) -> OriginRefused | None:
         return self._allowed.refusal()

@@ -415,7 +415,9 @@ class Step(leaf_context.LeafContext):
     def _trace(self) -> dict[str, Json]:
         files = (self._own_services.kept if self._own_services is not None else None) or None
         seconds, browser = round(time.monotonic() - self._begun, 4), self._run.browser
+        dismissed = self._dismissed()
         took: dict[str, Json] = {"seconds": seconds, "files": files, "flags": self._flags or None}
+        took["dismissed"] = dismissed or None
         if browser is not None and self._page is not None and not self._fresh:
             facts = browser.facts()
             took["page"] = entries.PageState(
@@ -427,6 +429,17 @@ class Step(leaf_context.LeafContext):
                 load=self._load,
             )
         return took
+
+    def _dismissed(self) -> list[Json]:
+        """Return the overlays that were closed during the attempt, once each, and report those that could not be."""
+        closed: dict[str, Json] = {}
+        for each in self._run.browser.dismissed() if self._run.browser is not None else ():
+            if each.problem is not None:
+                self.flag("not-dismissed", f"{each.overlay} was not dismissed: {each.problem}", {})
+            elif each.overlay not in closed:
+                closed[each.overlay] = self._run.writer.masker.text(each.overlay)
+                self._run.emit(events.Said(f"{self.path}: dismissed {closed[each.overlay]}"))
+        return list(closed.values())
 
     def _resolve(self) -> Leaf:
         """Return the node with values in place of references, made once. In the call's arguments a secret stays a reference."""

@@ -240,9 +240,18 @@ class RunState:
                 self.emit(events.StepWaiting(path, "the browser to start"))
             if (word := version.warning()) is not None:
                 self.emit(events.Said(word))
-            self.browser = await self.open_browser()
-            self.checkpoints.opened(self.browser)
+            browser = self.take(await self.open_browser())
+            self.checkpoints.opened(browser)
+            return browser
         return self.browser
+
+    def take(self, browser: port.Browser) -> port.Browser:
+        """Work in ``browser`` from now on; it dismisses the overlays of the file."""
+        self.browser = browser
+        values, clock = {"inputs": self.inputs}, rendering.RecordedClock([])
+        wanted = self.loaded.workflow.dismiss
+        browser.dismiss([rendering.filled(each, self.loaded.templates, values, clock) for each in wanted])
+        return browser
 
     async def let_go_of_browser(self) -> None:
         if self.browser is not None:

@@ -111,6 +111,10 @@ class _Reading:
             message = f"this file works in the browser of {users[0]}, which {has}"
             fix = "leave `browser` out here, or write the same there"
             problems.append(document.problem("browser-differs", message, ("browser",), fix))
+        elif parsed is not None and self._root is not None and parsed.dismiss not in ([], self._root.dismiss):
+            message = f"this file works in the browser of {users[0]}, which dismisses other overlays"
+            fix = "leave `dismiss` out here, or write the same there"
+            problems.append(document.problem("dismiss-differs", message, ("dismiss",), fix))
         used = self._callees(anatomy, document, problems, (*users, name))
         if problems or parsed is None or None in used.values():
             return None

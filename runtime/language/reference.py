@@ -37,6 +37,7 @@ PARTS: dict[str, type[Part]] = {
     "file": workflow.Workflow,
     "input": inputs.Input,
     "browser": options.BrowserOptions,
+    "overlay": options.Overlay,
 }
 """Entries besides node types: common fields of steps and containers, parts used in their fields, and the file itself."""
 

@@ -18,7 +18,7 @@ from nodes.base import Block, Leaf, Node
 from nodes.part import Part
 from nodes.template import JsonValue, Text
 from nodes.values import Json
-from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.options import BrowserOptions, Mode, Overlay
 from runtime.language import inputs, origins
 from runtime.language.diagnostics import Diagnostic, Mark
 from runtime.language.expressions.references import Compiled
@@ -55,6 +55,8 @@ class Workflow(Part):
         Annotated[BrowserOptions, BeforeValidator(_browser, json_schema_input_type=Mode | BrowserOptions)] | None
     ) = None
     """Browser options: ``own``, ``shared``, or a map of options."""
+    dismiss: list[Overlay] = Field(default_factory=list)
+    """Overlays that may come over a page at any time, such as cookie banners: closed while a step waits. That is no side effect."""
     timeout: float | None = Field(default=None, gt=0, le=86400)
     """Seconds that one attempt of a step may take, if the step has no ``timeout``. Default: the setting ``step_timeout``, else 30."""
     on_redo: Literal["confirm", "redo", "ask"] | None = None

@@ -216,6 +216,8 @@ class Result(Entry):
     files: list[dict[str, Json]] | None = None
     flags: list[dict[str, Json]] | None = None
     """Matters that a person should check although the step continued: ``code``, ``message``, ``evidence``."""
+    dismissed: list[str] | None = None
+    """Overlays that were closed meanwhile, as `dismiss` names them."""
     seconds: float | None = None
     page: PageState | None = None
 

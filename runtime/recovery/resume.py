@@ -41,7 +41,7 @@ async def resume_workflow(engine: ExecutionEngine, reattach: Reattach, from_step
     browser = await _surviving_browser(run, reattach) if _used_a_page(past) else None
     if browser is not None and not more:
         # Nothing is left to do in it: it ends with the run, as it would have without the crash.
-        run.browser = browser
+        run.take(browser)
         run.checkpoints.opened(browser)
     elif browser is not None:
         _reattach(run, browser)
@@ -115,7 +115,8 @@ def _reattach(run: RunState, browser: port.Browser) -> None:
     if page is None or page.posted or since:
         # An action without a recorded outcome may have sent a form.
         browser.mark_posted()
-    run.browser, run.attached = browser, True
+    run.take(browser)
+    run.attached = True
     run.page_at = last.call.seq if last is not None else 0
     run.checkpoints.opened(browser, due=True)
     run.emit(events.Said("the browser is still there: continuing in it"))

@@ -39,6 +39,8 @@ class AttemptReport(Model):
     seconds: float | None
     error: ErrorReport | None
     flags: list[FlagReport]
+    dismissed: list[str]
+    """Overlays that were closed meanwhile."""
     verdict: Literal["done", "not-done", "skipped"] | None
     """The later verdict on a side effect with unknown outcome."""
     thread: list[Annotated[said.OfRun, Field(discriminator="kind")]]

@@ -264,6 +264,7 @@ def _attempt(attempt: log_attempts.Attempt, content: _Content | None) -> Attempt
             "at": began(call, result),
             "args": content.value_of(call) if content is not None else call.args,
             "flags": result.flags if result is not None and result.flags else [],
+            "dismissed": result.dismissed if result is not None and result.dismissed else [],
             "verdict": attempt.verdict,
             "thread": content.thread(call) if content is not None else [],
         }

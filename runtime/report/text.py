@@ -96,7 +96,7 @@ def _tree(report: RunReport, steps: list[StepReport], depths: dict[str, int], st
         if each.status not in ("ok", "recovered", "skipped") and (error := error_in(report, each)):
             yield from (f"{indent}    {line}" for line in _error_lines(error))
         if each.attempts:
-            yield from (f"{indent}    {line}" for line in _flag_lines(each.attempts[-1].flags))
+            yield from (f"{indent}    {line}" for line in _noted(each.attempts[-1]))
         if each.folded:
             yield f"{indent}  ok  {count(each.folded, 'turn')}, shown one by one with --at {shlex.quote(each.path)}"
 
@@ -121,7 +121,7 @@ def _attempt(report: RunReport, step: StepReport, attempt: AttemptReport) -> Ite
     yield f"    {described(attempt.action or step.type, attempt.args)}  ({attempt.effect})"
     if attempt.error is not None:
         yield from (f"    {line}" for line in _error_lines(attempt.error))
-    yield from (f"    {line}" for line in _flag_lines(attempt.flags, whole=True))
+    yield from (f"    {line}" for line in _noted(attempt, whole=True))
     for line in attempt.thread:
         yield f"    {joined(*_said(line))}"
         text = line.text if isinstance(line, said.TextLine) else ""
@@ -152,6 +152,11 @@ def _outcome(report: RunReport, style: Style) -> list[str]:
         # The steps above do not show an error outside all steps.
         head = f"{report.state}  {harmless('' if report.path else error)}".rstrip()
     return [head, f"  again  {report.next}"]
+
+
+def _noted(attempt: AttemptReport, *, whole: bool = False) -> Iterator[str]:
+    yield from (f"dismissed  {harmless(each)}" for each in attempt.dismissed)
+    yield from _flag_lines(attempt.flags, whole=whole)
 
 
 def _flag_lines(flags: list[FlagReport], *, whole: bool = False) -> Iterator[str]:

@@ -160,6 +160,15 @@ def test_a_file_works_in_its_callers_browser() -> None:
     assert mistakes(flow(use(), more=same), part=part) == []
 
 
+def test_a_file_dismisses_what_its_caller_dismisses() -> None:
+    """A `dismiss` in a used file is refused unless it equals that of its caller."""
+    part = PART + "dismiss: [{target: {text: Cookies}}]\n"
+    found = mistakes(flow(use()), part=part)
+    assert [(each.code, each.file) for each in found] == [("dismiss-differs", "shop/parts/part.yaml")]
+    same = "secrets: [PASSWORD]\ndismiss: [{target: {text: Cookies}}]"
+    assert mistakes(flow(use(), more=same), part=part) == []
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with a workflow in one folder, a part in another, and a file outside."""

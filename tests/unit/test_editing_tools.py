@@ -129,6 +129,7 @@ async def test_invalid_and_dry_edits_are_not_stored(tmp_path: Path) -> None:
         ("browser: {switches: [--no-sandbox]}", "browser-not-allowed"),
         ("browser: {proxy: {server: 'http://10.0.0.1:1'}}", "browser-not-allowed"),
         ("browser: {headers: {A: '{{ secrets.SHOP_PASSWORD }}'}}", "browser-not-allowed"),
+        ("dismiss: [{target: {role: button, name: Pay}}]", "dismiss-not-allowed"),
         ("secrets: [SHOP_PASSWORD, OPENAI_API_KEY]", "secret-not-given"),
         ("allowed_origins: ['http://127.0.0.1:8765', 'https://evil.test']", "origin-not-granted"),
         ("inputs: {base_url: {type: string, default: 'https://evil.test'}}", "origin-not-granted"),

@@ -14,6 +14,7 @@ from nodes.targets import Target
 from runtime.browser import dialogs, isolated_world, playwright_errors
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis
 from runtime.browser.elements import locators
+from runtime.browser.overlays import Watch
 from runtime.browser.page import changes
 from runtime.browser.run_pages import RunPages
 
@@ -68,6 +69,7 @@ class ElementAccess:
         self.page = page
         self._changes.watch(page)
         self.diagnosis = Diagnosis(page, self._run, self._settled_now)
+        self._overlays = Watch(self._run.overlays, page, self._deadline, self._settled_now, lambda: self.documents)
 
     @property
     def _secret_typed(self) -> bool:
@@ -128,6 +130,7 @@ class ElementAccess:
 
     async def _found(self, target: Target) -> tuple[Target, Locator]:
         """Settle the target and return its locator. Raises ``target-not-found`` if it cannot be settled in time."""
+        await self._overlays.begin()
         target = await self.locate(target)
         return target, locators.locator(self.page, target)
 
@@ -161,6 +164,9 @@ class ElementAccess:
         if self.dialogs.elsewhere is not None:
             # This fails if that dialog also blocks this tab.
             await self.title()
+        if sends:
+            # Keys go to what has the focus, without a look for overlays.
+            await self._overlays.look(at_once=True)
         if watch is not None:
             await self._changes.begin(self.page, keys=watch == "keys")
         self._run.begin(self.page, driver_waits=driver_waits)
@@ -225,6 +231,7 @@ class ElementAccess:
                 return answer
             if refused := self._run.refusal():
                 raise refused
+            await self._overlays.look()
             await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._deadline.left()))
 
     async def _read(
