@@ -27,7 +27,9 @@ def add(root: Node) -> None:
         elif node.role == "link":
             if node.address:
                 links.setdefault(node.name or folded(inner(node)), []).append(node)
-        elif not (node.name or node.placeholder) and (node.role in FIELDS or node.role in _BOXES):
+        elif not (node.name or node.placeholder) and (
+            node.role in FIELDS or node.role in _BOXES or node.role == "canvas"
+        ):
             _name(node, heads)
     for name, alike in links.items():
         _tell_apart(name, alike)

@@ -180,17 +180,17 @@ def region_of(node: Node) -> str:
 
 
 def _called(node: Node) -> str:
-    return name_of(node) or node.caption
+    return name_of(node) or node.caption or node.guess
 
 
 def _found_at_all(node: Node) -> bool:
-    if node.acting or node.role in ("heading", "option") or node.role in URGENT:
+    if node.acting or node.reach or node.role in ("heading", "option") or node.role in URGENT:
         return True
     return node.role in LANDMARKS or bool(node.text) or (node.role in ("img", "row") and bool(node.name))
 
 
 def _said(node: Node) -> str:
-    return f"{node.name} {node.caption} {node.text} {node.placeholder} {inner(node, 1000) if node.children else ''}"
+    return f"{node.name} {node.caption} {node.guess} {node.text} {node.placeholder} {inner(node, 1000) if node.children else ''}"
 
 
 def _is_card(node: Node) -> bool:

@@ -18,7 +18,7 @@ Counts = Counter[str]
 _ALERT, _DIALOG, _REGION, _HEADING, _ACTING, _TEXT, _RUN = range(7)
 _SHOWN_KINDS = 4
 _PLURALS = {"combobox": "comboboxes", "listbox": "listboxes", "checkbox": "checkboxes", "textbox": "textboxes",
-    "searchbox": "searchboxes", "switch": "switches", "clickable": "clickables", "search": "searches"}  # fmt: skip
+    "searchbox": "searchboxes", "switch": "switches", "search": "searches", "canvas": "canvases"}  # fmt: skip
 
 
 def kind_of(item: Item) -> str:

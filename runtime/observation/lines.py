@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from runtime.observation.captions import header
-from runtime.observation.tree import ACTING, FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
+from runtime.observation.tree import ACTING, FIELDS, LANDMARKS, ROWS, SPOTS, URGENT, Node, folded, inner
 
 NAME_MOST = 100
 TEXT_MOST = 300
@@ -25,13 +25,25 @@ _PLAIN = frozenset({
     "list", "toolbar", "legend", "text", "fragment",
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
-UNNAMED = "(unnamed)"  # text for an element without a name, but with a caption beside it
+UNNAMED = "(unnamed)"  # text for an element without a name, but with a caption beside it or a guess
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PUNCTUATION = re.compile(
     r"[\s!-/:-@\[-`{-~\xa1\xa7\xab\xb7\xbb\xbf\u2010-\u2015\u2018-\u201f\u2022\u2026\u2039\u203a]+"
 )
-_REPEATED = ("link", "button", "checkbox", "radio", "option", "menuitem", "tab", "treeitem", "clickable")
+_REPEATED = (
+    "link",
+    "button",
+    "checkbox",
+    "radio",
+    "option",
+    "menuitem",
+    "tab",
+    "treeitem",
+    "clickable",
+    "draggable",
+    "droppable",
+)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -77,15 +89,11 @@ def name_of(node: Node) -> str:
 def line_of(node: Node, role: str | None = None, name: str | None = None, *, address: bool = True) -> str:
     """Return the line of an element: role, name, value, states, ref; with ``address``, also that of a link it alone distinguishes."""
     role = role or node.role
-    parts = [role]
     name = name_of(node) if name is None else name
-    if name:
-        parts.append(quoted(name, NAME_MOST))
-    elif node.caption:
-        parts += [] if node.mark else [UNNAMED]
-        parts.append(f"beside {quoted(node.caption, NAME_MOST)}")
+    parts = [role, *_known_by(node, name)]
+    parts += [node.size] if node.size else []
     parts += [state.removeprefix("level=") if role == "heading" else f"({state})" for state in node.states]
-    if (node.acting or (node.caption and role == node.role)) and node.ref is not None:
+    if (node.acting or node.reach or (node.caption and role == node.role)) and node.ref is not None:
         parts.append(f"[ref={node.ref}]")
     if node.apart and address:
         parts.append(f"to {quoted(node.address, ADDRESS_MOST)}")
@@ -104,6 +112,16 @@ def line_of(node: Node, role: str | None = None, name: str | None = None, *, add
     if node.error:
         parts.append(f"error: {quoted(node.error, TEXT_MOST)}")
     return " ".join(parts)
+
+
+def _known_by(node: Node, name: str) -> list[str]:
+    """Return the words by which one knows the node: its name, else what is beside it, else what it may be called."""
+    if name:
+        return [quoted(name, NAME_MOST)]
+    if not (node.caption or node.guess):
+        return []
+    said = f"beside {quoted(node.caption, NAME_MOST)}" if node.caption else f"guessed {quoted(node.guess, NAME_MOST)}"
+    return [said] if node.mark else [UNNAMED, said]
 
 
 def text_of(node: Node) -> str:
@@ -167,23 +185,24 @@ def _children(node: Node) -> list[Item]:
 
 
 def _items(node: Node, alike: str) -> list[Item]:
-    says_nothing = node.role in ("separator", "img") and not (node.acting or node.name or node.children)
+    says_nothing = node.role in ("separator", "img") and not (node.acting or node.reach or node.name or node.children)
     if node.as_caption or (node.role == "option" and not node.acting) or says_nothing:
         return []
     if _is_value(node):
         return [Item(node, line_of(node))]
     if alike or (node.role == "row" and not node.acting):
         return _row(node, alike)
-    if node.role in _PLAIN and not node.acting and not node.caption:
+    shown = node.acting or node.reach
+    if node.role in _PLAIN and not shown and not node.caption:
         own = [Item(node, text_of(node))] if node.text or (node.name and not node.children) else []
         return own + _children(node)
-    if node.role == "listitem" and not node.acting:
+    if node.role == "listitem" and not shown:
         within = _children(node)
         if node.text:
             within.insert(0, Item(node, quoted(node.text, TEXT_MOST)))
         if len(within) < 2:
             return within
-    if node.role in ("group", "list", "figure", "img") and not (node.acting or node.name or node.text):
+    if node.role in ("group", "list", "figure", "img") and not (shown or node.name or node.text):
         return _children(node)
     item = Item(node, line_of(node))
     item.children = _children(node)
@@ -191,7 +210,7 @@ def _items(node: Node, alike: str) -> list[Item]:
         item.children = [each for each in item.children if _matters(each)]
     elif node.acting:
         _drop_said(item)
-    if node.role in _REPEATED and not item.children:
+    if node.role == "draggable" or (node.role in _REPEATED and not item.children):
         item.alike = node.role
     return [item]
 
@@ -204,6 +223,8 @@ def _is_value(node: Node) -> bool:
 def _row(node: Node, alike: str) -> list[Item]:
     """Return a row, a list item or a card: its text on one line, its elements to act on under it."""
     role = "card" if node.role == "generic" else "item" if node.role == "listitem" else node.role
+    if node.reach:
+        return [Item(node, line_of(node), _children(node), alike=alike)]
     under = [each for each in _children(node) if _matters(each)]
     if node.acting:
         return [Item(node, line_of(node), under, alike=alike or node.role)]
@@ -216,7 +237,13 @@ def _row(node: Node, alike: str) -> list[Item]:
 
 
 def _matters(item: Item) -> bool:
-    return item.node.acting or item.node.role in URGENT or item.node.role == "heading" or bool(item.children)
+    return (
+        item.node.acting
+        or item.node.reach
+        or item.node.role in URGENT
+        or item.node.role == "heading"
+        or bool(item.children)
+    )
 
 
 def row_text(node: Node) -> str:
@@ -327,7 +354,7 @@ def _fold(children: list[Item], number: int) -> int:
     """Number the middles of runs of similar items, continuing from ``number``."""
     for run in _runs([each.alike for each in children]):
         first = children[run.start]
-        single = first.alike in ACTING | {"clickable"} and not first.children
+        single = first.alike in ACTING | SPOTS and not first.children
         if first.alike and len(run) > (ELEMENTS_SHOWN if single else ROWS_SHOWN):
             number += 1
             for child in children[run.start + 3 : run.stop - 1]:
@@ -336,4 +363,4 @@ def _fold(children: list[Item], number: int) -> int:
 
 
 def is_region(item: Item) -> bool:
-    return item.node.role in _REGIONS
+    return item.node.role in _REGIONS or item.node.reach

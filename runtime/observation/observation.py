@@ -142,7 +142,7 @@ class Observation:
 
 
 def _beside(node: Node) -> list[str]:
-    return [each for each in (node.name, node.text, node.placeholder, node.error, node.address) if each]
+    return [each for each in (node.name, node.text, node.placeholder, node.error, node.address, node.guess) if each]
 
 
 def _place(url: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 
 MOST_DEEP = 150  # most levels of the tree; deeper nodes are put on the last one
 
@@ -18,9 +18,11 @@ URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})  # roles of a p
 _NAMED_BY_CONTENT = frozenset({
     "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
 })  # fmt: skip
-TEXTS = ("name", "text", "error", "placeholder", "caption", "mark")
+TEXTS = ("name", "text", "error", "placeholder", "caption", "mark", "guess")
 """Fields of a node that hold text of the page, beside its address."""
 HIDDEN_VALUE = "••••"
+SPOTS = frozenset({"clickable", "editable", "draggable", "droppable", "scrollable", "canvas"})
+"""Roles that are no roles of a document: what can be done with an element that has none."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -28,12 +30,15 @@ class Node:
     """An element, or a text of the page."""
 
     role: str
-    """Role for assistive programs. ``text``: a text outside elements; ``clickable``, ``editable``: an element without a role."""
+    """Role for assistive programs. ``text``: a text outside elements; ``SPOTS``: an element without a role."""
     name: str = ""
     text: str = ""  # value of a field; for other elements their text
     states: tuple[str, ...] = ()
     ref: str | None = None
     acting: bool = False  # true if one can act on it
+    reach: bool = (
+        False  # true if a hand needs it though it is read by its content: to drop on it, to scroll in it, to draw on it
+    )
     error: str = ""  # error of the field according to the page
     placeholder: str = ""
     address: str = ""  # address of a link, as written
@@ -41,6 +46,8 @@ class Node:
     caption: str = ""  # caption beside a field without a name, or the term before a value
     mark: str = ""
     """Target by its test id, as in a file. If it finds only a part of the node, the text of that part follows."""
+    guess: str = ""  # what it may be called, if nothing in it or beside it says so
+    size: str = ""  # width and height in pixels, for a place in it
     as_caption: bool = False  # true if it is shown as the caption of its neighbour
     children: list[Node] = dataclasses.field(default_factory=list)
     parent: Node | None = None
@@ -66,21 +73,32 @@ class Fact:
 
     ref: str | None  # its ref, if the snapshot ever gave it one
     own: str  # A separate ref, for an element that the snapshot lacks or gives no ref
-    within: str | None = None  # ref of its nearest ancestor with one
-    role: str | None = None  # `clickable` or `editable` for an element to act on without such a role
+    within: Sequence[str] = ()  # refs of its ancestors, the nearest first
+    role: str | None = None  # one of ``SPOTS`` for an element to act on without such a role
     name: str = ""
     password: bool = False  # true if its value must not be shown
     error: str = ""
     shown: bool = True
     framed: bool = False
     ghost: str = ""  # A hidden text in it that the snapshot contains
+    before: Sequence[str] = ()  # refs of elements in front of it, the nearest first
+    holds: Sequence[str] = ()  # refs of elements in it, in the order of the page
+    reach: bool = False
+    states: Sequence[str] = ()
+    guess: str = ""
+    size: str = ""
+    out: str = ""  # what of its content is out of view
 
 
 _LINE = re.compile(r"( *)- (.*)")
+_GLYPHS = re.compile(" ?[\ue000-\uf8ff\U000f0000-\U0010ffff]+ ?")
+"""Characters of private planes: icon fonts draw pictures for them, and no person reads them as text."""
 _QUOTED_KEY = re.compile(r"'((?:[^']|'')*)'(?::(?: (.*))?)?\Z")
 _KEY = re.compile(
     r'(?P<role>[\w-]+)(?: (?P<name>"(?:[^"\\]|\\.)*"))?(?P<states>(?: \[[^\[\]]*\])*)(?::(?: (?P<value>.*))?)?\Z'
 )
+_PLAIN = frozenset({"generic", "paragraph", "emphasis", "strong"})  # roles that say nothing of what an element is for
+PANE = 300  # characters of text from which on what is dragged is a pane that is shown with its content, and no thing with a name
 POINTER = "cursor=pointer"
 _NO_STATES = ("active", POINTER)
 _STATE = re.compile(r"\[([^\[\]]*)\]")
@@ -97,7 +115,7 @@ def read(snapshot: str) -> Node:
     root = Node("page")
     # The last node on each level.
     path = [root]
-    for written in snapshot.split("\n"):
+    for written in _GLYPHS.sub(" ", snapshot).split("\n"):
         found = _LINE.fullmatch(written)
         if found is None:
             continue
@@ -131,7 +149,7 @@ def _node(body: str) -> Node:
         value = found["value"] if found else None
     if found is None:
         return Node("text", text=folded(body))
-    node = Node(found["role"], _text(found["name"] or ""), folded(_text(value or "")))
+    node = Node(found["role"], _text(found["name"] or "").strip(), folded(_text(value or "")))
     if written := found["states"]:
         states: list[str] = _STATE.findall(written)
         node.ref = next((each[4:] for each in states if each.startswith("ref=")), None)
@@ -157,10 +175,10 @@ def _unescaped(found: re.Match[str]) -> str:
     return _CONTROL.get(code, code)
 
 
-def add(root: Node, facts: Sequence[Fact], refs: Mapping[str, Node]) -> None:
+def add(root: Node, facts: Sequence[Fact], refs: MutableMapping[str, Node]) -> None:
     """Add the facts that the snapshot lacks; ``refs`` are the tree's nodes by ref."""
     for fact in facts:
-        node = refs.get(fact.ref or "")
+        node = _first((fact.ref or "", *(fact.within if fact.ghost else ())), refs)
         if node is None:
             if fact.role is not None and fact.shown:
                 _adopt(root, fact, refs)
@@ -171,10 +189,23 @@ def add(root: Node, facts: Sequence[Fact], refs: Mapping[str, Node]) -> None:
             node.text = HIDDEN_VALUE
         if fact.error:
             node.error = folded(fact.error)
-        if fact.role is not None and not node.acting:
-            node.acting = True
-            if node.role in ("generic", "paragraph", "emphasis", "strong"):
-                node.role = fact.role
+        _use(node, fact)
+
+
+def _use(node: Node, fact: Fact) -> None:
+    """Note what a hand can do with a node."""
+    node.guess = fact.guess or node.guess
+    if fact.role is None:
+        return
+    node.size = fact.size
+    if node.role in _PLAIN or (node.role == "clickable" and fact.role in SPOTS):
+        node.role = fact.role
+    node.reach = fact.reach or (node.role == "draggable" and len(inner(node, PANE)) >= PANE)
+    node.acting = node.acting or not node.reach
+    said = [each for each in fact.states if each != node.role]
+    if fact.out:
+        said.append(fact.out if node.role == "scrollable" else f"scrollable, {fact.out}")
+    node.states += tuple(said)
 
 
 def _lay(node: Node, ghost: str) -> None:
@@ -187,15 +218,20 @@ def _lay(node: Node, ghost: str) -> None:
 
 
 def _without(text: str, ghost: str) -> str:
-    return folded(text.replace(ghost, " ", 1)) if ghost in text else text
+    if ghost not in text:
+        return text
+    # A ghost may be a part of another word of the text.
+    whole = re.search(rf"(?<!\w){re.escape(ghost)}(?!\w)", text)
+    begins = whole.start() if whole else text.index(ghost)
+    return folded(f"{text[:begins]} {text[begins + len(ghost) :]}")
 
 
-def _adopt(root: Node, fact: Fact, refs: Mapping[str, Node]) -> None:
+def _adopt(root: Node, fact: Fact, refs: MutableMapping[str, Node]) -> None:
     """Give its own ref to an element without a ref in the snapshot, or add the missing element."""
-    above = refs.get(fact.within or "", None if fact.framed else root)
+    above = _first(fact.within, refs) or (None if fact.framed else root)
     if above is None or fact.role is None:
         return
-    name = folded(fact.name)
+    name = folded(_GLYPHS.sub(" ", fact.name))
     for node in above.walk():
         if node.role == fact.role and node.ref is None and node.name == name:
             node.ref, node.acting = fact.own, True
@@ -203,7 +239,44 @@ def _adopt(root: Node, fact: Fact, refs: Mapping[str, Node]) -> None:
             if fact.password and node.text:
                 node.text = HIDDEN_VALUE
             return
-    above.children.append(Node(fact.role, name, ref=fact.own, acting=True, error=folded(fact.error), parent=above))
+    made = Node(fact.role, name, ref=fact.own, acting=not fact.reach, error=folded(fact.error), parent=above)
+    if fact.ref is None or fact.role not in SPOTS or not _restore(made, above, _first(fact.holds, refs)):
+        above.children.insert(_place(above, fact, refs), made)
+    if fact.ref is not None:
+        # The next one may stand beside it.
+        refs[fact.ref] = made
+    _use(made, fact)
+
+
+def _first(wanted: Sequence[str], refs: Mapping[str, Node]) -> Node | None:
+    return next((refs[each] for each in wanted if each in refs), None)
+
+
+def _restore(made: Node, above: Node, held: Node | None) -> bool:
+    """Put back an element that the snapshot has left out because it adds nothing to what it holds or is in; False if it shows nothing itself.
+
+    Of elements without a role, one that holds only another is dropped, and one with only the text of what is around it as well.
+    """
+    said = made.name
+    if held is not None and held.parent is not None:
+        around = held.parent
+        around.children[around.children.index(held)] = made
+        made.name, made.parent, made.children, held.parent = "", around, [held], made
+    elif said and not above.children and said in (above.text, above.name):
+        made.name, made.text, above.text = "", said, ""
+        above.children.append(made)
+    else:
+        return False
+    return True
+
+
+def _place(above: Node, fact: Fact, refs: Mapping[str, Node]) -> int:
+    """Return the place among the children of ``above``: right after the nearest element in front of it, else the last."""
+    for ref in fact.before:
+        for each in (refs[ref], *refs[ref].above()) if ref in refs else ():
+            if each.parent is above:
+                return above.children.index(each) + 1
+    return len(above.children)
 
 
 def copied(

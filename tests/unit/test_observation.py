@@ -334,10 +334,10 @@ def test_passwords_are_dots() -> None:
 def test_an_element_missing_in_the_snapshot_is_added_in_its_place() -> None:
     """An element without a Playwright ref gets one of RunOps: on its own line if the snapshot has one, else after its parent's content."""
     facts = [
-        Fact(None, "x1", "e1", "clickable", "here"),
-        Fact(None, "x2", "e1", "button", "Pay"),
-        Fact(None, "x3", "e1", "button", "Unseen", shown=False),
-        Fact(None, "f1x4", None, "button", "In a frame that is not shown", framed=True),
+        Fact(None, "x1", ["e1"], "clickable", "here"),
+        Fact(None, "x2", ["e1"], "button", "Pay"),
+        Fact(None, "x3", ["e1"], "button", "Unseen", shown=False),
+        Fact(None, "f1x4", [], "button", "In a frame that is not shown", framed=True),
         Fact("e2", "x5", role="editable"),
     ]
     seen = Observation.read(
@@ -486,3 +486,68 @@ def test_a_budget_that_is_too_small_is_refused() -> None:
     """A budget below 200 characters is refused."""
     with pytest.raises(ValueError, match="at least 200"):
         page().render(199)
+
+
+def test_what_the_snapshot_leaves_out_is_put_back() -> None:
+    """An element around only another gets that as content, one with all the text of what is around it gets the text, and others stand where they are."""
+    snapshot = '- generic [ref=e1]:\n  - img "Photo" [ref=e3]\n  - paragraph [ref=e5]: first\n  - paragraph [ref=e7]: last\n  - generic [ref=e8]: Card'
+    facts = [
+        Fact("e2", "x1", ["e1"], "draggable", holds=["e3"]),
+        Fact("e6", "x2", ["e1"], "canvas", before=["e5", "e2"], size="40x30"),
+        Fact("e9", "x3", ["e8", "e1"], "draggable", "Card"),
+    ]
+    assert Observation.read(snapshot, facts=facts).render().split("\n")[1:] == [
+        'draggable "Photo" [ref=x1]',
+        'canvas (unnamed) beside "first" 40x30 [ref=x2]',
+        '"last"',
+        'draggable "Card" [ref=x3]',
+    ]
+
+
+def test_glyphs_are_no_text_and_a_guess_is_no_name() -> None:
+    """Characters of private planes are not shown; an element without other text has its guess, by which it is found, and no name."""
+    snapshot = (
+        '- button "\ue001" [ref=e1]\n- button "\U000f0134 Save" [ref=e2]\n- text: "\uf8ff"\n- button "Pay" [ref=e3]'
+    )
+    seen = Observation.read(snapshot, facts=[Fact("e1", "x1", guess="trash"), Fact("e3", "x2", guess="coins")])
+    assert seen.render().split("\n")[1:] == [
+        'button (unnamed) guessed "trash" [ref=e1]',
+        'button "Save" [ref=e2]',
+        'button "Pay" [ref=e3]',
+    ]
+    assert seen.element("e1").name == ""
+    assert "[ref=e1]" in seen.find(role="button", name="trash")
+    assert "hidden" in seen.masked(lambda text: text.replace("trash", "hidden")).render()
+
+
+def test_what_is_reached_into_keeps_its_content() -> None:
+    """What scrolls, takes drops, or is dragged with a long text is a part with a ref around its content; it is no element to press."""
+    snapshot = (
+        '- generic [ref=e1]:\n  - paragraph [ref=e2]: One\n  - button "Go" [ref=e3]\n- list [ref=e4]:\n  - listitem [ref=e5]: a\n'
+        f"- generic [ref=e6]:\n  - paragraph [ref=e7]: {'long ' * 70}\n  - paragraph [ref=e8]: end"
+    )
+    facts = [
+        Fact("e1", "x1", role="droppable", reach=True, states=["droppable"]),
+        Fact("e4", "x2", role="scrollable", reach=True, out="90 px below"),
+        Fact("e6", "x3", role="draggable"),
+    ]
+    seen = Observation.read(snapshot, facts=facts)
+    assert [line[:40] for line in seen.render().split("\n")[1:]] == [
+        "droppable [ref=e1]",
+        '  "One"',
+        '  button "Go" [ref=e3]',
+        "list (scrollable, 90 px below) [ref=e4]",
+        '  "a"',
+        "draggable [ref=e6]",
+        f'  "{"long " * 7}lo',
+        '  "end"',
+    ]
+    assert seen.refs == ["e3"]
+
+
+def test_a_ghost_is_a_whole_word_if_there_is_one() -> None:
+    """A word that an icon font draws is taken out where it stands alone, and not out of another word; the nearest element that is there counts."""
+    seen = Observation.read(
+        '- button "menus menu" [ref=e1]: menus menu', facts=[Fact(None, "", within=["e9", "e1"], ghost="menu")]
+    )
+    assert seen.render().split("\n")[1:] == ['button "menus" [ref=e1]']

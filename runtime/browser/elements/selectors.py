@@ -1,7 +1,8 @@
 """Facts that an accessibility snapshot lacks.
 
-These are passwords, errors of a field, elements to act on that have no role or no ref, and ghosts. A ghost is a text that a
-style sheet adds before or after an element and hides. The snapshot contains it, but people do not see it.
+These are passwords, errors of a field, elements to act on that have no role, no ref or no name, and ghosts. A ghost is a text that the
+snapshot contains and people do not see: one that a style sheet adds before or after an element and hides, or a word for which an icon font
+draws a picture.
 
 A Playwright selector engine reads them, because engines run in the isolated world that has Playwright's refs. It gives
 separate refs (``x3``) to elements without one in the snapshot.
@@ -9,10 +10,17 @@ separate refs (``x3``) to elements without one in the snapshot.
 
 from __future__ import annotations
 
+from runtime.browser.elements import affordances, guesses
+
 NAME = "runops-look"
 
 # `facts` and `self` return an element outside any document; its text is the answer.
-ENGINE = r"""({
+ENGINE = (
+    "(() => {"
+    + affordances.AFFORDANCES
+    + guesses.GUESS
+    + r"""
+return {
   told(found) {
     const element = Document.prototype.createElement.call(document, 'i');
     element.textContent = JSON.stringify(found);
@@ -35,33 +43,48 @@ ENGINE = r"""({
     if (asked.startsWith('facts ')) {
       const [number, marks] = asked.slice(6).split(' ');
       if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(number);
-      return this.told([String(document.title), globalThis._runopsDocument, this.facts(), this.ghosts(), marks ? this.marks() : [], Array.prototype.some.call(document.getElementsByTagName('*'), (element) => element._ariaRef)]);
+      const every = this.all(document), roots = [document, ...every.flatMap((element) => element.shadowRoot || [])], rules = this.rules(), drawn = ligatures(roots);
+      const [facts, acts] = this.facts(every, roots, rules.hovered, drawn);
+      return this.told([String(document.title), globalThis._runopsDocument, facts, this.ghosts(rules.added, drawn), marks ? this.marks(every) : [],
+        acts, every.some((element) => element._ariaRef)]);
     }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
   },
-  ghosts() {
-    const asked = [];
-    const rules = (list) => {
+  // Selectors of elements to which a style sheet adds a text, and of those that get a cursor when the mouse is over them.
+  rules() {
+    const added = [], hovered = [];
+    const walk = (list) => {
       for (const rule of list) {
-        if (rule.cssRules && !rule.selectorText) rules(rule.cssRules);
-        if (!rule.selectorText || !/:(before|after)\b/.test(rule.selectorText) || !rule.style.content || rule.style.content === 'none') continue;
-        for (const each of rule.selectorText.split(/,(?![^(]*\))/)) {
-          const found = /^(.*?)::?(before|after)\s*$/.exec(each.trim());
-          if (found) asked.push([found[1].trim() || '*', `::${found[2]}`]);
+        const selector = rule.selectorText;
+        if (rule.cssRules && !selector) walk(rule.cssRules);
+        if (!selector) continue;
+        if (/:(before|after)\b/.test(selector) && rule.style.content && rule.style.content !== 'none') {
+          for (const each of selector.split(/,(?![^(]*\))/)) {
+            const found = /^(.*?)::?(before|after)\s*$/.exec(each.trim());
+            if (found) added.push([found[1].trim() || '*', `::${found[2]}`]);
+          }
+        } else if (selector.includes(':hover') && rule.style.cursor) {
+          const resting = selector.replace(/:hover\b/g, '');
+          try { document.querySelector(resting); hovered.push([resting, rule.style.cursor]); } catch { continue; }
         }
       }
     };
     for (const sheet of document.styleSheets) {
       // Those of other origins may not be read.
-      try { rules(sheet.cssRules); } catch { continue; }
+      try { walk(sheet.cssRules); } catch { continue; }
     }
+    return {added, hovered};
+  },
+  ghosts(added, drawn) {
     const px = (value) => parseFloat(value) || 0;
     const hidden = (style) => px(style.opacity || '1') === 0 || px(style.fontSize) === 0 || (/^rgba\(.*, 0\)$/.test(style.color) && style.webkitBackgroundClip !== 'text')
       || /^rect\((0|1)px, (0|1)px, (0|1)px, (0|1)px\)$/.test(style.clip) || /^inset\((50|100)%/.test(style.clipPath) || px(style.textIndent) < -500
       || (['absolute', 'fixed'].includes(style.position) && [style.left, style.right, style.top, style.bottom].some((each) => px(each) < -500 || px(each) > 9000))
       || (style.overflow === 'hidden' && (px(style.width) <= 1 || px(style.height) <= 1) && style.display !== 'inline') || style.transform === 'matrix(0, 0, 0, 0, 0, 0)';
     const ghosts = [];
-    for (const [selector, pseudo] of asked) {
+    // The snapshot may have left out the nearest one.
+    const around = (named) => { const refs = []; for (let each = named; each && refs.length < 4; each = each.parentElement) if (each._ariaRef) refs.push(each._ariaRef.ref); return refs; };
+    for (const [selector, pseudo] of added) {
       let elements = [];
       try { elements = Array.from(document.querySelectorAll(selector)).slice(0, 2000); } catch { continue; }
       for (const element of elements) {
@@ -72,15 +95,20 @@ ENGINE = r"""({
         if (!/["']|attr/.test(style.content) || !hidden(style)) continue;
         const parts = Array.from(style.content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([\w-]+)\)/g), (each) => each[2] ? element.getAttribute(each[2]) || '' : each[1]);
         const text = parts.join('').replace(/\\(.)/g, '$1').replace(/\s+/g, ' ').trim();
-        if (text) ghosts.push([named._ariaRef.ref, text.slice(0, 300)]);
+        if (text) ghosts.push([around(named), text.slice(0, 300)]);
       }
+    }
+    for (const [element, word] of drawn) {
+      let named = element;
+      while (named && !named._ariaRef) named = named.parentElement;
+      if (named && ghosts.length < 500) ghosts.push([around(named), word]);
     }
     return ghosts;
   },
-  marks() {
+  marks(all) {
     const found = [];
     const around = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
-    const every = this.all(document).filter((element) => element.getAttribute('data-testid')), times = new Map();
+    const every = all.filter((element) => element.getAttribute('data-testid')), times = new Map();
     const named = (element) => element.getAttribute('data-testid');
     for (const element of every) times.set(named(element), (times.get(named(element)) || 0) + 1);
     for (const element of every) {
@@ -95,8 +123,9 @@ ENGINE = r"""({
     }
     return found;
   },
-  facts() {
-    const found = [];
+  facts(every, roots, hovered, drawn) {
+    const found = [], spots = affordances(every, roots, hovered);
+    let any = false;
     // What is cut is marked as cut: the beginning of a secret is known by that.
     const short = (text) => {
       const whole = (text || '').replace(/\s+/g, ' ').trim();
@@ -108,9 +137,11 @@ ENGINE = r"""({
     const ACTING = ['button', 'link', 'checkbox', 'radio', 'switch', 'tab', 'menuitem', 'menuitemcheckbox', 'menuitemradio',
       'option', 'treeitem', 'textbox', 'searchbox', 'combobox', 'slider', 'spinbutton'];
     const around = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
-    const within = (element) => {
-      for (let above = around(element); above; above = around(above)) if (above._ariaRef) return above._ariaRef.ref;
-      return null;
+    const refs = (elements, most) => { const all = []; for (const each of elements) { if (each._ariaRef) all.push(each._ariaRef.ref); if (all.length === most) break; } return all; };
+    const within = function* (element) { for (let above = around(element); above; above = around(above)) yield above; };
+    const before = function* (element) {
+      for (let each = element, levels = 0; each && levels < 4; each = each.parentElement, levels += 1)
+        for (let earlier = each.previousElementSibling; earlier; earlier = earlier.previousElementSibling) yield* [earlier, ...Array.from(earlier.querySelectorAll('*')).slice(0, 3)];
     };
     // Whether it may stand deeper than the snapshot goes.
     const deep = (element) => {
@@ -151,23 +182,35 @@ ENGINE = r"""({
       const box = element.getBoundingClientRect();
       return box.width > 0 && box.height > 0;
     };
-    for (const element of this.all(document)) {
-      const acts = role(element), password = element.type === 'password', ref = element._ariaRef ? element._ariaRef.ref : null;
+    const says = (element) => (element instanceof SVGElement ? Array.from(element.querySelectorAll('text'), (each) => each.textContent).join(' ') : element.innerText) || '';
+    const silent = (element) => !(element._ariaRef && speaks(element, element._ariaRef.name, drawn)) && (element.tagName === 'SELECT' || !speaks(element, says(element), drawn));
+    for (const element of every) {
+      const acts = role(element), plain = acts && acts !== 'clickable' && acts !== 'editable', password = element.type === 'password';
       const error = acts || element.hasAttribute('aria-invalid') ? wrong(element) : '';
-      if (!acts && !error) continue;
+      any ||= Boolean(acts);
+      // To press it tells nothing new of a button.
+      const all = spots.get(element), spot = all && !(plain && !all.reach && !all.states.length) ? all : null;
+      if (!acts && !error && !spot) continue;
+      const ref = element._ariaRef ? element._ariaRef.ref : null, low = ref && deep(element), seen = ref && !low || shown(element);
+      const found_as = spot && spot.as && !plain ? spot.as : acts;
+      const guessed = seen && silent(element) ? guess(element, Boolean(spot) && spot.reach, !plain) : null;
+      if (ref && !low && !password && !error && !guessed && (plain || !found_as) && !(spot && spot.as) && element.tagName !== 'SUMMARY') continue;
       if (!element._runopsRef) {
         // The list is kept in this isolated world, where no script of the page meets it.
         globalThis._runopsRefs = (globalThis._runopsRefs || 0) + 1;
         element._runopsRef = globalThis._runopsRefs;
       }
-      const low = ref && deep(element);
-      const plain = ref && !low && !password && !error && acts !== 'clickable' && acts !== 'editable' && element.tagName !== 'SUMMARY';
-      found.push(plain ? [ref, element._runopsRef] : [ref, element._runopsRef, within(element), acts, ref && !low ? '' : named(element), password, error,
-        ref && !low ? true : shown(element)]);
+      const said = {role: found_as, password, error, shown: seen};
+      if (guessed) said.guess = guessed[0];
+      if (spot && spot.as) Object.assign(said, {reach: spot.reach && !acts, states: spot.states, size: spot.size, out: spot.out});
+      if (!ref || low || !plain) Object.assign(said, {name: spot && spot.reach ? '' : named(element), within: refs(within(element), 8), before: refs(before(element), 8), holds: refs(element.querySelectorAll('*'), 5)});
+      found.push([ref, element._runopsRef, said]);
     }
-    return found;
+    return [found, any];
   },
-})"""
+};
+})()"""
+)
 """Queries: ``facts 7`` gives the facts as JSON (7 numbers a new document), ``facts 7 marks`` also test ids, ``self`` an element's ref.
 
 ``x3`` finds the element with that ref.

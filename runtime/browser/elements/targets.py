@@ -12,19 +12,18 @@ from pydantic import ValidationError
 from nodes.errors import SiteError
 from nodes.targets import ROLES, Target
 from runtime.browser.elements.facts import Facts
+from runtime.observation import tree
 
 FIELDS = frozenset(
     {"textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider", "checkbox", "radio", "switch"}
 )
 """Roles that people know by their label."""
 
-SAID_BY_TEXT = frozenset(
-    {"generic", "none", "presentation", "clickable", "editable", "paragraph", "text", "cell", "listitem"}
-)
+SAID_BY_TEXT = frozenset({"generic", "none", "presentation", "paragraph", "text", "cell", "listitem"} | tree.SPOTS)
 """Roles that do not tell an element's purpose."""
 
 _CONTENT = frozenset({"definition", "term", "gridcell", "rowheader", "strong", "emphasis", "time", "code"})
-READ = (SAID_BY_TEXT - {"clickable", "editable"}) | _CONTENT
+READ = (SAID_BY_TEXT - tree.SPOTS) | _CONTENT
 """Roles of content to be read: its text changes, so it is no way to find it."""
 
 MOST_ROW_TEXTS = 6  # most texts of a row that are tried to identify it

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 import pydantic
 from playwright.async_api import Error, Frame, Locator, Request
+from typing_extensions import TypedDict
 
 from nodes.errors import SiteError
 from nodes.targets import Target
@@ -32,12 +33,33 @@ DEEPEST = 50
 """Levels of a frame to observe: Playwright fails a few levels deeper. Elements to act on below them are listed without their place."""
 
 _OWN = re.compile(r"(?:f(\d+))?(x\d+)")
-_RawFact = tuple[str | None, int] | tuple[str | None, int, str | None, str | None, str, bool, str, bool]
 
+
+class _Said(TypedDict, total=False):
+    """What the script says of an element, by the fields of ``Fact``."""
+
+    within: list[str]
+    before: list[str]
+    holds: list[str]
+    role: str | None
+    name: str
+    password: bool
+    error: str
+    shown: bool
+    reach: bool
+    states: list[str]
+    guess: str
+    size: str
+    out: str
+
+
+_RawFact = tuple[str | None, int, _Said]
 _REF = re.compile(r"(?:f\d+)?[ex]\d+")
 
 
-_FrameFacts = tuple[str, int, list[_RawFact], list[tuple[str, str]], list[tuple[list[str | None], str, str]], bool]
+_FrameFacts = tuple[
+    str, int, list[_RawFact], list[tuple[list[str], str]], list[tuple[list[str | None], str, str]], bool, bool
+]
 
 _FRAME_FACTS: pydantic.TypeAdapter[_FrameFacts | None] = pydantic.TypeAdapter(_FrameFacts | None)
 
@@ -126,14 +148,14 @@ class Looking(ElementAccess):
         for frame, each in zip(frames, answers, strict=True):
             if each is None:
                 return None
-            _title, number, found_in, ghosts, marked, known = each
-            if frame.parent_frame is None and found_in and not known and not last:
+            _title, number, found_in, ghosts, marked, acts, known = each
+            if frame.parent_frame is None and acts and not known and not last:
                 # The snapshot belongs to the previous document: it knows no element of this one.
                 return None
             looked[number] = frame
             framed = frame.parent_frame is not None
             facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
-            facts += [Fact(ref, "", ghost=text, framed=framed) for ref, text in ghosts]
+            facts += [Fact(None, "", within=refs, ghost=text, framed=framed) for refs, text in ghosts]
             seen_marks += [Mark(tuple(refs), mark, text) for refs, mark, text in marked]
         title: str = answers[0][0] if answers[0] is not None else ""
         self._looked = looked
@@ -224,9 +246,5 @@ class Looking(ElementAccess):
 
 
 def _fact(raw: _RawFact, prefix: str, *, framed: bool) -> Fact:
-    """Convert a fact of the page's script: ref, own number, and if the snapshot lacks it: within, role, name, password, error, shown."""
-    own = f"{prefix}x{raw[1]}"
-    if len(raw) == 2:
-        return Fact(raw[0], own)
-    ref, _number, within, role, name, password, error, shown = raw
-    return Fact(ref, own, within, role, name, password, error, shown=shown, framed=framed)
+    ref, number, said = raw
+    return Fact(ref, f"{prefix}x{number}", framed=framed, **said)
