@@ -13,7 +13,7 @@ from director.draft.goal import Goal
 from director.editing import limits, lint, reference
 from director.tools import begin
 from director.tools.build_context import BuildContext
-from director.tools.toolbox import CHANGED, PERHAPS, READ, REASON, TEXT, WHETHER, Simple, Toolset, of, tool
+from director.tools.toolbox import CHANGED, FLAG, PERHAPS, READ, REASON, TEXT, Simple, Toolset, of, tool
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.language import workflow
@@ -28,7 +28,7 @@ MOST_HINTS = 4  # limit of the hints reported for one edit
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
     edit = _Edits(build)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
-    flag = of(WHETHER, "Only check.")
+    flag = of(FLAG, "Only check.")
     nodes = of(
         TEXT, "A YAML list of nodes; of the first ones also a map: keys of the head (`inputs`, `output`) and `nodes`."
     )

@@ -74,8 +74,11 @@ class Looking:
             yield page
 
     async def inspect(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Return the lines that match an instruction, the part at a ref, the changes since the model saw the page, or all of it; and a picture."""
+        """Return the lines that match an instruction, the part at a ref or its names in CSS, the changes since the model saw the page, or all; and a picture."""
         ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
+        if arguments["dom"] and ref is None:
+            fix = "give the ref of the part; `get_html` shows the whole page"
+            raise ModelError("tool-arguments", "`dom` is about one part of the page", fix=fix)
         async with self._page(arguments["tab"], despite_dialog=True) as page:
             if page.dialog is not None:
                 return await self.report(
@@ -85,6 +88,9 @@ class Looking:
             view = await self._observer.look_at(page)
             if ref is not None and not view.has(ref):
                 raise self._observer.gone(page, str(ref))
+            if arguments["dom"]:
+                names = await page.names(await page.by_ref(str(ref)), view.has)
+                return await self.report(page, "", self._observer.mask(names))
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from director.scouting import actions, observer, page_tools
 from director.tools import barrier
 from director.tools.build_context import BuildContext
-from director.tools.toolbox import NUMBER, PERHAPS, READ, REASON, TEXT, WHETHER, OfBuild, Toolset, of, tool
+from director.tools.toolbox import FLAG, NUMBER, PERHAPS, READ, REASON, TEXT, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.log import attempts as log_attempts
@@ -92,7 +92,8 @@ def toolsets(
             "tab": page,
             "instruction": of(PERHAPS, "What to look for, in words of the page; null: everything."),
             "ref": of(PERHAPS, "Only this part."),
-            "screenshot": of(WHETHER, "Show a picture too, with refs at their elements, and keep it as a file."),
+            "dom": of(FLAG, "With a ref: tag, id, classes and `data-` attributes of it and what is in it, for CSS."),
+            "screenshot": of(FLAG, "Show a picture too, with refs at their elements, and keep it as a file."),
             "reason": REASON,
         },
     )

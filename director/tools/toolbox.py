@@ -162,8 +162,8 @@ class ModelTools(turn.Tools):
 
 TEXT: dict[str, Json] = {"type": "string"}
 PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
-WHETHER: dict[str, Json] = {"type": ["boolean", "null"]}
 NUMBER: dict[str, Json] = {"type": ["integer", "null"]}
+FLAG: dict[str, Json] = {"type": ["boolean", "null"]}
 
 
 def of(schema: dict[str, Json], description: str) -> dict[str, Json]:

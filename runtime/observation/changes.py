@@ -66,7 +66,7 @@ class _Content:
         for node in root.walk():
             if node.role in ROWS and not node.acting and node.children:
                 self.rows.append((row_text(node), node))
-            if node.acting and node.ref is not None:
+            if (node.acting or node.reach) and node.ref is not None:
                 self.refs[node.ref] = node
             if line := self._line(node):
                 key = _REF.sub("", line)
@@ -107,7 +107,7 @@ def _line(node: Node) -> str:
         return f"{node.role} {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"
     if node.as_caption or any(each.role == "definition" and each.caption for each in node.above()):
         return line_of(node) if node.acting else ""
-    if node.acting or node.role == "heading" or (node.role == "definition" and node.caption):
+    if node.acting or node.reach or node.role == "heading" or (node.role == "definition" and node.caption):
         return line_of(node)
     said = node.text or ("" if node.children else node.name)
     if (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from runtime.browser.elements import targets
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from runtime.observation.observation import Observation
@@ -68,3 +70,58 @@ async def test_what_a_person_can_use_is_shown(name: str, tab: Tab, served: site.
     found = await lines(tab, await tab.look())
     assert sorted(found) == sorted(stated)
     assert [(each, line) for each, line in found.items() if not fits(each, line)] == []
+
+
+async def test_a_guess_becomes_css_and_no_name(tab: Tab, served: site.Site) -> None:
+    """A target of an element that is known by a guess finds it by its icon or its tooltip in CSS, and uses neither glyphs nor the guess as a name."""
+    await tab.goto(f"{served.origin}/toolbar")
+    seen = await tab.look()
+    found: dict[str, str] = {}
+    for stated, line in (await lines(tab, seen)).items():
+        if "guessed" in line:
+            element = seen.element(line.partition("[ref=")[2].partition("]")[0])
+            assert element.name == ""
+            async with tab.pointed(element.ref) as pointed:
+                target = await targets.target_of(pointed, element.role, element.name, lambda _text: True)
+                assert await pointed.places(target) == (1, 0)
+            found[stated.partition("?")[2]] = target.css or repr(target)
+    assert found == {
+        "trash": "button:has(.fa-trash-o)",
+        "print": "button:has(.fa-print)",
+        "pencil square": "button:has(.bi-pencil-square)",
+        "menu open": 'button:has(:text-is("menu_open"))',
+        "search": 'button:has(:text-is("search"))',
+        "plus": "button.icon-plus",
+        "zoom in": 'button:has(use[href$="#icon-zoom-in"])',
+        "undo": 'button:has(img[src$="undo.svg"])',
+        "Align left": 'button[data-tooltip="Align left"]',
+        "Bold": 'button[data-bs-original-title="Bold"]',
+        "Underline": 'button[aria-description="Underline"]',
+        "copy": "div:has(.codicon-copy)",
+        "Paste": 'div[data-title="Paste"]',
+        "arrow down": 'button:has([data-icon="arrow-down"])',
+        "question circle": "a:has(.bi-question-circle-fill)",
+    }
+
+
+async def test_what_is_out_of_view_follows_the_scrolling(tab: Tab, served: site.Site) -> None:
+    """A part that scrolls says how far in each direction, its ref leads to it, and scrolling it is a change of the page."""
+    await tab.goto(f"{served.origin}/scrolled")
+    before = await tab.look()
+    line = next(each for each in before.render(100_000).split("\n") if each.startswith('scrollable "All rooms" ('))
+    (ref,) = re.findall(r"\[ref=(\w+)\]", line)
+    await (await tab.by_ref(ref)).evaluate("element => element.scrollTo(0, 100)")
+    after = await tab.look()
+    assert re.search(r'"All rooms" \(100 px above, \d+0 px below\)', after.render(100_000))
+    assert "(100 px above" in after.since(before)
+
+
+async def test_a_drawing_is_no_change_and_its_size_is_told(tab: Tab, served: site.Site) -> None:
+    """Canvases are told with the size that a place in them is measured by; hidden ones are not, and a second look finds nothing changed."""
+    await tab.goto(f"{served.origin}/canvas")
+    seen = await tab.look()
+    text = seen.render()
+    assert 'canvas (unnamed) beside "Ground floor" 400x300 [ref=' in text
+    assert 'canvas "Sum" 200x100 [ref=' in text
+    assert "90x90" not in text
+    assert (await tab.look()).since(seen) == "nothing changed"

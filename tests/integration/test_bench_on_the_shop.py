@@ -68,7 +68,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_continued(shop: shop_process.
     assert shop.password not in output
     assert 'heading "Orders"' in output
     # The whole page was shown, and is not shown again.
-    seen = {"tab": "bench", "instruction": None, "ref": None, "screenshot": None, "reason": "to see"}
+    seen = {"tab": "bench", "instruction": None, "ref": None, "dom": None, "screenshot": None, "reason": "to see"}
     assert "nothing changed" in (await build_contexts.call(build, "inspect_tab", scouting.toolsets(build), **seen)).text
     # Elements that were shown can be pointed at.
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -24,7 +25,10 @@ PAGE = """<!doctype html><title>Bills</title><style>.x{}</style><script>var secr
 <label>Password <input type=password value=hunter2hunter2 id=p></label><label>Search <input name=q value=tea></label>
 <iframe name=inner srcdoc="<button onclick='this.textContent=1'>Inner</button>"></iframe>
 <button onclick="setTimeout(() => { said.textContent = 'Late' }, 300)">Later</button>
-<label><input type=checkbox id=box> Gift</label>"""
+<label><input type=checkbox id=box> Gift</label>
+<div id="tools.main" class="palette w-1/2" aria-label=Tools style="overflow: auto; height: 30px"><ul class=items data-kind='a "quoted" kind'>
+  <li class="item node" data-type=inject data-secret=correct-horse-battery>inject<i class="fa fa-bolt"></i><li class=item data-note="{LONG}">long</ul></div>"""
+PAGE = PAGE.replace("{LONG}", "ab " * 40)
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +160,27 @@ async def test_001_18_html_is_shown_with_attributes_and_without_secrets(build: B
     assert 'value="tea" now="milk"' in field
     ref = seen.partition('button "Later" [ref=')[2].partition("]")[0]
     assert ">Later</button>" in (await call(build, "get_html", ref=ref)).text
+
+
+async def test_001_20_the_names_of_elements_in_css_are_told(build: BuildContext) -> None:
+    """With `dom`, a part is told with tag, id, classes and `data-` attributes, and so is what is in it; each line is CSS that finds it."""
+    seen = await fresh(build)
+    ref = seen.partition('scrollable "Tools"')[2].partition("[ref=")[2].partition("]")[0]
+    told = (await call(build, "inspect_tab", ref=ref, dom=True)).text
+    _, _, page = told.partition("\n")
+    lines = [line.strip() for line in page.split("\n")[:-1]]
+    assert lines[0] == rf"div#tools\.main.palette.w-1\/2 [ref={ref}]"
+    assert lines[1].startswith('ul.items[data-kind="a \\\\"quoted\\\\" kind"] [ref=')
+    assert lines[2].startswith('li.item.node[data-type="inject"][data-secret="[hidden]"] "inject" [ref=')
+    assert lines[3] == "… 1 more"
+    assert lines[4].startswith('li.item[data-note^="ab ab')
+    assert SECRET not in told
+    for line in (lines[0], lines[1], lines[4]):
+        css = line.partition(" [ref=")[0].partition(' "long"')[0]
+        assert "it finds 1 element" in (await call(build, "try_target", target=f"css: {json.dumps(css)}")).text, css
+    without = await call(build, "inspect_tab", dom=True)
+    assert without.error is not None
+    assert without.error["code"] == "tool-arguments"
+    gone = await call(build, "inspect_tab", ref="e99999", dom=True)
+    assert gone.error is not None
+    assert gone.error["code"] == "ref-gone"

@@ -370,7 +370,14 @@ async def test_scouts_work_in_parallel_in_their_own_tabs(build: BuildContext, se
                 return talks.asks(
                     (
                         "inspect_tab",
-                        {"tab": "main", "instruction": None, "ref": None, "screenshot": None, "reason": "Peep."},
+                        {
+                            "tab": "main",
+                            "instruction": None,
+                            "ref": None,
+                            "dom": None,
+                            "screenshot": None,
+                            "reason": "Peep.",
+                        },
                     )
                 )
             case _:

@@ -88,7 +88,7 @@ async def test_the_page_of_a_tool_call(tmp_path: Path) -> None:
                 observer.page(where)
             assert raised.value.code == "page-unknown"
         for name, more in (
-            ("inspect_tab", {"instruction": None, "ref": None, "screenshot": None}),
+            ("inspect_tab", {"instruction": None, "ref": None, "dom": None, "screenshot": None}),
             ("debug_close_tab", {}),
         ):
             field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}

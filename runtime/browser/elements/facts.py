@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from runtime.browser.elements import text_match
+from runtime.browser.elements import guesses, text_match
 
 NAMING = r"""
   // A class that a person wrote: one that a program makes holds digits, or capitals in odd places.
@@ -21,8 +21,11 @@ NAMING = r"""
 FACTS = (
     "(element) => {"
     + text_match.SEEN
+    + guesses.GUESS
     + r"""
   const attribute = (name) => element.getAttribute(name) || '';
+  const reads = isRead(element, seen(element), ligatures([element]));
+  const guessed = reads || element.getAttribute('aria-label') ? null : guess(element, false, false);
   const short = (text) => { const found = folded(text || ''); return found.length <= 60 ? found : ''; };
   const field = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement;
   const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
@@ -139,7 +142,8 @@ FACTS = (
     title: attribute('title'),
     alt: attribute('alt'),
     labels: field && element.labels ? Array.from(element.labels, (each) => short(each.textContent)).filter(Boolean) : [],
-    text: short(seen(element)),
+    text: reads ? short(unglyphed(seen(element))) : '',
+    hint: guessed ? guessed[1] : '',
     checked: box ? element.checked : aria === null ? null : aria === 'true',
     classes: named(element),
     data: data(element),
@@ -222,6 +226,7 @@ class Facts:
     alt: str = ""
     labels: tuple[str, ...] = ()
     text: str = ""
+    hint: str = ""  # CSS by its icon or tooltip, if nothing in it is read
     checked: bool | None = None
     classes: tuple[str, ...] = ()  # selectors of it, by classes that a person gave it
     data: tuple[str, ...] = ()  # selectors of it, by `data-` attributes that a person gave it as a name

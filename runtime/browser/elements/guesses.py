@@ -18,7 +18,7 @@ SHOWN_TEXT = r"""
   };
   const ligatures = (roots) => new Map(roots.flatMap((root) => Array.from(root.querySelectorAll(ICON_TEXT))).map((each) => [each, ligature(each)]).filter(([, word]) => word));
   // Whether a text of an element has anything that is read; `drawn` are the ligatures of the page.
-  const speaks = (element, text, drawn) => {
+  const isRead = (element, text, drawn) => {
     for (const [each, word] of drawn) if (element.contains(each)) text = text.replace(new RegExp(`(?<!\\w)${word}(?!\\w)`), ' ');
     return /[^\s\p{Co}]/u.test(text);
   };

@@ -183,7 +183,7 @@ return {
       return box.width > 0 && box.height > 0;
     };
     const says = (element) => (element instanceof SVGElement ? Array.from(element.querySelectorAll('text'), (each) => each.textContent).join(' ') : element.innerText) || '';
-    const silent = (element) => !(element._ariaRef && speaks(element, element._ariaRef.name, drawn)) && (element.tagName === 'SELECT' || !speaks(element, says(element), drawn));
+    const silent = (element) => !(element._ariaRef && isRead(element, element._ariaRef.name, drawn)) && (element.tagName === 'SELECT' || !isRead(element, says(element), drawn));
     for (const element of every) {
       const acts = role(element), plain = acts && acts !== 'clickable' && acts !== 'editable', password = element.type === 'password';
       const error = acts || element.hasAttribute('aria-invalid') ? wrong(element) : '';

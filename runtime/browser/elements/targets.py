@@ -159,6 +159,8 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
     if (role in FIELDS and not (name or facts.labels)) or role in READ:
         for caption in facts.beside:
             yield Way({"css": caption.css}, 56, "the text beside it")
+    if facts.hint and not name:
+        yield Way({"css": facts.hint}, 62, "its icon or its tooltip")
     for css in facts.data:
         yield Way({"css": css}, 69, "its data attribute")
     if ADDRESS.fullmatch(facts.link):

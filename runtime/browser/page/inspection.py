@@ -1,11 +1,11 @@
-"""Looks at what a target matches now, at the HTML of an element, and waits until the network is quiet. Acts on nothing."""
+"""Looks at what a target matches now, at the HTML of an element, at its names in CSS, and waits until the network is quiet. Acts on nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from playwright.async_api import Error, Locator, Request
 
@@ -14,10 +14,17 @@ from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.elements import locators, rules
 from runtime.browser.page.access import PAUSES, ElementAccess
+from runtime.observation.lines import quoted
 
 QUIET_SECONDS = 0.5  # seconds without any request until the network counts as quiet
 LONGEST_ATTRIBUTE = 200  # characters of an attribute's value, or of an address
 LONGEST_TEXT = 300  # characters of one text of an element
+MOST_CHILDREN, MOST_BELOW = 40, 6  # elements that are listed of an element, and of each of these
+
+_REF = r"""
+  const number = globalThis._runopsDocument;
+  const ref = (element) => element._ariaRef ? element._ariaRef.ref : element._runopsRef ? `${number ? `f${number}` : ''}x${element._runopsRef}` : null;
+"""
 
 _MATCHES = isolated_world.Script[tuple[int, list[tuple[str | None, str, bool, bool, str]]]](
     "(elements, most) => {"
@@ -27,8 +34,9 @@ _MATCHES = isolated_world.Script[tuple[int, list[tuple[str | None, str, bool, bo
     const folded = (text || '').replace(/\s+/g, ' ').trim();
     return folded.length > length ? folded.slice(0, length - 1) + '…' : folded;
   };
-  const number = globalThis._runopsDocument;
-  const ref = (element) => element._ariaRef ? element._ariaRef.ref : element._runopsRef ? `${number ? `f${number}` : ''}x${element._runopsRef}` : null;
+"""
+    + _REF
+    + r"""
   return [elements.length, elements.slice(0, most).map((element) =>
     [ref(element), element.localName, visible(element), enabled(element), element.type === 'password' ? '' : short(element.innerText || element.value, 60)])];
 }""",
@@ -87,6 +95,36 @@ _HTML = isolated_world.Script[str](
 )
 
 
+_NAMES = isolated_world.Script[list[tuple[int, str, str, str | None]]](
+    "(element, {children, below}) => {"
+    + _REF
+    + r"""
+  const folded = (said) => (said || '').replace(/\s+/g, ' ').trim();
+  const short = (said, most) => said.length > most ? `${said.slice(0, most - 1)}…` : said;
+  const quoted = (value) => `"${value.replace(/["\\]/g, '\\$&')}"`;
+  const data = ({name, value}) => {
+    if (!value) return `[${name}]`;
+    return value.length > 60 || /[\n\r]/.test(value) ? `[${name}^=${quoted(value.slice(0, 60).split(/[\n\r]/)[0])}]` : `[${name}=${quoted(value)}]`;
+  };
+  const head = (node) => [node.localName, node.id && `#${CSS.escape(node.id)}`, ...Array.from(node.classList, (name) => `.${CSS.escape(name)}`).slice(0, 8),
+    ...Array.from(node.attributes).filter(({name}) => name.startsWith('data-') && !name.startsWith('data-runops')).slice(0, 6).map(data)].filter(Boolean).join('');
+  const own = (node) => short(folded(Array.from(node.childNodes, (each) => each.nodeType === 3 ? each.data : ' ').join('')), 60);
+  const lines = [];
+  const walk = (node, level, most) => {
+    lines.push([level, head(node), ['script', 'style'].includes(node.localName) ? '' : own(node), ref(node)]);
+    const inside = [...(node.shadowRoot ? node.shadowRoot.children : []), ...node.children];
+    if (level === 2) { if (inside.length) lines.push([3, '', String(inside.length), null]); return; }
+    for (const each of inside.slice(0, most)) walk(each, level + 1, below);
+    if (inside.length > most) lines.push([level + 1, '', String(inside.length - most), null]);
+  };
+  walk(element, 0, children);
+  return lines;
+}""",
+    list[tuple[int, str, str, str | None]],
+)
+"""JavaScript: an element and those in it, two levels deep: level, CSS, own text, ref; without CSS, the number of those left out."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Matched:
     ref: str | None  # as of the last observation; None if that shows no such element
@@ -122,6 +160,19 @@ class Inspection(ElementAccess):
         return await self._read(
             None, lambda: _HTML.of(located, asked, milliseconds=self._deadline.milliseconds()), waits=True
         )
+
+    async def names(self, located: Locator, known: Callable[[str], bool]) -> str:
+        """Return an element and those in it, one a line: CSS of tag, id, classes and ``data-`` attributes, then its text, and its ref if ``known``."""
+        asked = {"children": MOST_CHILDREN, "below": MOST_BELOW}
+        found = await self._read(
+            None, lambda: _NAMES.of(located, asked, milliseconds=self._deadline.milliseconds()), waits=True
+        )
+        lines: list[str] = []
+        for level, css, said, ref in found:
+            text = f" {quoted(said, LONGEST_TEXT)}" if said else ""
+            line = f"{css}{text}{f' [ref={ref}]' if ref and known(ref) else ''}" if css else f"… {said} more"
+            lines.append("  " * level + line)
+        return "\n".join(lines)
 
     async def quiet(self) -> float:
         """Wait until the page has asked for nothing for a moment; return the seconds waited. Raises SiteError ``timeout``."""
