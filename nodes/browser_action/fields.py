@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import override
 
 from nodes.browser_action.base import BrowserAction, OnElement
+from nodes.errors import near
 from nodes.part import EffectClass
 from nodes.tabs import TabName
 from nodes.targets import Target
@@ -138,6 +139,10 @@ class Type(OnElement):
         await ctx.page.type(target, self.value, self.delay, secret=ctx.holds_secret(self.value))
 
 
+_TIME = re.compile(r"(?:(?:wait|pause|sleep|delay|hold)\b.*|\d+(?:\.\d+)?\s*(?:ms|s|sec|seconds)?)", re.IGNORECASE)
+"""What is written where someone wants to wait between keys."""
+
+
 def to_keys(value: Json) -> list[str]:
     keys = value if isinstance(value, list) else [value]
     if not keys:
@@ -154,6 +159,12 @@ def to_key(value: Json) -> str:
         unknown = last
     if unknown is None:
         return text
+    if _TIME.fullmatch(unknown):
+        raise Unfit(
+            f"has no key `{unknown}`: `hold: SECONDS` keeps each key down, and a pause between keys is another node"
+        )
+    if close := near(unknown, KEYS | set(MODIFIERS)):
+        raise Unfit(f"has no key `{unknown}`: did you mean `{close}`?")
     raise Unfit(
         f"has no key `{unknown}`: write a character, or one of {', '.join(sorted(KEYS))}, with Control+, Shift+, Alt+, Meta+ before it"
     )

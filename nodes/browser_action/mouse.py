@@ -14,7 +14,7 @@ from nodes.part import EffectClass
 from nodes.pointer import Button, Distance, Modifier, Spot
 from nodes.tabs import TabName
 from nodes.targets import Target
-from nodes.template import Integer, Number, Ref
+from nodes.template import Integer, Number, Ref, Unfit, kind_of
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -248,6 +248,15 @@ class Wheel(BrowserAction):
         await ctx.page.wheel(target, (self.by.x, self.by.y), how)
 
 
+End = Literal["top", "bottom"]
+
+
+def to_end(value: Json) -> End:
+    if value not in ("top", "bottom"):
+        raise Unfit(f"is {repr(value) if isinstance(value, str) else kind_of(value)}, and `top` or `bottom` is wanted")
+    return "top" if value == "top" else "bottom"
+
+
 class Scroll(BrowserAction):
     """Scrolls an element into view; with ``to`` or ``by`` scrolls within it, or without a target the page.
 
@@ -260,7 +269,7 @@ class Scroll(BrowserAction):
     """Scroll an element into view, or to a position."""
     target: Target | None = None
     """The element."""
-    to: Literal["top", "bottom"] | None = None
+    to: Annotated[End, Ref(to_end)] | None = None
     """End to scroll to: ``top`` or ``bottom``."""
     by: Distance | None = None
     """Distance to scroll from the present position."""

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class SelectText(OnElement):
-    """Selects text with the mouse, in a field or in the page. Value: the selected text."""
+    """Selects text with the mouse, in a field or in the page. Value: the selected text.
+
+    In an editor it then waits for a moment, so that the editor has seen what is selected before the next step.
+    """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
     does: ClassVar[ElementAction] = "hover"

@@ -31,6 +31,7 @@ PAGE = """<!doctype html><title>Hands</title>
    jumps   over the <i style="display:none">sleeping</i> lazy dog.</p><p id=two>Second paragraph.</p>
 <textarea id=area>one two three two</textarea> <div id=map>Map</div> <input id=field aria-label=Field>
 <iframe srcdoc="<p id=framed>Words in a frame</p>" name=inner></iframe>
+<p contenteditable id=editor>Some words to set</p><button id=strong>Strong</button><p id=set></p>
 <div id=box></div><div id=zone>Drop</div>
 <script>
 const logged = [], log = (...words) => logged.push(words.join(' '));
@@ -54,6 +55,9 @@ map.addEventListener('wheel', (event) => { event.preventDefault(); log('wheel', 
 field.onkeydown = (event) => log('key', event.key);
 field.addEventListener('paste', (event) => log('pasted', event.clipboardData.getData('text/plain')));
 document.addEventListener('copy', () => log('copied'));
+let picked = '';
+document.addEventListener('selectionchange', () => setTimeout(() => { picked = String(getSelection()); }, 145));
+strong.onmousedown = (event) => { event.preventDefault(); set.textContent = `<${picked}>`; };
 two.addEventListener('copy', (event) => { event.preventDefault(); event.clipboardData.setData('text/plain', 'with a source'); });
 </script>"""
 
@@ -186,6 +190,15 @@ async def test_text_is_selected_and_copied(
     """Text is found as a person reads it, over elements and lines, in fields and frames; `copy` gives what is selected."""
     assert await tab.select_text(target, *wanted) == selected
     assert await tab.copy(None) == selected
+
+
+async def test_an_editor_has_seen_the_selection(tab: Tab) -> None:
+    """After a selection in an editor its buttons work on what is selected, though the editor looks at that a moment later."""
+    for text in ("words", "to set"):
+        assert await tab.select_text(Target(css="#editor"), text, None, None) == text
+        assert await tab.page.evaluate("picked") == text
+        await tab.click(Target(css="#strong"))
+        assert await tab.text(Target(css="#set")) == f"<{text}>"
 
 
 async def test_a_text_that_is_not_there_is_not_selected(tab: Tab) -> None:

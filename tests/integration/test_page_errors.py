@@ -126,7 +126,7 @@ async def test_the_missing_part_is_named(target: Target, named: str, nearest: st
     """A missing row is named instead of the button in it. The nearest candidates have the same kind or the same place."""
     error = await failure(tab.text(target))
     assert error.code == "target-not-found"
-    assert error.message.startswith(f"no element matches {named}  (waited")
+    assert error.message.startswith(f"no element matches {named}")
     assert nearest in [*error.evidence["nearest"], None]
 
 
@@ -182,7 +182,22 @@ async def test_an_element_that_cannot_take_the_action(problem: str, driven: Sess
     assert error.evidence["problem"] == problem
     if problem == "covered":
         assert error.evidence["element"].startswith('<div id="cover"')
+        assert error.message.endswith(f"it is covered by {error.evidence['element']}")
+        assert "`at: {x: 5, y: 5}`" in (error.fix or "")
     assert SECRET not in json.dumps(error.as_json())
+
+
+async def test_what_never_rests_takes_a_key(driven: Session, tab: Tab) -> None:
+    """A click on a moving element fails, and the key that the error names does what the click would have done."""
+    await tab.page.evaluate(
+        "document.querySelector('button[style*=animation]').onclick = () => { document.title = 'Clicked'; }"
+    )
+    moving = Target(role="button", name="Moving")
+    error = await failure(tab.click(moving))
+    assert (error.evidence["problem"], "`press` with `key: Enter`" in (error.fix or "")) == ("moving", True)
+    driven.bound(5)
+    await tab.press(["Enter"], moving)
+    assert await tab.title() == "Clicked"
 
 
 @pytest.mark.usefixtures("longer_grace")

@@ -10,11 +10,14 @@ import pytest
 
 from nodes.browser_action.fields import to_keys
 from nodes.browser_query.rows import headers
+from nodes.targets import Target
 from nodes.template import Unfit
+from nodes.values import Json
 from runtime import events
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.report import of_run, text
+from tests.fakes import FakePage
 from tests.rig import Rig
 
 
@@ -284,3 +287,36 @@ def test_mistakes_are_found_before_the_run(node: str, message: str) -> None:
     with pytest.raises(WorkflowInvalid) as invalid:
         reader.parse(f"version: 1\nnodes:\n  - {node}\n", "x.yaml")
     assert message in str([each.message for each in invalid.value.diagnostics])
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [
+        ("Entre", "did you mean `Enter`?"),
+        ("Cntrol+a", "did you mean `Control`?"),
+        ("wait 0.5", "`hold: SECONDS` keeps each key down"),
+        ("500ms", "a pause between keys is another node"),
+    ],
+)
+def test_a_key_that_is_meant(key: str, fix: str) -> None:
+    """A misspelt key names the one that is meant, and a time among the keys is told what does wait."""
+    with pytest.raises(Unfit) as refused:
+        to_keys(["a", key])
+    assert fix in str(refused.value)
+
+
+async def test_the_end_to_scroll_to_may_be_a_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`to` of `scroll` takes a reference; a value that is no end is refused before the page is touched."""
+    ends: list[object] = []
+
+    async def scroll(_page: FakePage, _target: Target | None, to: object, _by: object) -> dict[str, Json]:
+        ends.append(to)
+        return {}
+
+    monkeypatch.setattr(FakePage, "scroll", scroll)
+    for end, status in (("bottom", "passed"), ("end", "failed")):
+        ended = await rig(tmp_path, action("s", "scroll", f"""to: "{{{{ '{end}' }}}}\"""")).start()
+        assert ended.status == status
+    assert ends == ["bottom"]
+    assert ended.error is not None
+    assert "`top` or `bottom` is wanted" in ended.error["message"]

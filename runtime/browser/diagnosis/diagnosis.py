@@ -74,6 +74,15 @@ _SIGNS = isolated_world.Script[dict[str, Json]](
 _KNOWN = isolated_world.Script[list[str]](locators.KNOWN, list[str])
 
 
+_FIXES = {
+    "covered": "close what covers it with a step before this one; a `click` may also name a place of it that is free: `at: {x: 5, y: 5}`",
+    "moving": "wait with `verify` on the step before until it rests; what never rests takes a key: `press` with `key: Enter` and this target",
+    "disabled": "do first what enables it, or wait for that: `verify: [{enabled: true, target: …}]` on the step before",
+    "hidden": "have the step before show it, or point at the element that is seen in its place",
+}
+"""What to do about an element that cannot take an action, by the problem."""
+
+
 class Diagnosis:
     def __init__(self, page: Page, run: RunPages, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
         self.page = page
@@ -172,7 +181,11 @@ class Diagnosis:
         return self.page_error("timeout", message, "look whether a script or a dialog of the page blocks it", phase)
 
     def not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
-        fix = "wait for the state you need with `verify` on the step before, or point at another element"
+        fix = _FIXES.get(
+            problem, "wait for the state you need with `verify` on the step before, or point at another element"
+        )
+        if problem == "covered" and element is not None:
+            words = f"it is covered by {element}"
         message = f"{target} is there, but {words}"
         return self.page_error("target-not-actionable", message, fix, phase, problem=problem, element=element)
 

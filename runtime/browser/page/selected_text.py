@@ -11,6 +11,8 @@ from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.page.pointer import PAGE, Pointer
 
+EDITOR_SECONDS = 0.15  # seconds for an editor to see what is selected in it
+
 STEPS = 8  # number of mouse moves over the text that is selected
 
 _PARTS = r"""
@@ -83,7 +85,7 @@ _SELECT = isolated_world.Script[Any](
 )
 
 _EXACT = isolated_world.Script[str](
-    """(element) => {
+    """async (element, wait) => {
   const range = globalThis._runopsRange?.get(element), selection = element.ownerDocument.getSelection();
   if (range) {
     const now = selection.rangeCount ? selection.getRangeAt(0) : null;
@@ -91,7 +93,10 @@ _EXACT = isolated_world.Script[str](
     if (!same) selection.setBaseAndExtent(range.startContainer, range.startOffset, range.endContainer, range.endOffset);
     globalThis._runopsRange.delete(element);
   }
-  return selection.toString();
+  const text = selection.toString(), edits = (node) => (node instanceof Element ? node : node?.parentElement)?.isContentEditable;
+  // An editor looks a tenth of a second later at what is selected, and its buttons work on that.
+  if (edits(element) || edits(selection.anchorNode)) await new Promise((seen) => setTimeout(seen, wait));
+  return text;
 }""",
     str,
 )
@@ -166,7 +171,7 @@ class SelectedText(Pointer):
                 await mouse.move(left + place["to"][0], top + place["to"][1], steps=STEPS)
             finally:
                 await mouse.up()
-            return await _EXACT.of(found, milliseconds=self._deadline.milliseconds())
+            return await _EXACT.of(found, 1000 * EDITOR_SECONDS, milliseconds=self._deadline.milliseconds())
 
         return await self._do(target, select, sends=True) or ""
 
