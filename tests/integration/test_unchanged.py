@@ -16,6 +16,7 @@ PAGE = """<!doctype html><title>Page</title><style>button { margin: 4px } #tall 
 <p id=text>Some words to click</p><input id=field value=abc><input id=other><select id=choice><option>1<option>2</select>
 <button id=dead>Dead</button><button id=listens>Listens</button><a id=here href="#">Here</a>
 <button id=writes>Writes</button><button id=late>Late</button><button id=empties>Empties</button><button id=asks>Asks</button>
+<button id=moves>Moves</button><button id=focuses>Focuses</button><div id=panel tabindex=-1>Panel</div>
 <button id=beacon>Beacon</button><button id=address>Address</button><button id=alerts>Alerts</button>
 <button id=opens popovertarget=pop>Opens</button><div id=pop popover>Popped</div>
 <div id=box style="width: 80px; height: 20px; overflow: auto"><div style="height: 200px">Tall</div></div>
@@ -25,6 +26,8 @@ on('listens', () => { window.clicks = (window.clicks || 0) + 1; });
 on('writes', () => { text.textContent += '.'; });
 on('late', () => setTimeout(() => { text.textContent += '!'; }, 150));
 on('empties', () => { field.value = ''; });
+on('moves', () => { text.animate([{transform: 'none'}, {transform: 'translateX(9px)'}], 500); });
+on('focuses', () => { panel.focus(); });
 on('asks', () => { fetch('/other'); });
 on('beacon', () => { navigator.sendBeacon('/other', 'x'); });
 on('address', () => { history.pushState({}, '', '?page=2'); });
@@ -84,10 +87,11 @@ async def test_a_click_that_changes_nothing(tab: Tab, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["writes", "late", "empties", "asks", "beacon", "address", "opens", "field", "here", "choice"]
+    "name",
+    ["writes", "late", "moves", "focuses", "empties", "asks", "beacon", "address", "opens", "field", "here", "choice"],
 )
 async def test_a_click_that_changes_something(tab: Tab, name: str) -> None:
-    """Elements, values, requests, addresses, the focus of a field, and what lies over the page are changes, also a moment later."""
+    """Elements, values, requests, addresses, animations, the focus of a field or by a script, and what lies over the page are changes, also a moment later."""
     await tab.click(Target(css=f"#{name}"))
     assert not await tab.unchanged()
 

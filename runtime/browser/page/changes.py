@@ -37,8 +37,11 @@ _STATE = """
     const fields = Array.from(document.querySelectorAll('input, textarea, select'), (each) =>
       each.tagName === 'SELECT' ? Array.from(each.selectedOptions, (one) => one.index).join() : `${each.checked}${each.indeterminate}${each.value}`);
     const caret = /^(INPUT|TEXTAREA)$/.test(active?.tagName) ? [active.selectionStart, active.selectionEnd] : [];
-    // A mouse gives the focus to any button, and that alone is nothing.
-    return [location.href, history.length, document.title, document.fullscreenElement, keys || edits(active) ? active : null,
+    // A mouse gives the focus to any button that it presses, and that alone is nothing.
+    const moved = keys || edits(active) || (rest.pressed && active && !active.contains(rest.pressed));
+    // Animations of style sheets only follow the mouse.
+    const animated = document.getAnimations().filter((each) => each.constructor === Animation).length;
+    return [location.href, history.length, document.title, document.fullscreenElement, animated, moved ? active : null,
       ...(shows ? [picked.anchorNode, picked.anchorOffset, picked.focusNode, picked.focusOffset] : []), ...caret, fields.join('\\n')];
   };
 """
@@ -50,6 +53,7 @@ _MARK = isolated_world.Script[None](
     + """
   if (!rest.listens) {
     rest.listens = true;
+    window.addEventListener('mousedown', (event) => { rest.pressed = event.target; }, {capture: true, passive: true});
     for (const type of ['input', 'change', 'reset', 'scroll', 'toggle', 'cancel', 'close', 'fullscreenchange', 'copy', 'cut', 'paste'])
       window.addEventListener(type, () => { rest.heard = performance.now(); }, {capture: true, passive: true});
   }
