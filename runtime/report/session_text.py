@@ -119,10 +119,8 @@ class _Lines:
             case said.VersionLine():
                 name = f" {one_line(line.name)}" if line.name else ""
                 yield f"{'kept':<{WHO}}  {line.of}{name}  {_version(line)}"
-            case said.NoteLine(name="delegate-started"):
-                yield f"{'is':<{WHO}}  {delegates.how(line.data)}"
-            case said.NoteLine(name="tail-truncated"):
-                yield f"{'note':<{WHO}}  a torn last line was cut: {count(line.data['bytes'], 'byte')}"
+            case said.NoteLine():
+                yield from _note(line)
             case _:
                 pass
 
@@ -231,6 +229,19 @@ def _arguments(args: Json) -> str:
     return value_text(
         {key: value for key, value in args.items() if value is not None} if isinstance(args, dict) else args
     )
+
+
+def _note(line: said.NoteLine) -> Iterator[str]:
+    match line:
+        case said.NoteLine(name="delegate-started"):
+            yield f"{'is':<{WHO}}  {delegates.how(line.data)}"
+        case said.NoteLine(name="reset", data={"seconds": seconds, "problem": problem}):
+            why = f"  FAILED: it {one_line(str(problem))}" if problem is not None else ""
+            yield f"{'reset':<{WHO}}  {duration(float(seconds))}{why}"
+        case said.NoteLine(name="tail-truncated"):
+            yield f"{'note':<{WHO}}  a torn last line was cut: {count(line.data['bytes'], 'byte')}"
+        case _:
+            pass
 
 
 def _event(line: said.EventLine) -> Iterator[str]:

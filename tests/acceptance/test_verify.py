@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
+from runtime.testing import scripted_model
 from tests import builds_rig, paying, resetting
-from tests.builds_rig import Builds
+from tests.builds_rig import Builds, use
 from tests.command import Project
 from tests.paying import finish
 from tests.reports import check
@@ -270,7 +271,7 @@ def test_a_build_with_a_reset_proves_the_order_in_each_run(builds: Builds, shop:
     assert [each["name"] for each in notes] == ["reset", "child-started"] * 2
     assert all(each["data"]["reset"] is True for each in notes[1::2])
     shown = builds.project.runops("show", result["session"])
-    assert shown.returncode == 0
+    assert shown.stdout.count("\nreset  ") == 2
     built = (tmp_path / "pay.yaml").read_text()
     verified = builds.project
     verified.environment["SHOP_PASSWORD"] = shop.password
@@ -301,3 +302,23 @@ def test_a_build_killed_in_its_reset_resets_anew(builds: Builds, shop: Shop, tmp
     assert "the site is reset before each run" in builds.outputs(0)[-1]
     assert resetting.paid_before(tmp_path)[-1] == 2
     assert len(shop.ledger("payment")) == 2
+
+
+def test_a_talk_keeps_its_reset(builds: Builds, tmp_path: Path) -> None:
+    """`runops chat --mode agent --reset` resets before its whole runs, and a resumed talk does so without the flag; a secret in it is refused."""
+    node = "- {id: one, type: transform, expr: '{{ 1 }}'}"
+    tries = use("run_draft", inputs=None, reason="to see")
+    begin = use("create_nodes", yaml=node, after=None, dry_run=None, reason="the goal") + tries
+    project = builds.answers(
+        begin, scripted_model.text("It runs."), tries, scripted_model.text("It runs again."), WORD="tops3cret-word"
+    )
+    options = ["--mode", "agent", "--save", "one.yaml"]
+    talk = project.runops("chat", *options, "--reset", "echo x >> resets", "-m", "Yield one.")
+    assert talk.returncode == 0, talk.stderr
+    assert (tmp_path / "resets").read_text() == "x\n"
+    talk = project.runops("chat", "--resume", "last", "-m", "Once more.")
+    assert talk.returncode == 0, talk.stderr
+    assert (tmp_path / "resets").read_text() == "x\nx\n"
+    assert "resets" not in json.dumps(builds.bodies())
+    refused = project.runops("chat", *options, "--secret", "WORD", "--reset", "echo tops3cret-word", "-m", "x")
+    assert (refused.returncode, "`--reset`: it contains a secret" in refused.stderr) == (2, True), refused.stderr

@@ -135,6 +135,22 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
         ).as_json()
     ],
     "build-ending": lambda _home, _printed: [endings.of_build(_build()).as_json()],
+    "verify-ending": lambda _home, _printed: [
+        endings.of_verify(
+            endings.VerifyRecord(
+                file="x.yaml",
+                exit=1,
+                proved="not",
+                reset=True,
+                effects=[endings.ActionReport(node="pay", action="click Pay", what="never reached")],
+                not_executed=["pay"],
+                unproved=[],
+                written=False,
+                error=parts.ErrorReport.raised(ERROR),
+            ),
+            [(ENDED, "R", 4), (None, None, 130)],
+        ).as_json()
+    ],
     "repair-ending": lambda _home, _printed: [
         endings.NothingToRepair(run="R").as_json(),
         endings.RepairApplied(run="R", verdict="held", files=["x.yaml"], done=["pay"]).as_json(),

@@ -96,9 +96,8 @@ class Verification:
         """Put the site's data back. Raises SetupError ``reset-failed``."""
         if self._reset is not None:
             done = front.run(self._reset.carry_out(self._mask))
-            if done.problem is not None or not self._options.quiet:
-                console.say(escapes.shown(done.describe(self._mask(self._reset.command))))
             done.check()
+            self._say(done.describe(self._mask(self._reset.command)))
 
     def _run(self, front: foreground.Foreground, carrier: Runtime) -> None:
         run = foreground_run.Run(choose(quiet=self._options.quiet), self._here.reader)
