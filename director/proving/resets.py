@@ -47,7 +47,7 @@ class Done:
         if self.problem is not None:
             evidence: dict[str, Json] = {"output": self.output} if self.output else {}
             raise SetupError(
-                "reset-failed", f"the reset {self.problem}, so no run was begun", fix=fix, evidence=evidence
+                "reset-failed", f"the reset {self.problem}, so the run was not begun", fix=fix, evidence=evidence
             )
 
     def describe(self, command: str) -> str:

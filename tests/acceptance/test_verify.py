@@ -168,6 +168,18 @@ def test_a_mistake_begins_no_run(project: Project, shop: Shop, case: str) -> Non
         assert (printed["error"]["code"], printed["runs"]) == ("reset-failed", [])
 
 
+def test_a_reset_that_fails_later_ends_it(project: Project, shop: Shop, tmp_path: Path) -> None:
+    """If the reset before the second run fails, the first run stays, nothing is proved, and the file is as it was."""
+    before = (tmp_path / "pay.yaml").read_bytes()
+    done = project.runops(*arguments(shop, "--reset", "[ ! -e once ] && touch once", "--json"))
+    result = json.loads(done.stdout)
+    check("verify-ending", result)
+    assert (done.returncode, result["proved"], len(result["runs"])) == (3, "not", 1), done.stderr
+    assert result["error"]["code"] == "reset-failed"
+    assert (tmp_path / "pay.yaml").read_bytes() == before
+    assert len(shop.ledger("payment")) == 2
+
+
 def test_a_read_only_file_is_refused_first(project: Project, shop: Shop) -> None:
     """A file whose head cannot be written is refused before any run, with the flag that only prints."""
     (project.folder / "pay.yaml").chmod(0o444)
