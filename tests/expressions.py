@@ -14,6 +14,9 @@ class Clock:
     def uuid(self) -> str:
         return "3f2b8d1e-0000-4000-8000-000000000000"
 
+    def totp(self, secret: str) -> str:
+        return f"code of {secret}"
+
 
 def render(text: str, **values: Any) -> Any:
     """The value of a text with references."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 from typing_extensions import override
 
+from nodes import one_time
 from nodes.browser_action.base import BrowserAction, OnElement
 from nodes.errors import near
 from nodes.part import EffectClass
@@ -37,7 +38,8 @@ class Fill(OnElement):
     """The text; may be a secret."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        await ctx.page.fill(target, self.value, secret=ctx.holds_secret(self.value))
+        value = await one_time.current(self.value, lambda: ctx.page.ready(target, self.does))
+        await ctx.page.fill(target, value, secret=ctx.holds_secret(value))
 
 
 class Check(OnElement):
@@ -136,7 +138,8 @@ class Type(OnElement):
         return self.effect or (self.effect_default if _BREAKS.isdisjoint(self.value) else "effect")
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        await ctx.page.type(target, self.value, self.delay, secret=ctx.holds_secret(self.value))
+        value = await one_time.current(self.value, lambda: ctx.page.ready(target, self.does))
+        await ctx.page.type(target, value, self.delay, secret=ctx.holds_secret(value))
 
 
 _TIME = re.compile(r"(?:(?:wait|pause|sleep|delay|hold)\b.*|\d+(?:\.\d+)?\s*(?:ms|s|sec|seconds)?)", re.IGNORECASE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import model_validator
 from typing_extensions import override
 
+from nodes import one_time
 from nodes.base import Leaf
 from nodes.browser_action.base import BrowserAction, demand_whole
 from nodes.part import EffectClass
@@ -157,7 +158,8 @@ class Dialog(BrowserAction):
     async def run(self, ctx: LeafContext) -> Json:
         message = await ctx.page.asked(self.text)
         await ctx.act()
-        await ctx.page.answer(accept=self.answer == "accept", text=self.value)
+        value = None if self.value is None else await one_time.current(self.value)
+        await ctx.page.answer(accept=self.answer == "accept", text=value)
         await ctx.verify()
         return message
 

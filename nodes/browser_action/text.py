@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from nodes import one_time
 from nodes.browser_action.base import BrowserAction, OnElement
 from nodes.part import EffectClass
 from nodes.targets import Target
@@ -93,4 +94,5 @@ class Paste(BrowserAction):
         if target is not None and self.effect_class == "effect":
             await ctx.page.ready(target, self.does)
         await ctx.act()
-        await ctx.page.paste(target, self.value, secret=ctx.holds_secret(self.value))
+        value = await one_time.current(self.value)
+        await ctx.page.paste(target, value, secret=ctx.holds_secret(value))

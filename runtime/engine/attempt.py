@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nodes import plugins
+from nodes import one_time, plugins
 from nodes.base import Leaf
 from nodes.errors import (
     AuthorError,
@@ -33,7 +33,9 @@ from runtime.browser import port
 from runtime.browser.port import MissingAnswer
 from runtime.engine import leaf_context, rendering, scopes, skipped_steps
 from runtime.engine.run_state import RunState, Verdict
+from runtime.language.expressions.references import Compiled
 from runtime.log import attempts, entries
+from runtime.secrets.one_time import SHORTEST_LEFT
 
 GRACE = 2.0  # seconds by which a page method may overrun before the attempt is ended from outside
 
@@ -452,13 +454,37 @@ class Step(leaf_context.LeafContext):
         for placeholder in self._plan.placeholders:
             secret = placeholder.secret and "secrets" in placeholder.text
             values = with_secrets if secret else self.frame
-            rendered = program.loaded.templates[placeholder.text].render(values, self._clock)
-            value = rendering.fit(rendered, placeholder.coerce, placeholder.field)
+            template, clock = program.loaded.templates[placeholder.text], self._clock
+            if template.one_time:
+                value: Json = self._one_time(template, values)
+            else:
+                value = rendering.fit(template.render(values, clock), placeholder.coerce, placeholder.field)
             resolved = rendering.put(resolved, placeholder.place, value)
             if not secret and placeholder.named[0] not in self.node.value_fields:
                 args = rendering.put(args, placeholder.named, value)
         self._resolved, self._args = resolved, args
         return resolved
+
+    def _one_time(self, template: Compiled, values: Mapping[str, Json]) -> one_time.OneTime:
+        """Return a text with a one-time code, which is made anew when it is typed. Its other parts stay as they were."""
+        run, path = self._run, self.path
+
+        def hide(code: str) -> None:
+            run.writer.masker = run.writer.masker.passing(code)
+
+        first = rendering.RecordedClock(run.history.recorded(path), hide)
+        text = str(template.render(values, first))
+
+        async def renew() -> str:
+            while True:
+                again = rendering.RecordedClock(first.given, hide)
+                renewed = str(template.render(values, again))
+                if again.valid >= SHORTEST_LEFT:
+                    return renewed
+                self._say_waiting("the next one-time code")
+                await asyncio.sleep(again.valid)
+
+        return one_time.OneTime.of(text, renew)
 
     def _describe(self, held_before: bool | None) -> entries.Call:
         node, asked = self.node, self._asked

@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
+import math
+import time
 import typing
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +22,7 @@ from nodes.errors import AuthorError
 from nodes.part import Part
 from nodes.template import Coerce, Ref, Template, Unfit, to_json
 from nodes.values import Json
+from runtime.language.expressions.limits import Unusable
 from runtime.language.expressions.references import Clock, Compiled
 
 ENVELOPE = frozenset(
@@ -144,9 +147,12 @@ def put(part: Any, place: Sequence[Any], value: Any) -> Any:
 
 
 class RecordedClock:
-    def __init__(self, before: list[str]) -> None:
+    def __init__(self, before: list[str], hide: Callable[[str], None] | None = None) -> None:
+        """``hide`` is called with each one-time code before it is used; without it there are none."""
         self._before = before
+        self._hide = hide
         self.given: list[str] = []
+        self.valid = math.inf  # seconds for which the one-time codes are valid
 
     def now(self) -> str:
         return self._give(lambda: dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
@@ -159,3 +165,13 @@ class RecordedClock:
         value = self._before[position] if position < len(self._before) else make()
         self.given.append(value)
         return value
+
+    def totp(self, secret: str) -> str:
+        from runtime.secrets import one_time  # few runs need it
+
+        if self._hide is None:
+            raise Unusable("`totp` works where a text is typed: in `value` of `fill`, `type`, `paste` and `dialog`")
+        code = one_time.code(secret, time.time())
+        self.valid = min(self.valid, code.left)
+        self._hide(code.text)
+        return code.text

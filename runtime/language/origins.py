@@ -61,6 +61,9 @@ class _NoClock(Clock):
 
     uuid = now
 
+    def totp(self, secret: str) -> str:
+        raise UsageError("bad-origin", "`allowed_origins` cannot use `totp()`")
+
 
 def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     declared = anatomy.clean.get("allowed_origins")

@@ -9,7 +9,7 @@ import mmap
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nodes.values import Json
@@ -70,11 +70,20 @@ def _base64_forms(secret: bytes) -> Iterator[str]:
 class Masker:
     """Replaces every secret with MASK, in every spelling."""
 
-    def __init__(self, secrets: Mapping[str, str], names: hidden_names.HiddenNames = hidden_names.DEFAULT) -> None:
-        """``secrets`` maps names to values; an empty value masks nothing. ``names`` hides further values from models, and masks nothing."""
+    def __init__(
+        self,
+        secrets: Mapping[str, str],
+        names: hidden_names.HiddenNames = hidden_names.DEFAULT,
+        passing: frozenset[str] = frozenset(),
+    ) -> None:
+        """``secrets`` maps names to values; an empty value masks nothing. ``names`` hides further values from models, and masks nothing.
+
+        ``passing`` are further values, which are masked in texts and not searched for in files.
+        """
         self.names = names
+        self._passing = passing
         self._secrets = {name: value for name, value in secrets.items() if value}
-        self._values = sorted({*self._secrets.values()})
+        self._values = sorted({*self._secrets.values(), *passing})
         longest = max(map(len, self._values), default=0)
         self._tail = 2 * spellings.WIDE * longest + 400
         """Characters at the end of a text that may hold the beginning of an incomplete secret."""
@@ -82,27 +91,32 @@ class Masker:
 
     def knowing(self, secrets: Mapping[str, str]) -> Masker:
         """Return a masker of these secrets, too."""
-        return Masker({**self._secrets, **secrets}, self.names)
+        return Masker({**self._secrets, **secrets}, self.names, self._passing)
 
-    def _writings(self, *, cased: bool) -> set[spellings.Writing]:
-        return {writing for value in self._values for writing in found_in(value, cased=cased)}
+    def passing(self, code: str) -> Masker:
+        """Return a masker of this one-time code, too. It is worth nothing soon, and innocent files have the same few digits."""
+        return Masker(self._secrets, self.names, self._passing | {code})
+
+    def _writings(self, values: Iterable[str], *, cased: bool) -> set[spellings.Writing]:
+        return {writing for value in values for writing in found_in(value, cased=cased)}
 
     @functools.cached_property
     def _text(self) -> Sequence[re.Pattern[str]]:
-        return [re.compile(each) for each in spellings.found_by(self._writings(cased=False))]
+        return [re.compile(each) for each in spellings.found_by(self._writings(self._values, cased=False))]
 
     @functools.cached_property
     def _begun(self) -> re.Pattern[str]:
-        return re.compile(spellings.begun_by(self._writings(cased=False), 1))
+        return re.compile(spellings.begun_by(self._writings(self._values, cased=False), 1))
 
     @functools.cached_property
     def _cut(self) -> re.Pattern[str]:
-        return re.compile(spellings.begun_by(self._writings(cased=False), SHORTEST_BEGINNING))
+        return re.compile(spellings.begun_by(self._writings(self._values, cased=False), SHORTEST_BEGINNING))
 
     @functools.cached_property
     def _bytes(self) -> Sequence[re.Pattern[bytes]]:
         return [
-            re.compile(each.encode("latin-1")) for each in spellings.found_by(self._writings(cased=True), binary=True)
+            re.compile(each.encode("latin-1"))
+            for each in spellings.found_by(self._writings(self._secrets.values(), cased=True), binary=True)
         ]
 
     @property
@@ -112,7 +126,9 @@ class Masker:
     @functools.cached_property
     def but_words(self) -> Masker:
         """Masker for text of an author or of ours, where a secret that equals an ordinary word is just that word."""
-        return Masker({name: value for name, value in self._secrets.items() if not is_word(value)}, self.names)
+        return Masker(
+            {name: value for name, value in self._secrets.items() if not is_word(value)}, self.names, self._passing
+        )
 
     def words_in(self, text: str) -> list[str]:
         """Return the names of the secrets that equal an ordinary word, and are in ``text`` as a whole word."""
@@ -126,7 +142,7 @@ class Masker:
 
     def touches(self, data: bytes | mmap.mmap) -> bool:
         """True if ``data`` contains a secret in its own capitals, in any escaping: a name in capitals reveals nothing."""
-        if self.idle:
+        if not self._secrets:
             return False
         window = max(WINDOW, 4 * self._widest)
         for begin in range(0, len(data), window):
@@ -209,7 +225,7 @@ class Masker:
 
     def files_with_secrets(self, files: list[Path]) -> list[Path]:
         """Return those of ``files`` that contain a secret in its own capitals."""
-        return [] if self.idle else [file for file in files if self._touches_file(file)]
+        return [] if not self._secrets else [file for file in files if self._touches_file(file)]
 
     def _touches_file(self, file: Path) -> bool:
         if file.stat().st_size == 0:

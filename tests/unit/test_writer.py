@@ -51,6 +51,10 @@ class Clock:
         """Never called."""
         raise AssertionError
 
+    def totp(self, secret: str) -> str:
+        """Never called."""
+        raise AssertionError
+
 
 @settings(max_examples=breadth.of(100, 200))
 @given(st.dictionaries(st.sampled_from(["nodes", "name", "confirm", "x y", "on"]), VALUES, min_size=1))

@@ -53,7 +53,8 @@ def _uses(tree: nodes.Node, base: int, facts: frozenset[Fact], *, tolerant: bool
         yield from _uses(tree.expr1, base, facts | facts_of(tree.test, truth=True))
         yield from _uses(tree.expr2, base, facts | facts_of(tree.test, truth=False))
     elif isinstance(tree, nodes.Call):
-        return
+        for each in tree.args:
+            yield from _uses(each, base, facts)
     else:
         for child in tree.iter_child_nodes():
             takes_missing = _takes_missing(tree) and isinstance(tree, nodes.Filter | nodes.Test) and child is tree.node

@@ -29,11 +29,16 @@ PLAIN = frozenset({str, int, bool, type(None)})  # types of value that need no d
 
 
 class Clock(Protocol):
-    """Source of ``now()``, ISO 8601 with its zone, and ``uuid()``. The engine records the values, so that a resumed run repeats them."""
+    """Source of ``now()``, ISO 8601 with its zone, and ``uuid()``. The engine records the values, so that a resumed run repeats them.
+
+    ``totp()`` is the present one-time code of a secret. It is never recorded.
+    """
 
     def now(self) -> str: ...
 
     def uuid(self) -> str: ...
+
+    def totp(self, secret: str) -> str: ...
 
 
 class Compiled:
@@ -59,6 +64,15 @@ class Compiled:
         return names_read.facts_of(self.trees[0], truth=truth) if self.exact else names_read.NOTHING
 
     @property
+    def one_time(self) -> bool:
+        """True if it has a one-time code."""
+        return "totp" in self.text and any(
+            isinstance(call.node, nodes.Name) and call.node.name == "totp"
+            for tree in self.trees
+            for call in (*([tree] if isinstance(tree, nodes.Call) else []), *tree.find_all(nodes.Call))
+        )
+
+    @property
     def parts(self) -> frozenset[Fact]:
         return names_read.parts_of(self.trees[0]) if self.exact else names_read.NOTHING
 
@@ -77,7 +91,7 @@ class Compiled:
             raise self._undefined(values, str(error)) from None
         except (Unusable, NotJson) as error:
             raise self._failed(str(error)) from None
-        except AuthorError:
+        except errors.RunOpsError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a filter or operator raises is the expression's failure
             raise self._failed(_explain(error)) from None
@@ -90,7 +104,7 @@ class Compiled:
             result = nodes.Assign(nodes.Name("result", "store", lineno=1), nodes.List(self.trees, lineno=1), lineno=1)
             self._program = sandbox.SANDBOX.from_string(nodes.Template([result], lineno=1))
         known: dict[str, Any] = {name: values[name] for name in self._inputs if name in values}
-        known |= {"now": clock.now, "uuid": clock.uuid}
+        known |= {"now": clock.now, "uuid": clock.uuid, "totp": clock.totp}
         context = self._program.new_context(known, shared=True)
         for _nothing in self._program.root_render_func(context):
             pass

@@ -21,7 +21,8 @@ from runtime.language.expressions import builtins, filters, limits
 
 DEEPEST = 40  # deepest nesting of an expression: Python's own compiler fails at about 100 parentheses
 LONGEST = 10_000  # most characters of an expression
-CALLS = ("now", "uuid")  # functions; there are no others
+CALLS = ("now", "uuid", "totp")  # functions; there are no others
+ONLY = "only `now()`, `uuid()` and `totp(secrets.NAME)` can be called"
 
 WORDS = frozenset(
     ("and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "null", "or", "true", "True")
@@ -210,19 +211,30 @@ def _name(tree: nodes.Name) -> nodes.Expr:
 def _call(tree: nodes.Call, source: str) -> nodes.Expr:
     called = tree.node
     if isinstance(called, nodes.Name) and called.name in CALLS:
-        if tree.args or tree.kwargs or tree.dyn_args is not None or tree.dyn_kwargs is not None:
-            raise ReferenceInvalid("wrong-arguments", f"`{called.name}()` takes nothing", tree.lineno)
+        _check_arguments(tree, called.name)
         return tree
     if isinstance(called, nodes.Name):
         word, at = called.name, called.lineno
     elif isinstance(called, nodes.Getattr):
         word, at = called.attr, _after(source, called.lineno, called.attr)
     else:
-        raise ReferenceInvalid("no-such-function", "only `now()` and `uuid()` can be called", tree.lineno)
+        raise ReferenceInvalid("no-such-function", ONLY, tree.lineno)
     fix = METHODS.get(word, "values have no methods: use a filter (`… | upper`)")
     fix = f"write `… | {word}`: it is a filter" if word in builtins.FILTERS else fix
-    message = f"`{word}` cannot be called: only `now()` and `uuid()` can"
-    raise ReferenceInvalid("no-such-function", message, at, at + len(word), fix)
+    raise ReferenceInvalid("no-such-function", f"`{word}` cannot be called: {ONLY}", at, at + len(word), fix)
+
+
+def _check_arguments(tree: nodes.Call, name: str) -> None:
+    starred = tree.kwargs or tree.dyn_args is not None or tree.dyn_kwargs is not None
+    if name != "totp":
+        if tree.args or starred:
+            raise ReferenceInvalid("wrong-arguments", f"`{name}()` takes nothing", tree.lineno)
+        return
+    given = tree.args[0] if len(tree.args) == 1 and not starred else None
+    part = given.node if isinstance(given, nodes.Getattr | nodes.Getitem) else None
+    if not (isinstance(part, nodes.Name) and part.name == "secrets"):
+        fix = "write `totp(secrets.NAME)`, and put NAME into `secrets` at the head of the file"
+        raise ReferenceInvalid("wrong-arguments", "`totp` takes one secret", tree.lineno, tree.lineno + len(name), fix)
 
 
 METHODS = {
