@@ -40,7 +40,7 @@ AROUND = {
         "tenant": {"type": "string", "default": "north"},
         "known": {"type": "list", "default": []},
     },
-    "secrets": ["SHOP_PASSWORD", "TOKEN"],
+    "secrets": ["SHOP_PASSWORD", "SHOP_OTP", "TOKEN"],
 }
 """The inputs and secrets of a fragment of a file."""
 

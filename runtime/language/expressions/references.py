@@ -91,7 +91,7 @@ class Compiled:
             raise self._undefined(values, str(error)) from None
         except (Unusable, NotJson) as error:
             raise self._failed(str(error)) from None
-        except errors.RunOpsError:
+        except (AuthorError, errors.SetupError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a filter or operator raises is the expression's failure
             raise self._failed(_explain(error)) from None
