@@ -60,7 +60,7 @@ def _wants(node: Node) -> bool:
         return False
     if node.acting:
         return node.role in FIELDS or not inner(node, 1)
-    return bool(node.text) or node.role in _SHOWN
+    return bool(node.text) or node.reach or node.role in _SHOWN
 
 
 def _in_row(node: Node) -> bool:

@@ -53,7 +53,7 @@ async def lines(tab: Tab, seen: Observation) -> dict[str, str]:
 def fits(stated: str, line: str) -> bool:
     """Tells whether a line shows an element as the page states it."""
     role, _, words = stated.partition("|")
-    if not line.startswith(role) if role[0] != "(" else role not in line:
+    if not line.startswith(role) if role[0] != "(" else line.count(role) != 1:
         return False
     if not words:
         return '"' not in line
@@ -96,6 +96,7 @@ async def test_a_guess_becomes_css_and_no_name(tab: Tab, served: site.Site) -> N
         "undo": 'button:has(img[src$="undo.svg"])',
         "Align left": 'button[data-tooltip="Align left"]',
         "Bold": 'button[data-bs-original-title="Bold"]',
+        "Cut": 'button[aria-description="Cut"]',
         "Underline": 'button[aria-description="Underline"]',
         "copy": "div:has(.codicon-copy)",
         "Paste": 'div[data-title="Paste"]',

@@ -13,12 +13,13 @@ PALETTE = """<!doctype html><title>Flows</title>
   .bin:hover { cursor: pointer } .bin { width: 40px; height: 40px }
 </style>
 <h1>Flows</h1>
+<form><input type="hidden" name="matches"><input type="hidden" name="className"></form>
 <aside><h2>Palette</h2>
   <div class="node" data-can="draggable|inject"><i>\U000f0134</i> inject</div>
   <div class="node" data-can="draggable|debug"><i>\uf188</i> debug</div>
   <div draggable="true" data-can="draggable|Picture"><img alt="Picture" width=40 height=40 src="data:image/gif;base64,R0lGODlhAQABAAAAACw="></div>
   <div class="ui-draggable" data-can="draggable|switch">switch</div>
-  <ul><li draggable="true" data-can="(draggable)|first rule">first rule</li><li draggable="true" data-can="(draggable)|second rule">second rule</li></ul>
+  <ul><li draggable="true" style="cursor: grab" data-can="(draggable)|first rule">first rule</li><li draggable="true" data-can="(draggable)|second rule">second rule</li></ul>
   <p>Tags: <span draggable="true" data-can="draggable|urgent">urgent</span> <span draggable="true" data-can="draggable|later">later</span></p>
   <div class="tab"><span class="grip" style="display:block" data-can="draggable|Flow 1">Flow 1</span></div>
   <div><div><div draggable="true" data-can="draggable|wrapped">wrapped</div></div></div>
@@ -61,6 +62,7 @@ TOOLBAR = """<!doctype html><title>Tools</title>
   <button data-tooltip="Align left" data-can="button|?Align left"><i class="fa fa-bars"></i></button>
   <button data-bs-original-title="Bold" data-can="button|?Bold">\ue0b0</button>
   <button aria-description="Underline" data-can="button|?Underline">\U0010ff01</button>
+  <button aria-description="Cut" data-tooltip="not this" data-can="button|?Cut"><i class="fa fa-scissors"></i></button>
   <button title="Redo" data-tooltip="not this" data-can="button|Redo"><i class="fa fa-repeat"></i></button>
   <button data-can="button|Save">\uf0c7 Save</button>
   <div class="press" data-can="clickable|?copy"><span class="codicon codicon-copy"></span></div>

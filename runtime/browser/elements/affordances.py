@@ -1,7 +1,7 @@
 """What a hand can do with an element whose role does not say it: drag it, drop on it, press it, scroll in it, draw on it.
 
-A script cannot ask for listeners. DevTools can, in Chromium only, and it tells little: frameworks listen at the root of a page for all its elements,
-and whoever counts clicks listens everywhere. So this reads what a person sees, the cursor, and what the document states: attributes, and the
+A script cannot ask for listeners. DevTools can, in Chromium only, for a round trip for each element that has one, and they tell little: frameworks
+listen at the root of a page for all its elements, and whoever counts clicks listens everywhere. So this reads what a person sees, the cursor, and what the document states: attributes, and the
 classes by which common libraries mark what they made draggable.
 """
 
@@ -44,7 +44,7 @@ AFFORDANCES = r"""
       // What can be dragged can be pressed as well.
       if (as === 'draggable' || !spot.as) spot.as = as;
       spots.set(element, Object.assign(spot, more));
-      if (as === 'draggable' || as === 'droppable') spot.states.push(as);
+      if ((as === 'draggable' || as === 'droppable') && !spot.states.includes(as)) spot.states.push(as);
     };
     for (const element of every) {
       const style = getComputedStyle(element), cursor = style.cursor, above = around(element);
@@ -57,7 +57,7 @@ AFFORDANCES = r"""
       if (picture) {
         const box = element.getBoundingClientRect(), size = `${Math.round(box.width)}x${Math.round(box.height)}`;
         if (tag === 'canvas') note(element, 'canvas', {size, as: 'canvas'});
-        else if (Math.min(box.width, box.height) >= PICTURE) note(element, 'img', {size, as: 'img', reach: true});
+        else if (Math.min(box.width, box.height) >= PICTURE && !element.closest('a, button, [role=button]')) note(element, 'img', {size, as: 'img', reach: true});
       } else if ((style.overflowY !== 'visible' || style.overflowX !== 'visible') && !['textarea', 'select', 'input'].includes(tag)) {
         const out = outOfView(element, style);
         if (out) note(element, 'scrollable', {reach: true, out});
@@ -66,14 +66,16 @@ AFFORDANCES = r"""
     for (const [selector, cursor] of hovered) {
       const as = lastWord(cursor) === 'pointer' ? 'clickable' : use(cursor);
       if (!as) continue;
-      const within = (element) => { for (let above = around(element); above; above = around(above)) if (above.matches(selector)) return true; return false; };
+      // A field of a form hides what the form itself has by that name.
+      const fits = (element) => Element.prototype.matches.call(element, selector);
+      const within = (element) => { for (let above = around(element); above; above = around(above)) if (fits(above)) return true; return false; };
       for (const element of all(selector)) if (!spots.has(element) && cursors.get(element) !== 'not-allowed' && !within(element)) note(element, as);
     }
     for (const element of all(PRESSED)) note(element, 'clickable');
     for (const element of all(DRAGGED)) note(element, 'draggable');
     for (const element of all(DROPPED_ON)) note(element, 'droppable', spots.has(element) ? {} : {reach: true});
     // The page itself is no part of it.
-    for (const whole of [document.documentElement, document.body]) spots.delete(whole);
+    for (const element of spots.keys()) if (element.localName === 'html' || element.localName === 'body') spots.delete(element);
     return spots;
   };
 """
