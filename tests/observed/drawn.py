@@ -93,6 +93,8 @@ SCROLLED = (
 <ul class="box" id="guests" data-can="list (scrollable|">"""
     + "".join(f'<li><a href="/guest/{number}">Guest {number}</a>' for number in range(1, 21))
     + """</ul>
+<div class="box" contenteditable data-can="editable|a b c d e f">a <br>b <br>c <br>d <br>e <br>f</div>
+<div class="box" tabindex="0" title="Log" data-can="scrollable|Log"><p>one</p><p>two</p><p>three</p><p>four</p></div>
 <div class="fits"><p>All of this is seen.</p></div><div class="cut"><p>A</p><p>B</p><p>C</p></div>
 <div class="wide" aria-label="Days" data-can="scrollable|Days"><table><tr>"""
     + "".join(f"<td>Day {number}" for number in range(1, 15))

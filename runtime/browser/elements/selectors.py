@@ -192,18 +192,24 @@ return {
       const all = spots.get(element), spot = all && !(plain && !all.reach && !all.states.length) ? all : null;
       if (!acts && !error && !spot) continue;
       const ref = element._ariaRef ? element._ariaRef.ref : null, low = ref && deep(element), seen = ref && !low || shown(element);
-      const found_as = spot && spot.as && !plain ? spot.as : acts;
-      const guessed = seen && silent(element) ? guess(element, Boolean(spot) && spot.reach, !plain) : null;
-      if (ref && !low && !password && !error && !guessed && (plain || !found_as) && !(spot && spot.as) && element.tagName !== 'SUMMARY') continue;
+      // What can be focused, to scroll it with keys, is for all that a part that scrolls.
+      const used = spot && spot.as && (!acts || acts === 'clickable') ? spot : null;
+      const guessed = seen && silent(element) ? guess(element, Boolean(used && used.reach), !plain) : null;
+      // The snapshot says all of it.
+      if (ref && !low && !password && !error && !guessed && (plain || !acts) && !(spot && spot.as) && element.tagName !== 'SUMMARY') continue;
       if (!element._runopsRef) {
         // The list is kept in this isolated world, where no script of the page meets it.
         globalThis._runopsRefs = (globalThis._runopsRefs || 0) + 1;
         element._runopsRef = globalThis._runopsRefs;
       }
-      const said = {role: found_as, password, error, shown: seen};
+      const said = {role: used ? used.as : acts, password, error, shown: seen};
       if (guessed) said.guess = guessed[0];
-      if (spot && spot.as) Object.assign(said, {reach: spot.reach && !acts, states: spot.states, size: spot.size, out: spot.out});
-      if (!ref || low || !plain) Object.assign(said, {name: spot && spot.reach ? '' : named(element), within: refs(within(element), 8), before: refs(before(element), 8), holds: refs(element.querySelectorAll('*'), 5)});
+      if (spot && spot.as) Object.assign(said, {reach: Boolean(used && used.reach), states: spot.states, size: spot.size, out: spot.out});
+      // It may have to be given a place.
+      if (!ref || low || !plain) {
+        const places = {within: refs(within(element), 8), before: refs(before(element), 8), holds: refs(element.querySelectorAll('*'), 5)};
+        Object.assign(said, {name: used && used.reach ? '' : named(element)}, places);
+      }
       found.push([ref, element._runopsRef, said]);
     }
     return [found, any];
