@@ -27,8 +27,7 @@ PAGE = """<!doctype html><title>Bills</title><style>.x{}</style><script>var secr
 <button onclick="setTimeout(() => { said.textContent = 'Late' }, 300)">Later</button>
 <label><input type=checkbox id=box> Gift</label>
 <div id="tools.main" class="palette w-1/2" aria-label=Tools style="overflow: auto; height: 30px"><ul class=items data-kind='a "quoted" kind'>
-  <li class="item node" data-type=inject data-secret=correct-horse-battery>inject<i class="fa fa-bolt"></i><li class=item data-note="{LONG}">long</ul></div>"""
-PAGE = PAGE.replace("{LONG}", "ab " * 40)
+  <li class="item node" data-type=inject data-secret=correct-horse-battery>inject<i class="fa fa-bolt"></i><li class=item data-note="ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab">long</ul></div>"""
 
 
 @pytest.fixture(scope="module")
