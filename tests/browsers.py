@@ -21,6 +21,7 @@ class Chosen:
 
     browser: Path | None = None
     browser_mode: Mode | None = None
+    browser_url: str | None = None
     headed: bool = False
     keep_browser: bool = False
     linger: float = 0.0
@@ -32,11 +33,12 @@ async def opened(
     *origins: str,
     options: BrowserOptions | None = None,
     mode: Mode | None = None,
+    url: str | None = None,
     linger: float = 0.0,
     seconds: float = 10.0,
 ) -> AsyncGenerator[Session]:
-    """A fresh browser that may load documents of ``origins``; closed with the block."""
-    chosen = Chosen(browser_mode=mode, linger=linger)
+    """A fresh browser that may load documents of ``origins``; closed with the block. ``url`` is that of a browser of others."""
+    chosen = Chosen(browser_mode=mode, browser_url=url, linger=linger)
     browser = await open_browser.open_browser(options, origins=origins, private=private, settings=chosen)
     browser.bound(seconds)
     try:

@@ -10,7 +10,7 @@ from director.bench.records import Lineage
 from director.scouting import observer
 from runtime.browser import open as open_browser
 from runtime.browser import port
-from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.options import BrowserOptions
 from runtime.browser.page.tab import Tab
 from runtime.browser.page_errors import PageErrors
 from runtime.browser.session import Session
@@ -58,12 +58,10 @@ class Browser:
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
         self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A context in an existing browser costs a tenth of a new browser; unsupported options need a new one.
-        mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
-        own = options.model_copy(update={"mode": mode}) if options is not None else None
-        only = {"browser_mode": mode, "keep_browser": False, "linger": 0.0}
+        # A context in an existing browser costs a tenth of a new browser.
+        only = {"browser_mode": "shared", "keep_browser": False, "linger": 0.0}
         settings = self._build.here.settings.model_copy(update=only)
-        return await open_browser.open_browser(own, origins=origins, private=self._private, settings=settings)
+        return await open_browser.open_browser(options, origins=origins, private=self._private, settings=settings)
 
     # The page in it.
 

@@ -15,8 +15,8 @@ from runtime.language.inputs import check
 from runtime.services import functions
 
 _NAMES = (
-    "mode viewport device_scale_factor locale timezone user_agent color_scheme reduced_motion geolocation java_script "
-    "http_credentials mobile touch offline"
+    "mode device viewport screen device_scale_factor locale timezone user_agent color_scheme reduced_motion geolocation "
+    "java_script http_credentials mobile touch offline"
 )
 HARMLESS = frozenset(_NAMES.split())
 """Browser options allowed in a draft; the rest (switches, a proxy, certificates, headers, permissions) is written into the file by a person."""

@@ -106,8 +106,7 @@ class Browser:
         # A missing value is reported by the run that needs it.
         with contextlib.suppress(RunOpsError):
             values = {"inputs": limits.given(made, self._build.goal), "secrets": dict(self._build.known())}
-            filled = rendering.filled(wanted, made.loaded.templates, values, rendering.RecordedClock([]))
-            return filled.model_copy(update={"mode": "shared", "switches": []})
+            return rendering.filled(wanted, made.loaded.templates, values, rendering.RecordedClock([]))
         return None
 
     async def demand_alive(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodes.errors import UsageError
-from runtime.browser import own, shared
+from runtime.browser import own, remote, shared
 from runtime.browser.chromium import find
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.session import Session
@@ -19,6 +19,9 @@ class BrowserSettings(Protocol):
 
     @property
     def browser_mode(self) -> Mode | None: ...
+
+    @property
+    def browser_url(self) -> str | None: ...
 
     @property
     def headed(self) -> bool: ...
@@ -46,6 +49,8 @@ async def open_browser(
     Raises SetupError if no browser is found or none can be started.
     """
     wanted, mode = _mode(options, settings, usual)
+    if settings.browser_url is not None:
+        return await remote.open_remote(settings.browser_url, wanted, allowed=origins)
     executable = find.find(settings.browser)
     if mode == "shared":
         return await shared.open_shared(executable, wanted, origins=origins, headed=settings.headed)
@@ -70,11 +75,21 @@ async def reattach(
 
 
 def _mode(options: BrowserOptions | None, settings: BrowserSettings, usual: Mode) -> tuple[BrowserOptions, Mode]:
-    """Return the options and the mode: that of the settings, else the workflow's, else *own* if something needs it, else ``usual``."""
-    wanted = options or BrowserOptions()
-    mode = settings.browser_mode or wanted.mode
-    if mode is None:
-        mode = "own" if wanted.unfit(usual) or settings.keep_browser else usual
-    if message := wanted.unfit(mode):
-        raise UsageError("browser-mode", message, fix="change the setting browser_mode, or the workflow's `browser`")
+    """Return the options and the mode: that of the settings, else the workflow's, else *own* to keep the browser, else ``usual``."""
+    wanted = (options or BrowserOptions()).resolved()
+    if settings.browser_url is not None:
+        _demand_shared(wanted, settings)
+        return wanted, "shared"
+    mode = settings.browser_mode or wanted.mode or ("own" if settings.keep_browser else usual)
     return wanted, mode
+
+
+def _demand_shared(wanted: BrowserOptions, settings: BrowserSettings) -> None:
+    """Refuse what only a browser of our own can do. Raises UsageError ``browser-url-lacks``."""
+    lacking = "the mode `own`" if settings.browser_mode == "own" else "`switches`" if wanted.switches else None
+    if lacking is not None:
+        raise UsageError(
+            "browser-url-lacks",
+            f"the browser of `--browser-url` was started by somebody else, so it cannot have {lacking}",
+            fix="leave one of the two out",
+        )

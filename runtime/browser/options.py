@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from nodes.part import Part
 from nodes.targets import Target
 from nodes.template import SecretText, Text
+from runtime.browser import devices
 
 Mode = Literal["own", "shared"]
 
@@ -24,12 +25,6 @@ Permission = Literal[
     "notifications",
     "storage-access",
 ]
-
-ONLY_SHARED = frozenset({"bypass_csp", "mobile", "offline", "touch"})
-"""Options that mode *own* lacks: they need a browser context that Playwright creates."""
-
-ONLY_OWN = frozenset({"switches"})
-"""Options that mode *shared* lacks: they concern the whole process, and a worker's browser serves several runs."""
 
 
 class Viewport(Part):
@@ -103,13 +98,24 @@ def _known_zone(zone: str) -> str:
     return zone
 
 
+def _known_device(name: str) -> str:
+    if devices.find(name) is None:
+        raise ValueError(f"`{name}` is no known device; {devices.like(name)}")
+    return name
+
+
 class BrowserOptions(Part):
     """Settings of the run's browser. They hold in every tab and popup, from the first request and script on."""
 
     mode: Mode | None = None
     """``own``: separate Chromium that survives the engine. ``shared``: isolated part of a worker's browser. A single run defaults to ``own``."""
+    device: Annotated[str, AfterValidator(_known_device)] | None = None
+    """Device to appear as, such as ``iPhone 13``: Playwright's name of it. It sets ``viewport``, ``screen``, ``device_scale_factor``,
+    ``user_agent``, ``mobile`` and ``touch``, except those that stand here too."""
     viewport: Viewport = Viewport(width=1280, height=720)
     """Size of the page area."""
+    screen: Viewport | None = None
+    """Size of the screen. Default: that of the page area."""
     device_scale_factor: float | None = Field(default=None, gt=0, le=8)
     """Device pixels for each CSS pixel."""
     locale: str | None = Field(default=None, pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
@@ -137,26 +143,28 @@ class BrowserOptions(Part):
     java_script: bool = True
     """True if pages may run scripts."""
     bypass_csp: bool = False
-    """True to ignore the content security policy of pages. Mode *shared* only."""
+    """True to ignore the content security policy of pages."""
     mobile: bool = False
-    """True to lay out pages as on a phone. Mode *shared* only."""
+    """True to lay out pages as on a phone."""
     touch: bool = False
-    """True if the browser has a touch screen. Mode *shared* only."""
+    """True if the browser has a touch screen."""
     offline: bool = False
-    """True to switch the network off. Mode *shared* only."""
+    """True to switch the network off."""
     switches: list[Annotated[str, Field(pattern=r"^--[a-z]")]] = Field(default_factory=list)
-    """Further command-line switches for Chromium, such as ``--lang=de``. Mode *own* only."""
+    """Further command-line switches for Chromium, such as ``--lang=de``. Runs with other switches do not share a browser."""
 
-    @model_validator(mode="after")
-    def _fits_mode(self) -> BrowserOptions:
-        if message := self.unfit(self.mode or "own"):
-            raise ValueError(message)
-        return self
-
-    def unfit(self, mode: Mode) -> str | None:
-        """Return a sentence about the options that ``mode`` lacks, naming the other mode; None if it has them all."""
-        beyond, other = (ONLY_SHARED, "shared") if mode == "own" else (ONLY_OWN, "own")
-        asked = sorted(name for name in beyond & self.model_fields_set if getattr(self, name))
-        if not asked:
-            return None
-        return f"mode `{mode}` has no {', '.join(f'`{name}`' for name in asked)}: take mode `{other}`"
+    def resolved(self) -> BrowserOptions:
+        """Return the options with those of ``device`` filled in; what the file says itself stays."""
+        device = devices.find(self.device) if self.device is not None else None
+        if device is None:
+            return self
+        described: dict[str, Any] = {
+            "viewport": Viewport(width=device.viewport[0], height=device.viewport[1]),
+            "screen": Viewport(width=device.screen[0], height=device.screen[1]),
+            "device_scale_factor": device.scale,
+            "user_agent": device.user_agent,
+            "mobile": device.mobile,
+            "touch": device.touch,
+        }
+        own = self.model_fields_set
+        return self.model_copy(update={name: value for name, value in described.items() if name not in own})

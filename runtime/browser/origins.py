@@ -82,3 +82,12 @@ def without_query(url: str) -> str:
     """Return the address without query, fragment and credentials, safe to show."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def place(url: str) -> str:
+    """Return scheme, host and port of any address: its name, password, path and query may be secret."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -19,7 +19,8 @@ from nodes.errors import SetupError
 from runtime.browser import playwright_errors
 from runtime.browser.chromium import driver, find, launch
 from runtime.browser.devtools import connection as devtools_connection
-from runtime.browser.devtools import origin_guard
+from runtime.browser.devtools import origin_guard, user_agent
+from runtime.browser.devtools.downloads import DownloadManager
 from runtime.browser.devtools.emulation import CurrentTabLost, Emulation
 from runtime.browser.elements import locators
 from runtime.browser.options import BrowserOptions, Permission
@@ -75,7 +76,7 @@ class Own:
         guard = self._guard = origin_guard.Guard(connection, on_lost=self._chromium.end_soon)
         emulation = Emulation(connection, options)
         await guard.start(options.headers)
-        guarded = await guard.guarded(origins, credentials(options))
+        guarded = await guard.guarded(origins, credentials(options), user_agent.headers(options))
         await emulation.start(REATTACH_SECONDS / 2, None if known is None else known.current)
         # No step expects a download yet.
         connection.post("Browser.setDownloadBehavior", {"behavior": "deny"})
@@ -96,7 +97,10 @@ class Own:
         emulation.others_ready = playwright_ready
         context = browser.contexts[0]
         unseen = () if known is None else guarded.allowed
-        session = Session(context, guarded, guard, alive, self.end, lost_tabs=lost, unseen=unseen)
+        downloads = DownloadManager(alive.address, guard, alive.downloads)
+        session = Session(
+            context, guarded, guard, downloads, self.end, touch=options.touch, lost_tabs=lost, unseen=unseen
+        )
         if known is None:
             await session.begin_with()
         else:

@@ -6,14 +6,12 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from playwright.async_api import BrowserContext, Page, Response
 
 from nodes.errors import OriginRefused
 from runtime.browser import origins, page_errors, playwright_internals
-from runtime.browser.chromium import launch
 from runtime.browser.deadline import Deadline
 from runtime.browser.devtools import origin_guard
 from runtime.browser.devtools.downloads import DownloadManager
@@ -30,13 +28,14 @@ class RunPages:
         context: BrowserContext,
         allowed: origin_guard.GuardedTarget,
         guard: origin_guard.Guard,
-        alive: launch.Alive,
+        downloads: DownloadManager,
         context_id: str | None,
+        touch: bool,
     ) -> None:
         """``allowed`` limits the documents of this context. ``context_id`` names it in ``guard`` if the browser has several."""
         self.deadline = Deadline()
-        folder = Path(alive.folders[0]) / "downloads"
-        self.downloads = DownloadManager(alive.address, guard, folder, context_id)
+        self.downloads = downloads
+        self.touch = touch
         self.answers = Answers(context, self.deadline, guard.network_process)
         self.dialogs: weakref.WeakSet[Dialogs] = weakref.WeakSet()
         """Dialogs of all tabs, including those that ``confirm`` uses."""

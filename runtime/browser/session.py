@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from nodes.tabs import MAIN
 from runtime.browser import state
-from runtime.browser.chromium import launch
 from runtime.browser.devtools import origin_guard
+from runtime.browser.devtools.downloads import DownloadManager
 from runtime.browser.page.tab import Tab, Tabs, shut
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 from runtime.browser.run_pages import RunPages
@@ -29,18 +29,19 @@ class Session(RunPages):
         context: BrowserContext,
         allowed: origin_guard.GuardedTarget,
         guard: origin_guard.Guard,
-        alive: launch.Alive,
+        downloads: DownloadManager,
         end: Callable[[bool], Awaitable[None]],
         *,
         context_id: str | None = None,
+        touch: bool = False,
         lost_tabs: Sequence[LostTab] = (),
         unseen: Iterable[str] = (),
     ) -> None:
-        """``end`` disconnects, and ends the browser unless its argument is True.
+        """``end`` disconnects, and ends the browser unless its argument is True. ``touch``: it has a touch screen.
 
         ``unseen`` lists origins that may have stored data unknown to Playwright.
         """
-        super().__init__(context, allowed, guard, alive, context_id)
+        super().__init__(context, allowed, guard, downloads, context_id, touch)
         self.lost_tabs = lost_tabs
         self.tabs = Tabs(context, self)
         self._end = end

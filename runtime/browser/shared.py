@@ -1,6 +1,6 @@
 """Mode *shared*: an isolated browser context in a worker's browser, used by several runs of this process at once.
 
-It has every option of Playwright. It cannot be reattached after a crash: when the worker dies, its browser is ended.
+It cannot be reattached after a crash: when the worker dies, its browser is ended.
 """
 
 from __future__ import annotations
@@ -8,46 +8,61 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Error, Playwright
+from playwright.async_api import Browser, Error
 
 from runtime.browser import own
 from runtime.browser.chromium import driver, launch
 from runtime.browser.devtools import connection as devtools_connection
-from runtime.browser.devtools import origin_guard
+from runtime.browser.devtools import origin_guard, user_agent
+from runtime.browser.devtools.downloads import DownloadManager
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
 
 CONNECT_SECONDS = 10.0
 
+LOST = (devtools_connection.Disconnected, devtools_connection.Refused, Error)
+"""Errors of a browser that ends, or loses its connection, while a session is opened."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Worker:
-    """A Chromium that several runs share."""
+    """A browser that several runs share: one of this process, or one that somebody else started."""
 
-    chromium: launch.Chromium
-    driving: asyncio.Future[Playwright]
+    address: str
+    folder: Path | None  # where its downloads go; None if that is on another machine
     guard: origin_guard.Guard
     browser: Browser
+    end: Callable[[], Awaitable[None]]
 
     @classmethod
-    async def start(cls, executable: Path, *, headed: bool) -> Worker:
+    async def start(cls, executable: Path, *, headed: bool, switches: Sequence[str]) -> Worker:
         """Start a browser for this process. Raises SetupError ``browser-not-started``."""
-        chromium, driving = await driver.start_with(launch.start(executable, None, linger=0.0, headed=headed))
+        starting = launch.start(executable, None, linger=0.0, headed=headed, further=switches)
+        chromium, driving = await driver.start_with(starting)
         guard: origin_guard.Guard | None = None
+
+        async def end() -> None:
+            await chromium.end()
+            if guard is not None:
+                await guard.close()
+            await driver.stop(driving)
+
         try:
-            connection = await devtools_connection.Connection.open(chromium.alive.address, CONNECT_SECONDS)
+            address = chromium.alive.address
+            connection = await devtools_connection.Connection.open(address, CONNECT_SECONDS)
             guard = origin_guard.Guard(connection, on_lost=chromium.end_soon)
             await guard.start()
             browser = await own.connect_playwright(chromium.alive, await asyncio.shield(driving))
-            return cls(chromium, driving, guard, browser)
+            return cls(address, chromium.alive.downloads, guard, browser, end)
         except BaseException as error:
-            await _end(chromium, guard, driving)
-            if isinstance(error, devtools_connection.Disconnected | devtools_connection.Refused | Error):
+            await end()
+            if isinstance(error, LOST):
                 raise own.lost_while_connecting(executable, error) from None
             raise
 
@@ -61,7 +76,7 @@ class Worker:
             page = await context.new_page()
             # No document loads in the context until the guard knows it.
             name = guard.context_of(await own.target_id(context, page))
-            allowed = await guard.guarded(origins, own.credentials(options), name)
+            allowed = await guard.guarded(origins, own.credentials(options), user_agent.headers(options), name)
         except BaseException:
             with contextlib.suppress(Error):
                 await context.close()
@@ -73,21 +88,10 @@ class Worker:
             guard.dismiss(name)
             await leave()
 
-        session = Session(context, allowed, guard, self.chromium.alive, end, context_id=name)
+        downloads = DownloadManager(self.address, guard, self.folder, name)
+        session = Session(context, allowed, guard, downloads, end, context_id=name, touch=options.touch)
         await session.begin_with(page)
         return session
-
-    async def end(self) -> None:
-        await _end(self.chromium, self.guard, self.driving)
-
-
-async def _end(
-    chromium: launch.Chromium, guard: origin_guard.Guard | None, driving: asyncio.Future[Playwright]
-) -> None:
-    await chromium.end()
-    if guard is not None:
-        await guard.close()
-    await driver.stop(driving)
 
 
 @dataclasses.dataclass
@@ -124,19 +128,27 @@ async def kept() -> AsyncGenerator[None]:
                 await place.end()
 
 
-_places: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Path, bool], _Place]] = (
-    weakref.WeakKeyDictionary()
-)
+_places: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _Place]] = weakref.WeakKeyDictionary()
 
 
 async def open_shared(executable: Path, options: BrowserOptions, *, origins: Sequence[str], headed: bool) -> Session:
-    """Open a session in this process's browser. The first session starts the browser, the last one ends it."""
+    """Open a session in this process's browser of the same switches. The first session starts the browser, the last one ends it."""
+    start = functools.partial(Worker.start, executable, headed=headed, switches=options.switches)
+    try:
+        return await open_in((executable, headed, *options.switches), start, options, origins)
+    except LOST as error:
+        raise own.lost_while_connecting(executable, error) from None
+
+
+async def open_in(
+    key: Hashable, start: Callable[[], Coroutine[Any, Any, Worker]], options: BrowserOptions, origins: Sequence[str]
+) -> Session:
+    """Open a session in the browser of ``key``, which ``start`` starts if there is none. Raises the errors of ``LOST``."""
     loop = asyncio.get_running_loop()
     places = _places.setdefault(loop, {})
-    key = (executable, headed)
     place = before = places.get(key)
     if place is None or (place.starting.done() and _unusable(place.starting)):
-        place = places[key] = _Place(asyncio.create_task(Worker.start(executable, headed=headed)))
+        place = places[key] = _Place(asyncio.create_task(start()))
     place.sessions += 1
 
     async def leave() -> None:
@@ -154,9 +166,6 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
         # Interrupting one run must not interrupt the start for the others.
         worker = await asyncio.shield(place.starting)
         return await worker.session(options, origins, leave)
-    except (devtools_connection.Disconnected, devtools_connection.Refused, Error) as error:
-        await leave()
-        raise own.lost_while_connecting(executable, error) from None
     except BaseException:
         await leave()
         raise
@@ -170,6 +179,7 @@ def _for_playwright(options: BrowserOptions) -> dict[str, Any]:
     """Return the options as Playwright names them, without HTTP authentication: Playwright would answer every site that asks."""
     named: dict[str, Any] = {
         "viewport": options.viewport.model_dump(),
+        "screen": options.screen.model_dump() if options.screen else None,
         "device_scale_factor": options.device_scale_factor,
         "locale": options.locale,
         "timezone_id": options.timezone,

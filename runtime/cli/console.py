@@ -10,15 +10,17 @@ import os
 import select
 import shlex
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TextIO
 
 from nodes.errors import LogError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
+from runtime.browser import origins
 from runtime.display import escapes, facts
 from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
 from runtime.display.text import cut, width_of
 
+BROWSER_URL = "--browser-url"
 VERSION = 1  # version of every JSON object that a command prints
 
 
@@ -134,9 +136,19 @@ def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
         case LogError():
             return "runops runs"
         case SetupError():
-            return shlex.join(["runops", *arguments])
+            return shlex.join(["runops", *_without_password(arguments)])
         case UsageError():
             known = arguments and not arguments[0].startswith("-") and error.code != "unknown-command"
             return f"runops {arguments[0]} --help" if known else "runops --help"
         case _:
             return None
+
+
+def _without_password(arguments: list[str]) -> Iterator[str]:
+    """Yield the arguments, of a browser's address only what may be shown."""
+    for before, each in zip(["", *arguments], arguments, strict=False):
+        name, equals, value = each.partition("=")
+        if before == BROWSER_URL:
+            yield origins.place(each)
+        else:
+            yield f"{name}={origins.place(value)}" if equals and name == BROWSER_URL else each

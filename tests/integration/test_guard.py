@@ -7,6 +7,7 @@ import dataclasses
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.async_api import Error
@@ -14,10 +15,9 @@ from playwright.async_api import Error
 from nodes.errors import InternalError, OriginRefused, SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser.options import Mode
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
-from tests import browsers, site
+from tests import browsers, open_browser, site
 
 pytestmark = pytest.mark.full_browser
 
@@ -146,7 +146,12 @@ IN_BOTH_MODES = (
 )
 """Ways for which the modes differ in how they assign a document to a run."""
 
-CASES = [("own", way) for way in WAYS] + [("shared", way) for way in IN_BOTH_MODES]
+State = Literal["own", "shared", "of others"]
+
+SHARED: tuple[State, ...] = ("shared", "of others")
+"""A browser with several contexts: one of this process, and one that somebody else started."""
+
+CASES = [("own", way) for way in WAYS] + [(state, way) for state in SHARED for way in IN_BOTH_MODES]
 
 
 @pytest.fixture(scope="module")
@@ -166,9 +171,16 @@ def foreign() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[open_browser.Opened]:
+    """The browser that somebody else has open."""
+    with open_browser.opened(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
 async def in_each_mode(
-    ours: site.Site, foreign: site.Site, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[dict[Mode, Session]]:
+    ours: site.Site, foreign: site.Site, others: open_browser.Opened, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dict[State, Session]]:
     """A browser in each mode that may load the allowed site's documents."""
     ours.page("/", "<title>Ours</title>")
     ours.redirect("/away", f"{foreign.origin}/")
@@ -181,12 +193,13 @@ async def in_each_mode(
     async with (
         browsers.opened(private, ours.origin, mode="own") as own,
         browsers.opened(private, ours.origin, mode="shared") as shared,
+        browsers.opened(private, ours.origin, url=others.url) as of_others,
     ):
-        yield {"own": own, "shared": shared}
+        yield {"own": own, "shared": shared, "of others": of_others}
 
 
-@pytest.fixture(params=["own", "shared"])
-def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Session]) -> Session:
+@pytest.fixture(params=["own", *SHARED])
+def driven(request: pytest.FixtureRequest, in_each_mode: dict[State, Session]) -> Session:
     """The browser of one mode."""
     return in_each_mode[request.param]
 
@@ -348,6 +361,8 @@ async def test_the_cache_stays_on(tab: Tab, ours: site.Site) -> None:
     assert len(ours.arrived("/style.css")) == 1
 
 
+# The browser of others has their switches.
+@pytest.mark.parametrize("driven", ["own", "shared"], indirect=True)
 @pytest.mark.parametrize("how", ["prefetch", "prerender"])
 async def test_nothing_is_loaded_ahead_of_time(
     how: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site

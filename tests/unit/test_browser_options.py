@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -13,7 +14,8 @@ from hypothesis import strategies
 
 from runtime.browser import options, origins
 from runtime.browser.chromium import launch
-from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.devtools import user_agent
+from runtime.browser.options import BrowserOptions
 
 
 def test_every_field_is_described() -> None:
@@ -22,40 +24,51 @@ def test_every_field_is_described() -> None:
         assert all(field.description for field in model.model_fields.values()), model
 
 
-def test_an_option_of_one_mode_says_so() -> None:
-    """The description of an option that only one mode has names that mode; others name none."""
-    for name, field in BrowserOptions.model_fields.items():
-        only = "shared" if name in options.ONLY_SHARED else "own" if name in options.ONLY_OWN else None
-        named = f"Mode *{only}* only." in (field.description or "")
-        assert named == (only is not None), name
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("iphone 13", "`iphone 13` is no known device; did you mean `iPhone 13`"),
+        ("Pixel7", "did you mean `Pixel 7`"),
+        ("toaster", "did you mean `iPhone 15` or `Pixel 7`?"),
+    ],
+)
+def test_an_unknown_device_names_the_nearest(name: str, message: str) -> None:
+    """The error names the devices that are called most like it, else two that everybody knows."""
+    with pytest.raises(pydantic.ValidationError, match=re.escape(message)):
+        BrowserOptions(device=name)
+
+
+def test_a_device_fills_in_what_the_file_leaves_out() -> None:
+    """A device sets size, scale, user agent, phone layout and touch; an option that the file has stays, also one that equals the default."""
+    whole = BrowserOptions(device="Pixel 7").resolved()
+    assert (whole.viewport.width, whole.screen and whole.screen.height) == (412, 915)
+    assert (whole.device_scale_factor, whole.mobile, whole.touch) == (2.625, True, True)
+    assert "Pixel 7" in (whole.user_agent or "")
+    given = {"device": "Pixel 7", "touch": False, "viewport": {"width": 1280, "height": 720}, "locale": "de-DE"}
+    mixed = BrowserOptions.model_validate(given).resolved()
+    assert (mixed.touch, mixed.viewport.width, mixed.locale, mixed.mobile) == (False, 1280, "de-DE", True)
+    assert BrowserOptions().resolved() == BrowserOptions()
 
 
 @pytest.mark.parametrize(
-    ("given", "mode", "message"),
+    ("agent", "platform", "version", "architecture"),
     [
-        ({"touch": True}, "own", "mode `own` has no `touch`: take mode `shared`"),
-        ({"touch": True, "offline": True}, None, "mode `own` has no `offline`, `touch`: take mode `shared`"),
-        ({"switches": ["--lang=de"]}, "shared", "mode `shared` has no `switches`: take mode `own`"),
+        ("Mozilla/5.0 (Linux; Android 14; Pixel 7)", "Android", "14", "arm"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X)", "iOS", "15_0", "arm"),
+        ("Mozilla/5.0 (iPad; CPU OS 12_2 like Mac OS X)", "iOS", "12_2", "arm"),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "macOS", "10_15_7", "x86"),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64)", "Windows", "10.0", "x86"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", "Linux", "", "x86"),
+        ("Tester/1.0", "Windows", "", "x86"),
     ],
 )
-def test_an_option_of_another_mode_is_refused(given: dict[str, Any], mode: Mode | None, message: str) -> None:
-    """The error names the options and the other mode."""
-    with pytest.raises(pydantic.ValidationError, match=message):
-        BrowserOptions.model_validate({**given, "mode": mode})
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"touch": False},
-        {"mode": "shared", "touch": True},
-        {"mode": "own", "switches": ["--lang=de"]},
-        {"switches": ["--lang=de"]},
-    ],
-)
-def test_an_option_of_the_mode_is_accepted(given: dict[str, Any]) -> None:
-    """The default mode is *own*, and an option that is false counts as absent."""
-    assert BrowserOptions.model_validate(given)
+def test_hints_fit_the_user_agent(agent: str, platform: str, version: str, architecture: str) -> None:
+    """Client hints name the platform of the user agent, and sites receive the same."""
+    hints = user_agent.hints(agent, mobile=True)
+    assert (hints["platform"], hints["platformVersion"], hints["architecture"]) == (platform, version, architecture)
+    sent = user_agent.headers(BrowserOptions(user_agent=agent, mobile=True))
+    assert sent == {"sec-ch-ua-mobile": "?1", "sec-ch-ua-platform": f'"{platform}"'}
+    assert user_agent.headers(BrowserOptions()) == {}
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ async def test_runs_that_are_over_leave_nothing() -> None:
     sizes: list[int] = []
     for number in range(40):
         context, tab, frame = f"c{number}", f"t{number}", f"f{number}"
-        await one.guarded(["http://a.test"], [origin_guard.Credentials("me", "secret")], context)
+        await one.guarded(["http://a.test"], [origin_guard.Credentials("me", "secret")], context=context)
         await chromium.opened(tab, context)
         chromium.frames[tab].append(frame)
         assert await chromium.loads(frame) == "Fetch.continueRequest"

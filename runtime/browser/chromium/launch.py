@@ -142,6 +142,11 @@ class Alive:
     token: str  # token that the watcher accepts
     boot: str
 
+    @property
+    def downloads(self) -> Path:
+        """Folder for downloads, which is removed with the others."""
+        return Path(self.folders[0]) / "downloads"
+
     def remove_folders(self) -> None:
         """Remove its folders. Folders without our prefixes stay: the description may come from a damaged file."""
         for folder in map(Path, self.folders):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 Params = dict[str, Any]
 Handler = Callable[[Params, str], None]
@@ -45,7 +45,7 @@ class Connection:
             socket = await connect(
                 address, open_timeout=seconds, ping_interval=None, max_size=None, compression=None, proxy=None
             )
-        except (OSError, TimeoutError, ConnectionClosed) as error:
+        except (OSError, TimeoutError, WebSocketException) as error:
             raise Disconnected(str(error)) from None
         return cls(socket)
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Literal
 
+from nodes.errors import Phase, SetupError
 from nodes.values import sound
 from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.devtools import origin_guard
@@ -31,8 +32,13 @@ class Download:
 class DownloadManager:
     """Receives the files that the browser of one run downloads."""
 
-    def __init__(self, address: str, watch: origin_guard.Guard, folder: Path, context: str | None) -> None:
-        """``folder`` is removed with the browser at ``address``. ``context`` is the run's browser context, None for the whole browser."""
+    def __init__(
+        self, address: str, watch: origin_guard.Guard, folder: Path | None, context: str | None = None
+    ) -> None:
+        """``context`` is the run's browser context, None for the whole browser at ``address``.
+
+        ``folder`` is removed by the owner of the browser; None if the browser writes its files on another machine.
+        """
         self._address = address
         self._watch = watch
         self._folder = folder
@@ -45,9 +51,11 @@ class DownloadManager:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncGenerator[PendingDownloads]:
-        """Accept files until the block ends. Raises Disconnected and Refused."""
+        """Accept files until the block ends. Raises Disconnected and Refused, SetupError ``download-elsewhere``."""
+        if self._folder is None:
+            raise elsewhere("before")
         connection = await self._connected()
-        with self._place() as folder:
+        with _place(self._folder) as folder:
             counter = PendingDownloads(self, Path(folder))
             connection.on("Browser.downloadWillBegin", counter.begins)
             connection.on("Browser.downloadProgress", counter.proceeds)
@@ -62,14 +70,6 @@ class DownloadManager:
                 with contextlib.suppress(devtools_connection.Disconnected, devtools_connection.Refused):
                     await connection.send("Fetch.disable")
                     await self._allow({"behavior": "deny", "eventsEnabled": False})
-
-    def _place(self) -> tempfile.TemporaryDirectory[str]:
-        """Return a folder for the files. Raises LogError ``file-write-failed``."""
-        try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            return tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True)
-        except OSError as error:
-            raise files.not_kept("a download", self._folder, error) from None
 
     async def _connected(self) -> devtools_connection.Connection:
         if self._connection is None:
@@ -143,7 +143,29 @@ class PendingDownloads:
         return None
 
     def file(self, incoming: Download) -> Path:
-        return self._folder / incoming.guid
+        """Return the complete file. Raises SetupError ``download-elsewhere`` if it is not on this machine."""
+        file = self._folder / incoming.guid
+        if not file.exists():
+            raise elsewhere("after")
+        return file
+
+
+def _place(within: Path) -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for the files. Raises LogError ``file-write-failed``."""
+    try:
+        within.mkdir(mode=0o700, exist_ok=True)
+        return tempfile.TemporaryDirectory(dir=within, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise files.not_kept("a download", within, error) from None
+
+
+def elsewhere(phase: Phase) -> SetupError:
+    return SetupError(
+        "download-elsewhere",
+        "the browser of `--browser-url` saves files on its own machine, where the run cannot read them",
+        fix="run this workflow with a browser of this machine: leave `--browser-url` out",
+        phase=phase,
+    )
 
 
 def _is_page(headers: list[devtools_connection.Params]) -> bool:

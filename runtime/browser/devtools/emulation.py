@@ -21,6 +21,7 @@ from playwright.async_api import Error
 
 from runtime.browser import origins
 from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import user_agent
 from runtime.browser.options import BrowserOptions
 from runtime.browser.port import LostTab
 
@@ -94,8 +95,9 @@ class Emulation:
                 posted.append(self._connection.post("Runtime.evaluate", {"expression": "1"}, session))
             # Foreign frames and workers report to their tab, not to the browser.
             self._connection.post("Target.setAutoAttach", _ATTACH, session)
-        elif self._headers:
-            self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
+        else:
+            for method, arguments in self._network():
+                self._connection.post(method, arguments, session)
         if target["type"] == "page" and params["waitingForDebugger"] and self.others_ready is not None:
             resuming = asyncio.create_task(self._resume(self.others_ready, session))
             self._resuming.add(resuming)
@@ -119,26 +121,35 @@ class Emulation:
     def _commands(self, *, is_tab: bool, locale: bool) -> Iterator[tuple[str, devtools_connection.Params]]:
         options = self._options
         if is_tab:
-            metrics: devtools_connection.Params = {
-                "width": options.viewport.width,
-                "height": options.viewport.height,
-                "screenWidth": options.viewport.width,
-                "screenHeight": options.viewport.height,
-                "deviceScaleFactor": options.device_scale_factor or 1,
-                "mobile": False,
-            }
-            yield "Emulation.setDeviceMetricsOverride", metrics
+            yield "Emulation.setDeviceMetricsOverride", _metrics(options)
             # Tabs in the background behave as if focused, as with Playwright.
             yield "Emulation.setFocusEmulationEnabled", {"enabled": True}
+        if options.touch:
+            yield "Emulation.setTouchEmulationEnabled", {"enabled": True}
+        if options.bypass_csp:
+            yield "Page.setBypassCSP", {"enabled": True}
         if locale and options.locale is not None:
             yield "Emulation.setLocaleOverride", {"locale": options.locale}
         if options.geolocation is not None:
             yield "Emulation.setGeolocationOverride", options.geolocation.model_dump()
         if not options.java_script:
             yield "Emulation.setScriptExecutionDisabled", {"value": True}
-        if self._headers:
+        yield from self._network()
+
+    def _network(self) -> Iterator[tuple[str, devtools_connection.Params]]:
+        """Yield what holds for the requests of every target, workers included."""
+        options = self._options
+        if options.user_agent is not None:
+            # The switch sets the user agent from the first request on, but not what Chromium tells beside it.
+            hints = user_agent.hints(options.user_agent, mobile=options.mobile)
+            override = {"userAgent": options.user_agent, "userAgentMetadata": hints}
+            yield "Emulation.setUserAgentOverride", override
+        if self._headers or options.offline:
             yield "Network.enable", {}
+        if self._headers:
             yield "Network.setExtraHTTPHeaders", {"headers": self._headers}
+        if options.offline:
+            yield "Network.emulateNetworkConditions", _OFFLINE
 
     async def close_stuck(self, current: str, names: Mapping[str, str], seconds: float) -> list[LostTab]:
         """Close every tab that was not set up in time because its page is stuck in a dialog or an endless script.
@@ -191,4 +202,27 @@ class CurrentTabLost(Exception):
 
 WHY_STUCK = "does not answer: it waits in a dialog, or computes without end"
 
+_OFFLINE: devtools_connection.Params = {
+    "offline": True,
+    "latency": 0,
+    "downloadThroughput": -1,
+    "uploadThroughput": -1,
+}
+
 _ATTACH: devtools_connection.Params = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+
+
+def _metrics(options: BrowserOptions) -> devtools_connection.Params:
+    screen = options.screen or options.viewport
+    wide = screen.width > screen.height
+    # A desk's screen is called landscape whatever its shape, as with Playwright.
+    upright = {"angle": 0, "type": "portraitPrimary" if options.mobile else "landscapePrimary"}
+    return {
+        "width": options.viewport.width,
+        "height": options.viewport.height,
+        "screenWidth": screen.width,
+        "screenHeight": screen.height,
+        "deviceScaleFactor": options.device_scale_factor or 1,
+        "mobile": options.mobile,
+        "screenOrientation": {"angle": 90, "type": "landscapePrimary"} if options.mobile and wide else upright,
+    }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from nodes.errors import InternalError, OriginRefused, Phase
@@ -34,7 +34,11 @@ class Credentials:
 class GuardedTarget:
     """Origins that one browser context may load, and the first refusal there."""
 
-    def __init__(self, allowed: Iterable[str], credentials: Sequence[Credentials] = ()) -> None:
+    def __init__(
+        self, allowed: Iterable[str], credentials: Sequence[Credentials] = (), hints: Mapping[str, str] | None = None
+    ) -> None:
+        """``hints``: values for the headers of these names, in the documents' requests that have them."""
+        self.hints = hints or {}
         self._every = origins.Allowed(allowed)
         self.allowed = self._every
         self._credentials = credentials
@@ -91,9 +95,16 @@ def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after
     )
 
 
+_NO_HINTS: Mapping[str, str] = {}
+
+
 class Guard:
-    def __init__(self, connection: devtools_connection.Connection, on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, connection: devtools_connection.Connection, on_lost: Callable[[], None], *, everything: bool = True
+    ) -> None:
+        """``everything``: no document loads in a context without a guarded target. False if others use the browser too."""
         self._connection = connection
+        self._everything = everything
         self._allowed: dict[str, GuardedTarget] = {}
         self._everywhere: GuardedTarget | None = None
         self._targets: dict[str, Params] = {}
@@ -104,7 +115,7 @@ class Guard:
         self._headers: dict[str, str] = {}
 
     async def start(self, headers: dict[str, str] | None = None) -> None:
-        """Start to guard: no document loads unseen, and none in a context without a guarded target. ``headers`` go with all requests."""
+        """Start to guard: no document loads unseen. ``headers`` go with all requests."""
         self._headers = headers or {}
         connection = self._connection
         connection.on_gone = self._gone
@@ -120,10 +131,14 @@ class Guard:
         await self._connection.send("Fetch.enable", {"patterns": [pattern], "handleAuthRequests": True})
 
     async def guarded(
-        self, allowed: Iterable[str], credentials: Sequence[Credentials] = (), context: str | None = None
+        self,
+        allowed: Iterable[str],
+        credentials: Sequence[Credentials] = (),
+        hints: Mapping[str, str] | None = None,
+        context: str | None = None,
     ) -> GuardedTarget:
         """Let documents of these origins load in one browser context, or in all of them without ``context``."""
-        guarded = GuardedTarget(allowed, credentials)
+        guarded = GuardedTarget(allowed, credentials, hints)
         if credentials:
             # Any request may be challenged for a password, so from now on all of them pass the guard.
             await self._enable({"requestStage": "Request"})
@@ -165,17 +180,20 @@ class Guard:
         self._decide(params, await self._guarded_of(params["frameId"]))
 
     def _decide(self, params: Params, guarded: GuardedTarget | None) -> None:
-        if guarded is not None and guarded.check(params["request"]["url"], self._kind(params)):
-            self._continue(params)
+        loads = not self._everything if guarded is None else guarded.check(params["request"]["url"], self._kind(params))
+        if loads:
+            self._continue(params, guarded.hints if guarded is not None else {})
         else:
             failure = {"requestId": params["requestId"], "errorReason": "BlockedByClient"}
             self._connection.post("Fetch.failRequest", failure)
 
-    def _continue(self, params: Params) -> None:
+    def _continue(self, params: Params, hints: Mapping[str, str] = _NO_HINTS) -> None:
         answer: Params = {"requestId": params["requestId"]}
-        if self._headers:
+        if self._headers or hints:
             names = {name.lower() for name in self._headers}
-            sent = {name: value for name, value in params["request"]["headers"].items() if name.lower() not in names}
+            given = {name: value for name, value in params["request"]["headers"].items() if name.lower() not in names}
+            # A tab that opens by itself sends its first request before it is set up.
+            sent = {name: hints.get(name.lower(), value) for name, value in given.items()}
             answer["headers"] = [{"name": name, "value": value} for name, value in (sent | self._headers).items()]
         self._connection.post("Fetch.continueRequest", answer)
 
@@ -202,10 +220,10 @@ class Guard:
         return self._contexts.get(frame, "")
 
     async def _map_frames(self) -> dict[str, str]:
-        """Ask every tab and foreign frame for its frames: the protocol does not report the tab of a frame."""
+        """Ask our tabs and foreign frames for their frames: the protocol does not report the tab of a frame."""
         found: dict[str, str] = {}
         for target in list(self._targets.values()):
-            if target["type"] not in ("page", "iframe"):
+            if target["type"] not in ("page", "iframe") or not self._may_ask(target):
                 continue
             try:
                 found.update(dict.fromkeys(await self._frames(target), str(target.get("browserContextId", ""))))
@@ -214,6 +232,10 @@ class Guard:
             except devtools_connection.Disconnected:
                 break
         return found
+
+    def _may_ask(self, target: Params) -> bool:
+        """Return False for the tabs of others, which may wait in a dialog for a person."""
+        return self._everything or target.get("browserContextId") in self._allowed
 
     async def _frames(self, target: Params) -> list[str]:
         attach = {"targetId": target["targetId"], "flatten": True}
@@ -234,7 +256,7 @@ class Guard:
         guarded = await self._guarded_of(params["frameId"])
         known = guarded.credentials(params["requestId"], params["authChallenge"]) if guarded is not None else None
         # By default Chromium would ask a person. Show the site's answer to a request without a password instead.
-        answer: Params = {"response": "CancelAuth"}
+        answer: Params = {"response": "CancelAuth" if guarded is not None or self._everything else "Default"}
         if known is not None:
             answer = {"response": "ProvideCredentials", "username": known.username, "password": known.password}
         said: Params = {"requestId": params["requestId"], "authChallengeResponse": answer}
@@ -258,7 +280,8 @@ class Guard:
         """Return the process id of Chromium's network process; None if unknown. If that process is dying, the answer may not come."""
         try:
             # The network process answers this first command itself: a dead one stays listed until Chromium needs another.
-            await self._connection.send("Storage.getCookies")
+            ours = next(iter(self._allowed), None)
+            await self._connection.send("Storage.getCookies", {"browserContextId": ours} if ours else None)
             info = await self._connection.send("SystemInfo.getProcessInfo")
         except (devtools_connection.Disconnected, devtools_connection.Refused):
             return None

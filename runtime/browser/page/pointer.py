@@ -10,15 +10,13 @@ from typing import Any
 
 from playwright.async_api import Locator, Position
 
-from nodes.errors import AuthorError, SiteError
+from nodes.errors import AuthorError
 from nodes.pointer import PLAIN, STEPS, Modifier, Spot, Stroke, Way
 from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.page.downloads import Downloads
 
 PAGE = Target(css="html")
-
-NO_TOUCH = "does not support tap"  # in Playwright's message
 
 _INNER = isolated_world.Script[tuple[float, float, float, float]](
     """(element) => {
@@ -32,6 +30,18 @@ _INNER = isolated_world.Script[tuple[float, float, float, float]](
     tuple[float, float, float, float],
 )
 """Place and size of the inside of an element: its box without the border."""
+
+_MIDDLE = isolated_world.Script[tuple[float, float]](
+    """(element) => {
+  const whole = element.getBoundingClientRect();
+  // A link over two lines has two boxes, and between them may be nothing of it.
+  const box = [...element.getClientRects()].find(({width, height}) => width * height > 0.99) || whole;
+  const middle = (from, to, end) => (Math.max(from, 0) + Math.min(to, end)) / 2;
+  return [middle(box.left, box.right, innerWidth) - whole.left, middle(box.top, box.bottom, innerHeight) - whole.top];
+}""",
+    tuple[float, float],
+)
+"""The middle of what the window shows of an element's first box, from the corner of the element."""
 
 
 class Pointer(Downloads):
@@ -68,23 +78,37 @@ class Pointer(Downloads):
         )
 
     async def tap(self, target: Target, at: Spot | None = None) -> None:
-        await self._refill_changed()
-        spot = await self._position(target, at)
-        try:
-            await self._do(
-                target,
-                lambda found, timeout: found.tap(position=spot, timeout=timeout),
-                driver_waits=True,
-                watch="pointer",
-            )
-        except SiteError as error:
-            if NO_TOUCH not in error.message:
-                raise
+        if not self._run.touch:
             raise AuthorError(
                 "no-touch",
                 "the browser has no touch screen",
-                fix="write `browser: {mode: shared, touch: true}` at the head of the file",
-            ) from None
+                fix="write `browser: {touch: true}` at the head of the file",
+            )
+        await self._refill_changed()
+        spot = await self._position(target, at)
+
+        async def tap(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+            # Playwright's own `tap` refuses a browser whose touch screen it did not make itself.
+            await found.click(position=spot, trial=True, timeout=timeout)
+            x, y = await self._touched(found, spot)
+            session = await self.page.context.new_cdp_session(self.page)
+            try:
+                for what, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
+                    event: dict[str, Any] = {"type": what, "touchPoints": points}
+                    await session.send("Input.dispatchTouchEvent", event)  # pyright: ignore[reportUnknownMemberType]
+            finally:
+                await session.detach()
+
+        await self._do(target, tap, watch="pointer")
+
+    async def _touched(self, found: Locator, spot: Position | None) -> tuple[float, float]:
+        """Return the place of a tap in the window: the spot, or the middle of what is seen of the element's first box."""
+        if spot is not None:
+            left, top, _width, _height = await self._inside(found)
+            return left + spot["x"], top + spot["y"]
+        box = await found.bounding_box(timeout=self._deadline.milliseconds())
+        across, down = await _MIDDLE.of(found, milliseconds=self._deadline.milliseconds())
+        return (box["x"] if box else 0) + across, (box["y"] if box else 0) + down
 
     async def hover(self, target: Target, how: Stroke = PLAIN) -> None:
         at = await self._position(target, how.at)
