@@ -92,8 +92,8 @@ def toolsets(
             "tab": page,
             "instruction": of(PERHAPS, "What to look for, in words of the page; null: everything."),
             "ref": of(PERHAPS, "Only this part."),
-            "dom": of(FLAG, "With a ref: tag, id, classes and `data-` attributes of it and what is in it, for CSS."),
-            "screenshot": of(FLAG, "Show a picture too, with refs at their elements, and keep it as a file."),
+            "dom": of(FLAG, "With a ref: CSS of it and what is in it."),
+            "screenshot": of(FLAG, "Add a picture with refs, and keep it as a file."),
             "reason": REASON,
         },
     )

@@ -169,7 +169,7 @@ async def test_001_20_the_names_of_elements_in_css_are_told(build: BuildContext)
     _, _, page = told.partition("\n")
     lines = [line.strip() for line in page.split("\n")[:-1]]
     assert lines[0] == rf"div#tools\.main.palette.w-1\/2 [ref={ref}]"
-    assert lines[1].startswith('ul.items[data-kind="a \\\\"quoted\\\\" kind"] [ref=')
+    assert lines[1].startswith('ul.items[data-kind="a \\"quoted\\" kind"] [ref=')
     assert lines[2].startswith('li.item.node[data-type="inject"][data-secret="[hidden]"] "inject" [ref=')
     assert lines[3] == "… 1 more"
     assert lines[4].startswith('li.item[data-note^="ab ab')

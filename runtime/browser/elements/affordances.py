@@ -38,7 +38,7 @@ AFFORDANCES = r"""
   const affordances = (every, roots, hovered) => {
     const spots = new Map(), cursors = new Map();
     const all = (selector) => roots.flatMap((root) => Array.from(root.querySelectorAll(selector)));
-    const around = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
+    const around = roots.length > 1 ? (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null : (element) => element.parentElement;
     const note = (element, as, more = {}) => {
       const spot = spots.get(element) || {as, reach: false, states: [], size: '', out: ''};
       // What can be dragged can be pressed as well.
@@ -58,7 +58,7 @@ AFFORDANCES = r"""
         const box = element.getBoundingClientRect(), size = `${Math.round(box.width)}x${Math.round(box.height)}`;
         if (tag === 'canvas') note(element, 'canvas', {size, as: 'canvas'});
         else if (Math.min(box.width, box.height) >= PICTURE && !element.closest('a, button, [role=button]')) note(element, 'img', {size, as: 'img', reach: true});
-      } else if ((style.overflowY !== 'visible' || style.overflowX !== 'visible') && !['textarea', 'select', 'input'].includes(tag)) {
+      } else if ((element.firstElementChild || tag === 'pre') && (style.overflowY !== 'visible' || style.overflowX !== 'visible') && !['textarea', 'select', 'input'].includes(tag)) {
         const out = outOfView(element, style);
         if (out) note(element, 'scrollable', {reach: true, out});
       }

@@ -26,9 +26,11 @@ return {
     element.textContent = JSON.stringify(found);
     return [element];
   },
-  all(root) {
+  // All elements, also those in open shadow roots, which are added to `roots`.
+  all(root, roots = []) {
     const found = [];
     const walk = (below) => {
+      roots.push(below);
       for (const element of below.querySelectorAll('*')) {
         found.push(element);
         if (element.shadowRoot) walk(element.shadowRoot);
@@ -43,7 +45,7 @@ return {
     if (asked.startsWith('facts ')) {
       const [number, marks] = asked.slice(6).split(' ');
       if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(number);
-      const every = this.all(document), roots = [document, ...every.flatMap((element) => element.shadowRoot || [])], rules = this.rules(), drawn = ligatures(roots);
+      const roots = [], every = this.all(document, roots), rules = this.rules(), drawn = ligatures(roots);
       const [facts, acts] = this.facts(every, roots, rules.hovered, drawn);
       return this.told([String(document.title), globalThis._runopsDocument, facts, this.ghosts(rules.added, drawn), marks ? this.marks(every) : [],
         acts, every.some((element) => element._ariaRef)]);
