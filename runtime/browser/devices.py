@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from runtime.system import regular_files
+
 FILE = Path(__file__).with_name("devices.json")
 
 
@@ -39,4 +41,4 @@ def like(name: str) -> str:
 
 @functools.cache
 def _known() -> dict[str, list[Any]]:
-    return json.loads(FILE.read_text(encoding="utf-8"))
+    return json.loads(regular_files.read_text(FILE))
