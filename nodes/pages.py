@@ -200,8 +200,11 @@ class Page(Protocol):
         """Return ``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element, which need not be visible."""
         ...
 
-    async def table(self, target: Target, least: int) -> Grid:
-        """Return the table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
+    async def table(self, target: Target, least: int, *, across: bool = False) -> Grid:
+        """Return the table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``.
+
+        ``across`` scrolls it from left to right if the page renders only some of its columns.
+        """
         ...
 
     async def look(self, target: Target | None = None, *, settle: float = 2.0) -> View:
@@ -279,6 +282,8 @@ class Grid:
 
     head: list[str]  # header of each column, from one or several header rows; empty if there is none
     rows: list[list[str | None]]  # visible rows of the body, all as wide as the table; None if a row lacks the cell
+    columns: Sequence[int] = ()  # numbers of the columns, from 1; empty if none is left out
+    unrendered: int = 0  # number of columns that the page has not rendered
 
 
 class FieldSource(Protocol):

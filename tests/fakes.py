@@ -247,7 +247,7 @@ class FakePage:
     async def state(self, target: Target) -> dict[str, Json]:
         return {"visible": str(target) in self.browser.site.texts}
 
-    async def table(self, target: Target, least: int) -> Grid:
+    async def table(self, target: Target, least: int, *, across: bool = False) -> Grid:
         head, *rows = json.loads(self.browser.site.texts[str(target)])
         return Grid(head, rows)
 

@@ -90,6 +90,10 @@ def _typed(name: str, field: FieldOf, text: str | None, row: int) -> Json:
     )
 
 
+BODY = "tbody > tr, [role=row]:not(:has([role=columnheader]))"
+"""CSS of the rows of a table or grid that it scrolls."""
+
+
 class ColumnOf(Part):
     """One column of a table."""
 
@@ -104,11 +108,13 @@ def _column(value: Any) -> Any:
 
 
 class Table(InParts):
-    """Reads an HTML table as a person sees it. Value: a list of maps, one for each visible row of its body, keyed by the headers.
+    """Reads a table or grid as a person sees it. Value: a list of maps, one for each visible row of its body, keyed by the headers.
 
+    The target is a ``<table>``, or an element with the role ``table``, ``grid`` or ``treegrid``; a row that is split over pinned columns is one.
     A repeated header gets a number (``Total``, ``Total 2``), a column without one its number from 1 (``3``); sort controls are not part of a
     header. A cell that spans columns or rows is repeated in each of them. A cell with only a form field has its content. A row that ends
-    early has null in the rest. Rows of a ``tfoot`` are omitted. The query waits until there are at least ``min`` rows.
+    early has null in the rest. Rows of a ``tfoot`` are omitted. The query waits until there are at least ``min`` rows. If the page has not
+    rendered all columns, the step has the flag ``columns-unrendered``; ``scroll`` reads them too.
     """
 
     query: Literal["table"]
@@ -124,20 +130,25 @@ class Table(InParts):
     async def run(self, ctx: LeafContext) -> Json:
         target = await ctx.located(self.target)
         await ctx.act()
-        body = Target(css="tbody > tr", within=target)
-        return await self.whole(ctx, body, lambda first: self._now(ctx, target, self.min if first else 0))
+        body = Target(css=BODY, within=target)
+        return await self.whole(ctx, body, lambda first: self._now(ctx, target, self.min if first else 0, flags=first))
 
-    async def _now(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
-        grid = await ctx.page.table(target, least)
+    async def _now(self, ctx: LeafContext, target: Target, least: int, *, flags: bool) -> list[Row]:
+        grid = await ctx.page.table(target, least, across=self.scroll is not None)
         if not grid.rows and not grid.head:
             # Columns cannot be looked up: with `min: 0` even the table may be missing.
             return []
         width = max([len(grid.head), *(len(row) for row in grid.rows)], default=0)
-        names = headers(grid.head + [""] * (width - len(grid.head)))
-        wanted = self.columns or {name: ColumnOf(header=number) for number, name in enumerate(names, start=1)}
+        numbers = list(grid.columns) or list(range(1, width + 1))
+        names = headers(grid.head + [""] * (width - len(grid.head)), numbers)
+        wanted = self.columns or {name: ColumnOf(header=number) for number, name in zip(numbers, names, strict=True)}
         places: dict[str, tuple[int, Kind]] = {
-            name: (_place(column.header, names), column.type) for name, column in wanted.items()
+            name: (_place(column.header, names, numbers, grid.unrendered), column.type)
+            for name, column in wanted.items()
         }
+        if flags and grid.unrendered and self.columns is None:
+            message = f"{grid.unrendered} of {width + grid.unrendered} columns are not rendered, and were not read"
+            ctx.flag("columns-unrendered", message, {"read": list[Json](names), "unrendered": grid.unrendered})
         return [
             {
                 name: None if row[place] is None else read_as(kind, row[place] or "", f"`{name}` of row {number}")
@@ -147,10 +158,10 @@ class Table(InParts):
         ]
 
 
-def headers(written: list[str]) -> list[str]:
+def headers(written: list[str], numbers: list[int] | None = None) -> list[str]:
     """Return a name for each column: its header, with a number if it is repeated, or its number if it has none."""
     names: list[str] = []
-    for number, header in enumerate(written, start=1):
+    for number, header in zip(numbers or range(1, len(written) + 1), written, strict=True):
         name, repeated = header or str(number), 2
         while name in names:
             name, repeated = f"{header} {repeated}", repeated + 1
@@ -158,18 +169,22 @@ def headers(written: list[str]) -> list[str]:
     return names
 
 
-def _place(header: str | int, names: list[str]) -> int:
-    if isinstance(header, int) and 1 <= header <= len(names):
-        return header - 1
+def _place(header: str | int, names: list[str], numbers: list[int], unrendered: int) -> int:
+    if isinstance(header, int) and header in numbers:
+        return numbers.index(header)
     if isinstance(header, str) and header in names:
         return names.index(header)
     alike = [place for place, name in enumerate(names) if name.casefold() == str(header).casefold()]
     if isinstance(header, str) and len(alike) == 1:
         return alike[0]
     near = difflib.get_close_matches(str(header), names, 1)
+    fix = f"did you mean `{near[0]}`?" if near else "correct the header, or give the number of the column, from 1"
+    if unrendered:
+        fix = "write `scroll: until_end` with a `key`: it scrolls to the columns that are not rendered; or correct the header"
+    missing = f", and {unrendered} more that the page has not rendered" if unrendered else ""
     raise SiteError(
         "column-not-found",
-        f"the table has no column {header!r}; it has {', '.join(repr(name) for name in names) or 'none'}",
-        fix=f"did you mean `{near[0]}`?" if near else "correct the header, or give the number of the column, from 1",
-        evidence={"header": header, "headers": list[Json](names)},
+        f"the table has no column {header!r}; it has {', '.join(repr(name) for name in names) or 'none'}{missing}",
+        fix=fix,
+        evidence={"header": header, "headers": list[Json](names), **({"unrendered": unrendered} if unrendered else {})},
     )

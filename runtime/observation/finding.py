@@ -68,7 +68,7 @@ class Finder:
         found = [each for each in nodes if role is None or each.role == role]
         parts: list[str] = []
         if name is not None:
-            found, part = _closest(found, name, _called if plain(name) else name_of, exact=exact)
+            found, part = _by_name(found, name, exact=exact)
             parts += [f"name={quoted(name, 40)}"] if part else []
         if row is not None:
             found, part = _closest(
@@ -163,6 +163,16 @@ def _closest(nodes: list[Node], wanted: str, said: Callable[[Node], str], *, exa
         if found := [node for node, text in zip(nodes, texts, strict=True) if fits(text)]:
             return found, fits == part.search
     return [], False
+
+
+def _by_name(nodes: list[Node], name: str, *, exact: bool) -> tuple[list[Node], bool]:
+    """Return the nodes with that name or caption, else those with that placeholder, as ``_closest`` does."""
+    found, part = _closest(nodes, name, _called if plain(name) else name_of, exact=exact)
+    if (found and not part) or not plain(name):
+        return found, part
+    fields = [node for node in nodes if node.placeholder]
+    hinted, hinted_part = _closest(fields, name, lambda node: node.placeholder, exact=exact)
+    return (hinted, hinted_part) if hinted and not (found and hinted_part) else (found, part)
 
 
 def _words(sought: str) -> re.Pattern[str]:

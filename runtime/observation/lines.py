@@ -92,19 +92,13 @@ def line_of(node: Node, role: str | None = None, name: str | None = None, *, add
     name = name_of(node) if name is None else name
     parts = [role, *_known_by(node, name)]
     parts += [node.size] if node.size else []
-    parts += [state.removeprefix("level=") if role == "heading" else f"({state})" for state in node.states]
+    parts += [_state(state, role) for state in node.states]
     if (node.acting or node.reach or (node.caption and role == node.role)) and node.ref is not None:
         parts.append(f"[ref={node.ref}]")
     if node.apart and address:
         parts.append(f"to {quoted(node.address, ADDRESS_MOST)}")
-    if names := chosen(node):
-        parts.append(f"= {_chosen(names)}")
-    elif _is_value(node):
-        parts.append(f"= {quoted(inner(node, TEXT_MOST), TEXT_MOST)}")
-    elif node.role in FIELDS and node.text:
-        parts.append(f"= {quoted(node.text, NAME_MOST)}")
-    elif node.text and folded(node.text) != name:
-        parts.append(quoted(node.text, TEXT_MOST))
+    if value := _value(node, name):
+        parts.append(value)
     if choices := options(node):
         parts.append(_choices(choices))
     if node.mark:
@@ -122,6 +116,25 @@ def _known_by(node: Node, name: str) -> list[str]:
         return []
     said = f"beside {quoted(node.caption, NAME_MOST)}" if node.caption else f"guessed {quoted(node.guess, NAME_MOST)}"
     return [said] if node.mark else [UNNAMED, said]
+
+
+def _value(node: Node, name: str) -> str:
+    """Return what an element holds, an empty field its placeholder, other elements the text that is not their name."""
+    if names := chosen(node):
+        return f"= {_chosen(names)}"
+    if _is_value(node):
+        return f"= {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"
+    if node.role in FIELDS and node.text:
+        return f"= {quoted(node.text, NAME_MOST)}"
+    if node.role in FIELDS and node.placeholder not in ("", name):
+        return f"placeholder {quoted(node.placeholder, NAME_MOST)}"
+    return quoted(node.text, TEXT_MOST) if node.text and folded(node.text) != name else ""
+
+
+def _state(state: str, role: str) -> str:
+    if not state.startswith("level="):
+        return f"({state})"
+    return state.removeprefix("level=") if role == "heading" else state.replace("=", " ")
 
 
 def text_of(node: Node) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 
-from runtime.observation import captions, changes, page_frame, test_ids, tree
+from runtime.observation import captions, changes, grids, page_frame, test_ids, tree
 from runtime.observation.finding import Element, Finder
 from runtime.observation.folding import Fold
 from runtime.observation.lines import items, quoted
@@ -39,10 +39,12 @@ class Observation:
         title: str = "",
         facts: Sequence[Fact] = (),
         seen: Sequence[test_ids.Mark] = (),
+        split: Sequence[grids.Split] = (),
     ) -> Observation:
-        """Build an observation from ``aria_snapshot(mode="ai")`` and further facts; ``seen`` are marks to show."""
+        """Build an observation from ``aria_snapshot(mode="ai")`` and further facts; ``seen`` are marks to show, ``split`` are grids."""
         observation = cls(url, title, tree.read(snapshot))
         tree.add(observation._root, facts, observation._refs)
+        grids.add(split, observation._refs)
         captions.add(observation._root)
         test_ids.add(seen, observation._refs)
         return cls(url, title, observation._root) if facts else observation

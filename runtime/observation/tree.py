@@ -14,6 +14,7 @@ ACTING = FIELDS | {
 }  # fmt: skip
 LANDMARKS = frozenset({"banner", "navigation", "main", "contentinfo", "complementary", "search", "form", "region"})
 ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})  # roles of items in rows
+CELLS = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
 URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})  # roles of a page's messages to its user
 _NAMED_BY_CONTENT = frozenset({
     "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
@@ -88,8 +89,10 @@ class Fact:
     guess: str = ""
     size: str = ""
     out: str = ""  # what of its content is out of view
+    collapsed: bool = False  # true if what is in it is closed
 
 
+_SAYS = re.compile(r"\w")
 _LINE = re.compile(r"( *)- (.*)")
 _GLYPHS = re.compile(" ?[\ue000-\uf8ff\U000f0000-\U0010ffff]+ ?")
 """Characters of private planes: icon fonts draw pictures for them, and no person reads them as text."""
@@ -100,7 +103,7 @@ _KEY = re.compile(
 _PLAIN = frozenset({"generic", "paragraph", "emphasis", "strong"})  # roles that say nothing of what an element is for
 PANE = 300  # characters of text from which on what is dragged is a pane that is shown with its content, and no thing with a name
 POINTER = "cursor=pointer"
-_NO_STATES = ("active", POINTER)
+_NO_STATES = ("active", "aria-hidden", POINTER)
 _STATE = re.compile(r"\[([^\[\]]*)\]")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)")
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -126,10 +129,33 @@ def read(snapshot: str) -> Node:
             continue
         node = _node(found[2])
         node.parent = above
+        if node.role == "text" and above.role in FIELDS and above.placeholder and not above.text:
+            # Of a field with a placeholder the snapshot writes the value on a line of its own.
+            above.text = node.text
+            continue
         above.children.append(node)
         del path[level:]
         path.append(node)
+    for node in root.walk():
+        if node.role == "treeitem":
+            _item(node)
     return root
+
+
+def _item(node: Node) -> None:
+    """Give an item of a tree its level if it has none, and call it what it says itself, without the items in it."""
+    if not any(state.startswith("level=") for state in node.states):
+        node.states = (f"level={1 + sum(each.role == 'treeitem' for each in node.above())}", *node.states)
+    said = [node.text]
+    open_ = list(reversed(node.children))
+    while open_:
+        each = open_.pop()
+        if each.role not in ("treeitem", "group", "tree"):
+            said.append(each.text or ("" if each.children else each.name))
+            open_.extend(reversed(each.children))
+    own = folded(" ".join(said))
+    if own and node.children and (not node.name or node.name.startswith(own)):
+        node.name = own
 
 
 def _property(node: Node, body: str) -> None:
@@ -185,6 +211,8 @@ def add(root: Node, facts: Sequence[Fact], refs: MutableMapping[str, Node]) -> N
             continue
         if fact.ghost:
             _lay(node, fact.ghost)
+        if fact.collapsed:
+            node.states = (*node.states, "collapsed")
         if fact.password and node.text:
             node.text = HIDDEN_VALUE
         if fact.error:
@@ -301,6 +329,13 @@ def copied(
     return top
 
 
+def _is_silent(node: Node) -> bool:
+    """Return True for a cell with a name in which nothing says anything, such as a header of which only the icon can be reached."""
+    if node.role not in CELLS or not node.name:
+        return False
+    return not any(_SAYS.search(each.text or each.name) for each in node.walk() if each is not node)
+
+
 def inner(node: Node, most: int = 100_000, between: str = " ") -> str:
     """Return the text of a node as a person reads it: texts, names of elements without text, values; about ``most`` characters."""
     parts: list[str] = []
@@ -308,7 +343,8 @@ def inner(node: Node, most: int = 100_000, between: str = " ") -> str:
     open_ = [node]
     while open_ and length < most:
         each = open_.pop()
-        part = each.text or ("" if each.children and each.role not in ACTING else each.name)
+        silent = _is_silent(each)
+        part = each.text or (each.name if not each.children or each.role in ACTING or silent else "")
         if each.role in FIELDS and each.text and each.name:
             part = f"{each.name} {each.text}"
         if part and (not parts or parts[-1] != part):
@@ -317,6 +353,6 @@ def inner(node: Node, most: int = 100_000, between: str = " ") -> str:
         if each.role in ACTING and each.name and each.role not in ("option", "treeitem"):
             # Its name consists of its content.
             open_.extend(reversed([child for child in each.children if child.acting]))
-        else:
+        elif not silent:
             open_.extend(reversed(each.children))
     return between.join(parts)

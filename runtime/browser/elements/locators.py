@@ -11,7 +11,7 @@ from playwright.async_api import FrameLocator, Locator, Page, Playwright
 
 from nodes.targets import Target
 from runtime.browser import isolated_world
-from runtime.browser.elements import selectors, text_match, visibility
+from runtime.browser.elements import grids, own_names, selectors, text_match, visibility
 
 
 def locator(page: Page, target: Target, *, hidden: bool = False) -> Locator:
@@ -20,9 +20,13 @@ def locator(page: Page, target: Target, *, hidden: bool = False) -> Locator:
     It matches what can be seen, or all if nothing of it can be; with ``hidden`` always all.
     """
     if target.within is None:
-        return narrow(_found(document(page, target.frames), target), target, hidden=hidden)
+        return narrow(_found(page, document(page, target.frames), target), target, hidden=hidden)
     within = target.within if target.frame is None else target.within.model_copy(update={"frame": target.frame})
-    return narrow(_found(locator(page, within, hidden=hidden), target), target, hidden=hidden)
+    around = locator(page, within, hidden=hidden)
+    if within.role == "row":
+        # Of a grid with pinned columns a row has several parts.
+        around = around.locator(grids.WHOLE_ROW)
+    return narrow(_found(page, around, target), target, hidden=hidden)
 
 
 async def register(playwright: Playwright) -> None:
@@ -33,6 +37,9 @@ async def register(playwright: Playwright) -> None:
     await playwright.selectors.register(isolated_world.NAME, isolated_world.ENGINE, content_script=True)
     await playwright.selectors.register(isolated_world.KEEP, isolated_world.KEEPER, content_script=True)
     await playwright.selectors.register(visibility.NAME, visibility.ENGINE, content_script=True)
+    await playwright.selectors.register(visibility.SILENT, visibility.SILENT_ENGINE, content_script=True)
+    await playwright.selectors.register(grids.NAME, grids.ENGINE, content_script=True)
+    await playwright.selectors.register(own_names.NAME, own_names.ENGINE, content_script=True)
 
 
 def document(page: Page, wanted: list[str]) -> Page | FrameLocator:
@@ -56,16 +63,16 @@ def narrow(found: Locator, target: Target, *, hidden: bool = False) -> Locator:
     if target.has_text is not None:
         text = text_match.pattern(target.has_text, exact=bool(target.exact))
         found = found.locator(f"{text_match.ENGINE_NAME}={urllib.parse.quote(text, safe='')}")
-    if not hidden:
-        found = found.locator(visibility.KEEP).or_(found.page.locator(visibility.OF_KEPT))
+    if (chosen := visibility.of_kept(seen=not hidden, role=target.role is not None)) is not None:
+        found = found.locator(visibility.KEEP).or_(found.page.locator(chosen))
     return found if target.nth is None else found.nth(target.nth)
 
 
-def _found(root: Page | FrameLocator | Locator, target: Target) -> Locator:
+def _found(page: Page, root: Page | FrameLocator | Locator, target: Target) -> Locator:
     exact = target.exact
     if target.role is not None:
-        # Playwright types the role as a literal of all roles; the target's validator has the same list.
-        return root.get_by_role(target.role, name=target.name, exact=exact)  # pyright: ignore[reportArgumentType]
+        by_role = _by_role(page, target).or_(_by_role(page, target, silent=True))
+        return by_role if isinstance(root, Page) else root.locator(by_role)
     if target.test_id is not None:
         return root.get_by_test_id(target.test_id)
     for text, get in (
@@ -79,6 +86,22 @@ def _found(root: Page | FrameLocator | Locator, target: Target) -> Locator:
             return get(text, exact=exact)
     # The prefix keeps Playwright from reading the text as another of its selector languages.
     return root.locator(f"css={target.css}" if target.css is not None else f"xpath={target.xpath}")
+
+
+def _by_role(page: Page, target: Target, *, silent: bool = False) -> Locator:
+    """Return the elements of a role and name that assistive programs know; if ``silent``, those that they do not know and a person sees."""
+    own = target.role in own_names.ROLES and target.name is not None
+    # Playwright types the role as a literal of all roles; the target's validator has the same list.
+    root = page.locator(visibility.AROUND_SILENT) if silent else page
+    found = root.get_by_role(
+        target.role,  # pyright: ignore[reportArgumentType]
+        name=None if own else target.name,
+        exact=target.exact,
+        include_hidden=silent or None,
+    )
+    if own:
+        found = found.locator(own_names.selector(target.name or "", exact=bool(target.exact)))
+    return found.locator(visibility.DRAWN_SILENT) if silent else found
 
 
 def settled(target: Target) -> bool:

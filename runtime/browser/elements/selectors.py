@@ -10,7 +10,7 @@ separate refs (``x3``) to elements without one in the snapshot.
 
 from __future__ import annotations
 
-from runtime.browser.elements import affordances, guesses
+from runtime.browser.elements import affordances, grids, guesses
 
 NAME = "runops-look"
 
@@ -19,6 +19,7 @@ ENGINE = (
     "(() => {"
     + affordances.AFFORDANCES
     + guesses.GUESS
+    + grids.GRIDS
     + r"""
 return {
   told(found) {
@@ -48,9 +49,31 @@ return {
       const roots = [], every = this.all(document, roots), rules = this.rules(), drawn = ligatures(roots);
       const [facts, acts] = this.facts(every, roots, rules.hovered, drawn);
       return this.told([String(document.title), globalThis._runopsDocument, facts, this.ghosts(rules.added, drawn), marks ? this.marks(every) : [],
-        acts, every.some((element) => element._ariaRef)]);
+        acts, every.some((element) => element._ariaRef),
+        {url: location.href, rested: Boolean(globalThis._runopsRest), vanished: this.vanished(), grids: this.grids(), collapsed: this.collapsed()}]);
     }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
+  },
+  // Elements that were observed, and are gone since the page was found at rest.
+  vanished() {
+    const rest = globalThis._runopsRest, gone = (rest && rest.gone) || [];
+    if (rest) rest.gone = null;
+    return gone.some((node) => !node.isConnected && [node, ...node.querySelectorAll('*')].some((element) => element._ariaRef && !element.isConnected));
+  },
+  grids() {
+    const found = [], ref = (element) => element._ariaRef ? element._ariaRef.ref : null;
+    for (const grid of document.querySelectorAll(GRID)) {
+      const of = number(grid, 'aria-colcount') ?? 0;
+      if (!ref(grid) || !drawn(grid) || (of <= 0 && grid instanceof HTMLTableElement)) continue;
+      const lines = linesOf(grid), split = lines.some(({parts}) => parts.length > 1), columns = columnsOf(lines) ?? of;
+      if (!split && columns >= of) continue;
+      found.push({ref: ref(grid), of: Math.max(of, columns), columns, rows: split ? lines.map(({parts, cells}) => [parts.map(ref), cells.map(ref)]) : []});
+    }
+    return found;
+  },
+  collapsed() {
+    return Array.from(document.querySelectorAll('[role=treeitem][aria-expanded=false], [role=row][aria-expanded=false]'), (element) => element._ariaRef)
+      .filter(Boolean).map(({ref}) => ref);
   },
   // Selectors of elements to which a style sheet adds a text, and of those that get a cursor when the mouse is over them.
   rules() {

@@ -22,25 +22,68 @@ COUNTS = """
 """
 """JavaScript: which elements of a list count."""
 
-NAME = "runops-seen"
+UNSPOKEN = """
+  const above = (node) => node.assignedSlot || node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
+  const unspoken = (element) => {
+    for (let at = element; at; at = above(at)) if ((at.getAttribute('aria-hidden') || '').toLowerCase() === 'true') return true;
+    return false;
+  };
+"""
+"""JavaScript: whether an element is kept from assistive programs (``aria-hidden``), and by that from Playwright's roles."""
+
+NAME, SILENT = "runops-seen", "runops-silent"
 
 ENGINE = (
     "(() => {"
     + VISIBLE
+    + UNSPOKEN
     + """
-  const queryAll = () => {
+  const queryAll = (_root, wanted) => {
     const every = globalThis._runopsKept || [];
     globalThis._runopsKept = [];
-    const shown = every.filter(visible);
-    return shown.length ? shown : every;
+    const first = (...choices) => choices.find((choice) => choice().length)?.() ?? every;
+    const shown = wanted.startsWith('seen') ? every.filter(visible) : every;
+    if (!wanted.endsWith('role')) return first(() => shown);
+    return first(() => shown.filter((each) => !unspoken(each)), () => shown, () => every.filter((each) => !unspoken(each)));
   };
-  return {query: () => queryAll()[0] ?? null, queryAll};
+  return {query: (root, wanted) => queryAll(root, wanted)[0] ?? null, queryAll};
 })()"""
 )
 """Playwright selector engine: of the elements that ``isolated_world.KEEPER`` has passed on, those that can be seen; all if there are none.
 
 A hidden twin, such as a template or a menu for small screens, then makes no target ambiguous, and a target of something that is never
-seen, such as a file field, finds it.
+seen, such as a file field, finds it. Of elements found by role those under ``aria-hidden`` count only if there are no others.
 """
 
-KEEP, OF_KEPT = f"{isolated_world.KEEP}=all", f"{NAME}=kept"
+SILENT_ENGINE = (
+    "(() => {"
+    + UNSPOKEN
+    + """
+  const silent = (root) => Array.from(root.querySelectorAll('[aria-hidden="true" i]')).concat(
+    Array.from(root.querySelectorAll('*')).filter((each) => each.shadowRoot).flatMap((each) => silent(each.shadowRoot)));
+  const around = (root) => {
+    if (root instanceof Element && unspoken(root)) return [root];
+    // Most of them are icons, which hold nothing.
+    return Array.from(new Set(silent(root).map((each) => each.matches('[role], :not(i, span, div, svg, p)') ? each.parentNode : each.childElementCount ? each : null).filter(Boolean)));
+  };
+  const queryAll = (root, wanted) => {
+    if (wanted === 'around') return around(root);
+    return root instanceof Element && unspoken(root) && root.checkVisibility({visibilityProperty: true}) ? [root] : [];
+  };
+  return {query: (root, wanted) => queryAll(root, wanted)[0] ?? null, queryAll};
+})()"""
+)
+"""Playwright selector engine for what is drawn though it is under ``aria-hidden``: ``around`` finds the elements to look for it in,
+``drawn`` keeps it of the elements matched before. A search of whole documents would make every target by role slower.
+"""
+
+AROUND_SILENT, DRAWN_SILENT = f"{SILENT}=around", f"{SILENT}=drawn"
+
+KEEP = f"{isolated_world.KEEP}=all"
+
+
+def of_kept(*, seen: bool, role: bool) -> str | None:
+    """Return the selector that chooses among the elements passed on by ``KEEP``; None if all of them count."""
+    if not (seen or role):
+        return None
+    return f"{NAME}={'-'.join(['seen'] * seen + ['role'] * role)}"

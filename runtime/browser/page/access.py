@@ -34,11 +34,16 @@ _REST = isolated_world.Script[bool](
     + changes.OBSERVED
     + """
   const rests = () => document.readyState === 'complete' && performance.now() - rest.changed >= quiet;
-  if (rests() || !most) return rests();
+  const answer = (value) => {
+    rest.gone = [];
+    rest.since = performance.now();
+    return value;
+  };
+  if (rests() || !most) return answer(rests());
   return new Promise((done) => {
     const look = () => {
-      if (rests()) done(true);
-      else if (performance.now() - began > most) done(false);
+      if (rests()) done(answer(true));
+      else if (performance.now() - began > most) done(answer(false));
       else setTimeout(look, 20);
     };
     look();
@@ -86,7 +91,10 @@ class ElementAccess:
 
     async def rest(self, most: float = SETTLE_SECONDS) -> bool:
         """Wait until the document is loaded and has not changed for ``QUIET_SECONDS``, at the most ``most`` seconds; return whether it rests."""
-        wanted = {"quiet": 1000 * QUIET_SECONDS, "most": 1000 * min(most, self._deadline.left())}
+        wanted = {
+            "quiet": 1000 * QUIET_SECONDS,
+            "most": 1000 * min(most, self._deadline.left()),
+        }
         return await self._read(None, lambda: _REST.on(self.page, wanted, milliseconds=1000 * most + 5000))
 
     async def unchanged(self) -> bool:

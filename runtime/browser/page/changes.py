@@ -19,14 +19,20 @@ from runtime.browser.run_pages import RunPages
 WAIT_SECONDS = 0.3  # seconds that a page may take to begin to change
 ANSWER_SECONDS = 1.0  # seconds that a page may take to answer beyond that
 
+KEEP_SECONDS = 5.0  # seconds after a rest during which elements that go are remembered, for the look that follows
+
 OBSERVED = """
   let rest = globalThis._runopsRest;
   if (!rest) {
-    rest = globalThis._runopsRest = {changed: performance.now()};
-    new MutationObserver(() => { rest.changed = performance.now(); })
-      .observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+    rest = globalThis._runopsRest = {changed: performance.now(), gone: null, since: 0};
+    new MutationObserver((records) => {
+      rest.changed = performance.now();
+      // What goes while the page is looked at; if nobody looks, none of it is kept.
+      if (rest.gone && rest.changed - rest.since > KEEP) rest.gone = null;
+      if (rest.gone) rest.gone.push(...records.flatMap((record) => Array.from(record.removedNodes)).filter((node) => node.nodeType === Node.ELEMENT_NODE));
+    }).observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
   }
-"""
+""".replace("KEEP", str(1000 * KEEP_SECONDS))
 """JavaScript: ``rest.changed`` is the time of the document's last change. It is kept in our world, from one question to the next."""
 
 _STATE = """

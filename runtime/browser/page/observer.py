@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import functools
 import json
 import re
 import types
@@ -23,6 +25,7 @@ from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.elements import selectors
 from runtime.browser.page.access import SETTLE_SECONDS, ElementAccess
+from runtime.observation import grids
 from runtime.observation.observation import Observation
 from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
@@ -54,17 +57,47 @@ class _Said(TypedDict, total=False):
 
 
 _RawFact = tuple[str | None, int, _Said]
+REF = "[ref="  # what stands before each ref of a snapshot
+
 _REF = re.compile(r"(?:f\d+)?[ex]\d+")
 
 
+class _State(TypedDict):
+    url: str
+    rested: bool  # true if the document was waited for
+    vanished: bool  # true if elements that were observed are gone since
+    grids: list[grids.Split]
+    collapsed: list[str]  # refs of closed items of trees
+
+
 _FrameFacts = tuple[
-    str, int, list[_RawFact], list[tuple[list[str], str]], list[tuple[list[str | None], str, str]], bool, bool
+    str,
+    int,
+    list[_RawFact],
+    list[tuple[list[str], str]],
+    list[tuple[list[str | None], str, str]],
+    bool,
+    bool,
+    _State,
 ]
 
 _FRAME_FACTS: pydantic.TypeAdapter[_FrameFacts | None] = pydantic.TypeAdapter(_FrameFacts | None)
 
 
 QUIET_SECONDS = 0.1  # seconds without any request until the effects of an action count as over
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Try:
+    """What one attempt at an observation demands; the last one takes the page as it is."""
+
+    rested: bool  # the document is one that was waited for
+    same: bool  # all parts are of one document
+    whole: bool  # no element goes meanwhile
+
+
+class _Replaced(Exception):
+    """Another document came while the page was observed."""
 
 
 class Looking(ElementAccess):
@@ -80,25 +113,26 @@ class Looking(ElementAccess):
 
         ``marks`` adds test ids. It waits until the page rests, for ``settle`` seconds at the most, and says if it does not.
         """
-        rests = not settle or await self.rest(settle)
-        seen = await self._observe(target, marks=marks)
-        return seen if rests else seen.unrested()
-
-    async def _observe(self, target: Target | None, *, marks: bool) -> Observation:
-        settled, found = (None, None) if target is None else await self._found(target)
-
-        async def look() -> Observation:
-            for left in reversed(range(TRIES)):
-                if (seen := await self._seen(found, marks=marks, last=not left)) is not None:
-                    return seen
-            raise SiteError(
-                "timeout",
-                "frames of the page appear and disappear faster than they can be observed",
-                fix="wait with `verify` on the step before until the page no longer changes",
-                evidence={"page": self.page.url},
-            )
-
-        return await self._read(settled, look, waits=found is not None)
+        rests = True
+        for left in reversed(range(TRIES)):
+            # A page that never rests is not waited for again.
+            rests = rests and (not settle or await self.rest(settle))
+            settled, found = (None, None) if target is None else await self._found(target)
+            tried = _Try(rested=bool(settle) and left > 0, same=left > 0, whole=rests and left > 0)
+            look = functools.partial(self._seen, found, tried, marks=marks)
+            try:
+                seen = await self._read(settled, look, waits=found is not None)
+            except _Replaced:
+                rests = True
+                continue
+            if seen is not None:
+                return seen if rests else seen.unrested()
+        raise SiteError(
+            "timeout",
+            "frames of the page appear and disappear faster than they can be observed",
+            fix="wait with `verify` on the step before until the page no longer changes",
+            evidence={"page": self.page.url},
+        )
 
     async def by_ref(self, ref: str) -> Locator:
         """Return the locator of an element by its ref from the last observation. Raises SiteError ``ref-gone`` if it is gone."""
@@ -130,8 +164,8 @@ class Looking(ElementAccess):
             return frame.locator(f"{selectors.NAME}={own[2]}")
         return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
 
-    async def _seen(self, found: Locator | None, *, marks: bool, last: bool) -> Observation | None:
-        """Observe the page as it is; None if a frame went away meanwhile or, before the ``last`` attempt, the page changed."""
+    async def _seen(self, found: Locator | None, tried: _Try, *, marks: bool) -> Observation | None:
+        """Observe the page as it is; None if a frame or an element went away meanwhile. Raises _Replaced for another document."""
         milliseconds = self._deadline.milliseconds()
         snapshot = sound(await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
         frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
@@ -145,21 +179,29 @@ class Looking(ElementAccess):
         facts: list[Fact] = []
         seen_marks: list[Mark] = []
         looked: dict[int, Frame] = {}
+        split: list[grids.Split] = []
+        title, url = "", self.page.url
         for frame, each in zip(frames, answers, strict=True):
             if each is None:
                 return None
-            _title, number, found_in, ghosts, marked, acts, known = each
-            if frame.parent_frame is None and acts and not known and not last:
-                # The snapshot belongs to the previous document: it knows no element of this one.
+            said, number, found_in, ghosts, marked, acts, known, state = each
+            framed = frame.parent_frame is not None
+            if not framed:
+                title, url = said, state["url"]
+                # If it knows no element, the snapshot belongs to the previous document.
+                same = known or not (acts or REF in snapshot)
+                if (tried.rested and not state["rested"]) or (tried.same and not same):
+                    raise _Replaced
+            if tried.whole and state["vanished"]:
                 return None
             looked[number] = frame
-            framed = frame.parent_frame is not None
+            split += state["grids"]
+            facts += [Fact(ref, "", collapsed=True, framed=framed) for ref in state["collapsed"]]
             facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
             facts += [Fact(None, "", within=refs, ghost=text, framed=framed) for refs, text in ghosts]
             seen_marks += [Mark(tuple(refs), mark, text) for refs, mark, text in marked]
-        title: str = answers[0][0] if answers[0] is not None else ""
         self._looked = looked
-        observation = Observation.read(snapshot, self.page.url, title, facts, seen_marks)
+        observation = Observation.read(snapshot, url, title, facts, seen_marks, split)
         if found is None:
             return observation
         ref = json.loads(await found.locator(f"{selectors.NAME}=self").text_content(timeout=milliseconds) or "null")
@@ -167,7 +209,7 @@ class Looking(ElementAccess):
             return observation.part(ref)
         # An invisible element has no ref; observing it alone gives none to its surroundings.
         alone = sound(await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
-        return Observation.read(alone, self.page.url, title, facts, seen_marks)
+        return Observation.read(alone, url, title, facts, seen_marks, split)
 
     async def _read_frame(self, frame: Frame, number: int, *, marks: bool) -> _FrameFacts | None:
         """Read what the snapshot lacks of a frame: title and number of its document, facts, ghosts, ``marks``; None if it went away.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any, NotRequired, cast
-
-from typing_extensions import TypedDict
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, cast
 
 from nodes.errors import SiteError
 from nodes.pages import FieldSource, Grid
@@ -16,7 +14,7 @@ from nodes.targets import Target
 from nodes.values import Json, sound, sound_json
 from runtime.browser import isolated_world, sign_in_states
 from runtime.browser.diagnosis.diagnosis import field_ambiguous, subject_of
-from runtime.browser.elements import locators, rules, text_match, visibility
+from runtime.browser.elements import grids, locators, rules, tables, text_match, visibility
 from runtime.browser.origins import origin
 from runtime.browser.page.access import PAUSES
 from runtime.browser.page.observer import Looking
@@ -26,47 +24,28 @@ Cell = str | None | dict[str, int]
 """Text of a field of a row; if the field is ambiguous, its index, the row's number, and the count."""
 
 
-class Table(TypedDict):
-    head: NotRequired[list[str]]
-    rows: list[list[str | None]]
-    tag: NotRequired[str]
-
-
-_READ = r"""
-  const FIELDS = 'input:not([type=hidden], [type=checkbox], [type=radio], [type=button], [type=submit], [type=reset], [type=image]), select, textarea';
-  const held = (element) => {
-    if (element instanceof HTMLSelectElement) return Array.from(element.selectedOptions, (each) => folded(each.label)).join(', ');
-    if (element instanceof HTMLTextAreaElement) return folded(element.value);
-    if (!(element instanceof HTMLInputElement) || ['button', 'submit', 'reset', 'image'].includes(element.type)) return null;
-    if (['checkbox', 'radio'].includes(element.type)) return String(element.checked);
-    if (element.type === 'file') return Array.from(element.files, (each) => each.name).join(', ');
-    return element.type === 'password' ? '' : folded(element.value);
-  };
-  // Of a cell that holds nothing but a field, what that holds; the options of a list that are not chosen are no text of it.
-  const read = (element) => {
-    const own = held(element);
-    if (own !== null) return own;
-    const said = folded(seen(element)), fields = element.querySelectorAll(FIELDS);
-    if (fields.length !== 1) return said;
-    const options = folded(Array.from(fields[0].options ?? [], (each) => each.label).join(' '));
-    return said === options ? held(fields[0]) : said;
-  };
-"""
-"""JavaScript: text of an element, or value of a field."""
-
 _ROWS = isolated_world.Script[tuple[list[list[Cell]], int]](
     "(rows, fields) => {"
     + text_match.SEEN
-    + _READ
+    + tables.READ
     + visibility.COUNTS
+    + grids.GRIDS
     + """
   const roots = (row) => {
     const inside = [row, ...row.querySelectorAll('*')].filter((element) => element.shadowRoot);
     return [row, ...inside.flatMap((element) => roots(element.shadowRoot))];
   };
   const within = (row, css) => roots(row).flatMap((root) => Array.from(root.querySelectorAll(css)));
-  const found = rows.filter(counts).map((row, number) => fields.map(({css, attribute, nth}, index) => {
-    const all = css === null ? [row] : within(row, css);
+  // A row that is split over pinned columns is one, with the fields of all its parts.
+  const grids = new Map(), done = new Set();
+  const whole = rows.filter(counts).map((row) => partsOf(row, grids)).filter((parts) => !done.has(parts) && done.add(parts));
+  if (whole.some((parts) => parts.length > 1)) {
+    // Its parts come in the order in which they are shown.
+    const order = new Map(Array.from(grids.values()).flatMap((lines) => Array.from(new Set(lines.values()))).map((parts, n) => [parts, n]));
+    whole.sort((one, other) => (order.get(one) ?? -1) - (order.get(other) ?? -1));
+  }
+  const found = whole.map((parts, number) => fields.map(({css, attribute, nth}, index) => {
+    const all = css === null ? parts.slice(0, 1) : parts.flatMap((part) => within(part, css));
     if (nth === null && all.length > 1) return {ambiguous: all.length, number, index};
     const element = all.at(nth ?? 0);
     if (!element) return null;
@@ -81,8 +60,10 @@ _ROWS = isolated_world.Script[tuple[list[list[Cell]], int]](
 _HOLDER = """
   const holder = (rows) => {
     const root = document.scrollingElement ?? document.documentElement;
-    for (let at = rows[0]?.parentElement; at; at = at.parentElement)
-      if (at.scrollHeight > at.clientHeight + 1 && /auto|scroll|overlay/.test(getComputedStyle(at).overflowY)) return at;
+    // Of a table some rows may stay where they are.
+    for (const first of new Set(rows.map((row) => row.parentElement)))
+      for (let at = first; at; at = at.parentElement)
+        if (at !== root && at.scrollHeight > at.clientHeight + 1 && /auto|scroll|overlay/.test(getComputedStyle(at).overflowY)) return at;
     return root;
   };
 """
@@ -141,70 +122,6 @@ _STATE = isolated_world.Script[dict[str, Json]](
     dict[str, Json],
 )
 
-# `rows` returns the table's own rows in display order, without those of nested tables.
-_TABLE = isolated_world.Script[list[Table]](
-    "(tables) => {"
-    + text_match.SEEN
-    + _READ
-    + r"""
-  // Of a header that sorts: without the number of the sort order, without arrows, and without what is only there to sort.
-  const heading = (cell) => {
-    const whole = read(cell);
-    if (!cell.querySelector('a, button, [role=button]')) return whole;
-    const words = (text) => /\p{L}/u.test(text);
-    const parts = [];
-    const walk = (node) => {
-      if (!node.checkVisibility({visibilityProperty: true})) return;
-      for (const child of node.childNodes) {
-        if (child instanceof Element) {
-          if (child.children.length) walk(child);
-          else if (child.checkVisibility({visibilityProperty: true})) parts.push([folded(seen(child)), child]);
-        } else if (child.nodeType === 3) {
-          const upper = getComputedStyle(node).textTransform === 'uppercase';
-          parts.push([folded(upper ? child.data.toUpperCase() : child.data), node]);
-        }
-      }
-    };
-    walk(cell);
-    const sorts = (part, at) => at.closest('a, button, [role=button]') && /\bsort/i.test(part);
-    const arrows = /^[\s▲▼△▽↑↓↕⇅⬍⌃⌄]+|[\s▲▼△▽↑↓↕⇅⬍⌃⌄]+$/gu;
-    const said = parts.filter(([part, at]) => words(part) && !sorts(part, at)).map(([part]) => part.replace(arrows, '')).join(' ');
-    return said || whole;
-  };
-  const grid = (rows, text) => {
-    const cells = rows.map(() => []);
-    rows.forEach((row, y) => {
-      let x = 0;
-      for (const cell of row.cells) {
-        while (cells[y][x] !== undefined) x += 1;
-        const last = cell.rowSpan === 0 ? rows.length : Math.min(rows.length, y + cell.rowSpan);
-        for (let down = y; down < last; down += 1)
-          for (let right = x; right < x + cell.colSpan; right += 1) cells[down][right] = text(cell);
-        x += cell.colSpan;
-      }
-    });
-    return cells;
-  };
-  return tables.map((table) => {
-    if (!(table instanceof HTMLTableElement)) return {tag: table.tagName.toLowerCase(), rows: []};
-    const shown = Array.from(table.rows).filter((row) => row.checkVisibility({visibilityProperty: true}));
-    let above = shown.filter((row) => row.parentElement === table.tHead);
-    let body = shown.filter((row) => row.parentElement !== table.tHead && row.parentElement !== table.tFoot);
-    if (!above.length) {
-      const first = body.findIndex((row) => Array.from(row.cells).some((cell) => cell.tagName !== 'TH'));
-      above = body.slice(0, first === -1 ? body.length : first);
-      body = body.slice(above.length);
-    }
-    const headers = grid(above, heading), rows = grid(body, read);
-    const width = Math.max(0, ...headers.map((row) => row.length), ...rows.map((row) => row.length));
-    const columns = Array.from({length: width}, (_each, x) => x);
-    const head = columns.map((x) => Array.from(new Set(headers.map((row) => row[x] ?? ''))).filter(Boolean).join(' '));
-    return {head, rows: rows.map((row) => columns.map((x) => row[x] ?? null))};
-  });
-}""",
-    list[Table],
-)
-
 
 class Reads(Pictures, Looking):
     async def text(self, target: Target) -> str:
@@ -251,23 +168,54 @@ class Reads(Pictures, Looking):
         async with self._asking(target):
             return await _STATE.of(found, milliseconds=self._deadline.milliseconds())
 
-    async def table(self, target: Target, least: int) -> Grid:
+    async def table(self, target: Target, least: int, *, across: bool = False) -> Grid:
+        table = await self._rendered(target, least)
+        columns, rows = dict(zip(table["columns"], table["head"], strict=True)), _cells(table)
+        if across and table["of"] > len(columns):
+            async for more in self._across(target):
+                columns.update(zip(more["columns"], more["head"], strict=True))
+                for key, cells in _cells(more).items():
+                    # Rows that were not there at first belong to another place of the list.
+                    if key in rows:
+                        rows[key].update({number: text for number, text in cells.items() if text is not None})
+        numbers = sorted(columns)
+        return Grid(
+            [columns[number] for number in numbers],
+            [[cells.get(number) for number in numbers] for cells in rows.values()],
+            numbers,
+            max(0, table["of"] - len(numbers)),
+        )
+
+    async def _across(self, target: Target) -> AsyncGenerator[tables.Rendered]:
+        """Scroll a table from its first column to its last one, and read it at each place."""
+        target, found = await self._found(target)
+        async with self._asking(target):
+            if await tables.ACROSS.of_all(found, argument=True) is None:
+                return
+            moved: bool | None = True
+            while moved:
+                for each in await tables.TABLES.of_all(found):
+                    yield each
+                moved = await tables.ACROSS.of_all(found, argument=False)
+            await tables.ACROSS.of_all(found, argument=True)
+
+    async def _rendered(self, target: Target, least: int) -> tables.Rendered:
         seen = 0
 
-        async def look() -> Table | None:
+        async def look() -> tables.Rendered | None:
             nonlocal seen
             await self._parsed()
             settled = await self._settled_now(target)
-            tables: list[Table] = []
+            found: list[tables.Rendered] = []
             if settled is not None:
-                tables = await _TABLE.of_all(locators.locator(self.page, settled))
-            if len(tables) > 1:
+                found = await tables.TABLES.of_all(locators.locator(self.page, settled))
+            if len(found) > 1:
                 raise await self.diagnosis.ambiguous(settled or target, "before")
-            seen = len(tables[0]["rows"]) if tables else 0
-            if not tables and not least:
-                return {"head": [], "rows": []}
+            seen = len(found[0]["rows"]) if found else 0
+            if not found and not least:
+                return {"keys": [], "columns": [], "head": [], "rows": [], "of": 0}
             # An element that is no table does not become one by waiting.
-            return tables[0] if tables and ("tag" in tables[0] or seen >= least) else None
+            return found[0] if found and ("tag" in found[0] or seen >= least) else None
 
         table = await self._until(look, target)
         if table is not None and "tag" not in table and not table["rows"]:
@@ -284,11 +232,11 @@ class Reads(Pictures, Looking):
         if "tag" in table:
             raise SiteError(
                 "not-a-table",
-                f"{target} is a <{table['tag']}>, not a <table>",
-                fix="point at the table itself (`css: table`), or read rows of another kind with `extract`",
+                f"{target} is a <{table['tag']}>, and no table",
+                fix="point at the table itself (`css: table`, `role: grid`), or read rows of another kind with `extract`",
                 evidence={"page": self.page.url, "tag": table["tag"]},
             )
-        return Grid(table.get("head", []), table["rows"])
+        return table
 
     async def scroll_rows(self, target: Target, *, start: bool) -> bool:
         target, _found = await self._found(target)
@@ -375,3 +323,11 @@ class Reads(Pictures, Looking):
                 await session.send("Storage.clearDataForOrigin", {"origin": each, "storageTypes": "indexeddb"})  # pyright: ignore[reportUnknownMemberType]
         finally:
             await session.detach()
+
+
+def _cells(table: tables.Rendered) -> dict[str, dict[int, str | None]]:
+    """Return the cells of each row by the numbers of their columns; rows by what they are known by."""
+    found: dict[str, dict[int, str | None]] = {}
+    for number, (key, row) in enumerate(zip(table["keys"], table["rows"], strict=True)):
+        found[key if key not in found else f"{key} {number}"] = dict(zip(table["columns"], row, strict=True))
+    return found
