@@ -45,8 +45,9 @@ class Fold:
         self.top = top
         self._all = list(top.walk())
         self._counts: dict[int, Counts] = {}
+        nothing: Counts = Counter()
         for item in reversed(self._all):
-            counts: Counts = Counter()
+            counts: Counts = Counter() if item.children else nothing
             for child in item.children:
                 counts[kind_of(child)] += 1
                 counts.update(self._counts[id(child)])

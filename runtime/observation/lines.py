@@ -187,13 +187,15 @@ def items(root: Node) -> Item:
     return top
 
 
-def _children(node: Node) -> list[Item]:
+def _children(node: Node, *, texts: bool = True) -> list[Item]:
+    """Return the items of what is in the node; without ``texts``, of parts that are more than text."""
     if not node.children:
         return []
     made: list[Item] = []
     alike = _alike(node.children)
     for child in node.children:
-        made += _items(child, alike.get(id(child), ""))
+        if texts or _is_more_than_text(child):
+            made += _items(child, alike.get(id(child), ""))
     return [each for each in _merged(_without_labels(made)) if not (_is_text(each) and is_noise(json.loads(each.line)))]
 
 
@@ -238,7 +240,7 @@ def _row(node: Node, alike: str) -> list[Item]:
     role = "card" if node.role == "generic" else "item" if node.role == "listitem" else node.role
     if node.reach:
         return [Item(node, line_of(node), _children(node), alike=alike)]
-    under = [each for each in _children(node) if _matters(each)]
+    under = [each for each in _children(node, texts=False) if _matters(each)]
     if node.acting:
         return [Item(node, line_of(node), under, alike=alike or node.role)]
     text = row_text(node)
@@ -247,6 +249,10 @@ def _row(node: Node, alike: str) -> list[Item]:
         return under
     states = "".join(f" ({state})" for state in node.states)
     return [Item(node, f"{role}{states} {quoted(text, TEXT_MOST)}", under, alike=alike)]
+
+
+def _is_more_than_text(node: Node) -> bool:
+    return any(each.acting or each.reach or each.caption or each.role not in _PLAIN for each in node.walk())
 
 
 def _matters(item: Item) -> bool:

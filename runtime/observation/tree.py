@@ -93,8 +93,8 @@ class Fact:
 
 
 _SAYS = re.compile(r"\w")
-_LINE = re.compile(r"( *)- (.*)")
-_GLYPHS = re.compile(" ?[\ue000-\uf8ff\U000f0000-\U0010ffff]+ ?")
+_GLYPH = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
+_GLYPHS = re.compile(f" ?{_GLYPH.pattern}+ ?")
 """Characters of private planes: icon fonts draw pictures for them, and no person reads them as text."""
 _QUOTED_KEY = re.compile(r"'((?:[^']|'')*)'(?::(?: (.*))?)?\Z")
 _KEY = re.compile(
@@ -118,16 +118,17 @@ def read(snapshot: str) -> Node:
     root = Node("page")
     # The last node on each level.
     path = [root]
-    for written in _GLYPHS.sub(" ", snapshot).split("\n"):
-        found = _LINE.fullmatch(written)
-        if found is None:
+    items: list[Node] = []
+    for written in _GLYPHS.sub(" ", snapshot).split("\n") if _GLYPH.search(snapshot) else snapshot.split("\n"):
+        body = written.lstrip(" ")
+        if not body.startswith("- "):
             continue
-        level = min(len(found[1]) // 2 + 1, MOST_DEEP, len(path))
+        level = min((len(written) - len(body)) // 2 + 1, MOST_DEEP, len(path))
         above = path[level - 1]
-        if found[2].startswith("/"):
-            _property(above, found[2])
+        if body.startswith("- /"):
+            _property(above, body[2:])
             continue
-        node = _node(found[2])
+        node = _node(body[2:])
         node.parent = above
         if node.role == "text" and above.role in FIELDS and above.placeholder and not above.text:
             # Of a field with a placeholder the snapshot writes the value on a line of its own.
@@ -136,9 +137,10 @@ def read(snapshot: str) -> Node:
         above.children.append(node)
         del path[level:]
         path.append(node)
-    for node in root.walk():
         if node.role == "treeitem":
-            _item(node)
+            items.append(node)
+    for node in items:
+        _item(node)
     return root
 
 
@@ -167,22 +169,28 @@ def _property(node: Node, body: str) -> None:
 
 
 def _node(body: str) -> Node:
-    value: str | None
+    after: str | None = None
     if quoted := _QUOTED_KEY.match(body):
-        found, value = _KEY.match(quoted[1].replace("''", "'")), quoted[2]
+        found, after = _KEY.match(quoted[1].replace("''", "'")), quoted[2]
     else:
         found = _KEY.match(body)
-        value = found["value"] if found else None
     if found is None:
         return Node("text", text=folded(body))
-    node = Node(found["role"], _text(found["name"] or "").strip(), folded(_text(value or "")))
-    if written := found["states"]:
-        states: list[str] = _STATE.findall(written)
-        node.ref = next((each[4:] for each in states if each.startswith("ref=")), None)
-        node.states = tuple(each for each in states if not each.startswith("ref=") and each not in _NO_STATES)
-        node.acting = node.ref is not None and (node.role in ACTING or POINTER in states)
-        if node.acting and node.role == "generic":
-            node.role = "clickable"
+    role, name, written, value = found.groups()
+    value = after if quoted else value
+    node = Node(role, _text(name).strip() if name else "", folded(_text(value)) if value else "")
+    if not written:
+        return node
+    states: list[str] = []
+    for each in _STATE.findall(written):
+        if each.startswith("ref="):
+            node.ref = each[4:]
+        elif each not in _NO_STATES:
+            states.append(each)
+    node.states = tuple(states)
+    node.acting = node.ref is not None and (role in ACTING or POINTER in written)
+    if node.acting and role == "generic":
+        node.role = "clickable"
     return node
 
 
