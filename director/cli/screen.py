@@ -30,6 +30,7 @@ RESULT_WIDE = 160  # columns of a tool's result in a build
 UNKNOWN = 78  # columns of an overwritten line, if the width of the terminal is unknown
 
 INDENT = "    "
+WAITING = "waiting: "
 
 TELLING = ("reason", "question", "goal", "summary", "url", "id", "nodes", "text", "query", "name", "task_id", "path")
 """Arguments that describe a call, the most descriptive first."""
@@ -247,6 +248,7 @@ class BuildScreen(Screen):
         self._turn = 0
         self._clock = clock
         self._pending: tuple[str, float] | None = None  # the tool or the request that is awaited, and its start
+        self._before: tuple[str, float] | None = None  # what was awaited before a wait of its own
         self._waited_at = clock()  # time of the last line about a wait
         self._overwrites = False  # True if the last line on the terminal is one about a wait
         self._timer: asyncio.TimerHandle | None = None
@@ -272,12 +274,19 @@ class BuildScreen(Screen):
     def waiting(self, what: str) -> None:
         super().waiting(what)
         since = self._pending[1] if self._pending is not None else self._clock()
-        self._pending = (f"waiting: {what}", since)
+        if self._pending is None or not self._pending[0].startswith(WAITING):
+            self._before = self._pending
+        self._pending = (f"{WAITING}{what}", since)
         if not self.quiet and self._timer is None:
             try:
                 self._schedule(asyncio.get_running_loop())
             except RuntimeError:  # no event loop is running, so nothing can tick
                 return
+
+    @override
+    def reset(self, text: str) -> None:
+        self._pending = self._before
+        super().reset(text)
 
     @override
     def failed(self, error: RunOpsError) -> None:
@@ -354,12 +363,12 @@ class BuildScreen(Screen):
             self.talk.line(text)
 
     def _under_way(self) -> tuple[str, float] | None:
-        if self._pending is None or self._steps is None or self._pending[0].startswith("waiting: "):
+        if self._pending is None or self._steps is None or self._pending[0].startswith(WAITING):
             return self._pending
         step = self._steps.progress.current
         if step is self._steps.progress.root:
             return self._pending
-        waits_for = step.waiting and f"waiting: {step.waiting}"
+        waits_for = step.waiting and f"{WAITING}{step.waiting}"
         return "  ".join(filter(None, (step.path, step.summary, waits_for))), step.since
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:

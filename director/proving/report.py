@@ -28,6 +28,8 @@ A_DETAIL = 400  # limit of an error's message, and of each item of its evidence,
 
 A_GLANCE = 500  # limit of a page on which only the address was wrong, in characters
 
+MAIN = "main"  # the line with which the main part of an observation begins
+
 RESET = "The site was reset before it: the bench begins anew, and what was seen of the site before may have changed."
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
@@ -152,10 +154,26 @@ def _page_then(ran: proofs.Ran) -> Iterator[str]:
     seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}
     with contextlib.suppress(OSError, UnicodeError, KeyError):
-        seen.append(cut(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
+        seen.append(glance(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
     if seen:
         yield "the page, as it was then:"
         yield page_text.fenced("\n".join(seen))
+
+
+def glance(page: str, longest: int) -> str:
+    """Return as many whole lines of an observation as fit; if not all do, without what stands around its main part."""
+    if len(page) <= longest:
+        return page
+    head, *lines = page.split("\n")
+    if MAIN in lines:
+        lines = ["…", *lines[lines.index(MAIN) :]]
+    kept = [head]
+    for line in lines:
+        if sum(map(len, kept)) + len(kept) + len(line) > longest:
+            break
+        kept.append(line)
+    left = len(lines) + 1 - len(kept)
+    return "\n".join([*kept, *([f"… {left} more line{'' if left == 1 else 's'}"] if left else [])])
 
 
 def _plain(value: Json) -> str:

@@ -38,7 +38,7 @@ QUIET = "quiet"  # what is waited for: no more requests
 SIZE_AT = 16  # where a PNG says its width and height
 BAD = 400  # least HTTP status that is reported: what looks like an empty list may be an error page
 
-_FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
+_FOLD = re.compile(r"^(\s*… .*): look\((?:ref=(\w+))?\)$", re.MULTILINE)
 
 
 class Looking:
@@ -228,7 +228,7 @@ class Looking:
         self._observer.shown(page, theirs, self._thread, whole=whole)
         status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
-        text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
+        text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(_by_our_tool, theirs))]))
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
@@ -248,3 +248,7 @@ class Looking:
         # Another document has new refs even if it looks the same, so it is shown whole; known site frames stay left out.
         theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
         return "", theirs, theirs == view.render(WHOLE, known=known)
+
+
+def _by_our_tool(fold: re.Match[str]) -> str:
+    return f"{fold[1]}: inspect_tab{f' ref={fold[2]}' if fold[2] else ''}"

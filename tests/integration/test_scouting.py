@@ -277,6 +277,18 @@ async def test_an_error_in_a_tab_that_opens_is_shown_first(build: BuildContext, 
     await call(build, "debug_close_tab", name=first.split()[3])
 
 
+async def test_changes_that_do_not_fit_name_the_tool_that_shows_them(build: BuildContext, served: site.Site) -> None:
+    """Where more has changed than fits, the report names `inspect_tab`."""
+    grow = "for (let n = 0; n < 90; n++) list.insertAdjacentHTML('beforeend', `<p>The news number ${n} of the day</p><hr>`)"
+    served.page(
+        "/grows", f'<!doctype html><title>Grows</title><button onclick="{grow}">More</button><div id=list></div>'
+    )
+    output = (await call(build, "debug_navigate", url="/grows")).text
+    clicked = (await act(build, "click", ref(output, 'button "More"'))).text
+    assert " more changes: inspect_tab\n" in clicked
+    assert "look(" not in clicked
+
+
 async def test_an_error_page_is_reported_with_its_status(build: BuildContext, served: site.Site) -> None:
     """An error document is reported with its HTTP status; an origin that is not allowed is not loaded."""
     broken = await call(build, "debug_navigate", url="/broken")

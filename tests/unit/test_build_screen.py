@@ -109,3 +109,17 @@ def test_a_call_is_shown_by_its_reason(given: str, line: str) -> None:
     screen.called("1_find", "find", given)
     screen.done("1_find", "kept as version 2:\n\n  1 sign_in  group\nmore", failed=False)
     assert stream.getvalue().splitlines() == [line, "ok  kept as version 2: 1 sign_in  group"]
+
+
+def test_after_a_reset_the_call_that_made_it_is_awaited_again() -> None:
+    """A reset that has ended is not shown as still awaited while the run after it goes on."""
+    stream, clock = io.StringIO(), Clock()
+    screen = build_screen.BuildScreen(stream, quiet=False, clock=clock)
+    screen.called("1_run_draft", "run_draft", "{}")
+    screen.waiting("the reset")
+    screen.reset("reset by `make data`: done in 0.1 s")
+    for _second in range(6):
+        clock.now += 1
+        screen.tick()
+    waits = [each for each in stream.getvalue().splitlines() if each.startswith("..")]
+    assert waits == ["..  run_draft  5.0 s"]

@@ -342,7 +342,7 @@ def _url_fix(pattern: str, url: str) -> str:
         return f"correct the glob, which is for the whole address; {left} did not count"
     if "?" in pattern:
         return "correct the glob, which is for the whole address with its query; without `?` in it the query does not count"
-    return "correct the glob: it is for the whole address, `**` is anything, `*` anything but a slash"
+    return "if the address should be another one, correct what comes before; else the glob: it is for the whole address, `**` is anything, `*` anything but a slash"
 
 
 def subject_of(rule: Rule) -> Target | None:
