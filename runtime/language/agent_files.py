@@ -36,7 +36,7 @@ READING: Mapping[str, tuple[str, ...]] = {
         "get_browser_state",
         "read_state",
     ),
-    "pages": ("inspect_tab", "find", "try_target", "get_html", "wait_for", "screenshot"),
+    "pages": ("inspect_tab", "find", "try_target", "get_html", "wait_for"),
     "nodes": ("get_node_type",),
 }
 """The tools of a session that only look, by toolset."""

@@ -31,6 +31,8 @@ LOOKS: dict[str, list[list[str]]] = {
     "repair": [["--run", NONE], ["--run", "last"]],
     "chat": [["--resume", NONE], ["--resume", "last"]],
     "build": [["--resume", NONE]],
+    "verify": [["missing.yaml"], ["flow.yaml", "-i", "nothing=1"]],
+    "sign-ins": [[], ["export", "nobody", "x.json"], ["delete", "nobody"], ["--json"]],
     "run": [["missing.yaml"], ["flow.yaml", "-i", "nothing=1"]],
     "try": [["flow.yaml", "missing"], ["missing.yaml", "one"]],
 }

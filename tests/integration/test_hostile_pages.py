@@ -156,7 +156,7 @@ async def test_a_run_on_a_hostile_page_ends_as_its_workflow_says(
     assert not wrong, "\n".join(wrong)
 
 
-BUSY = """<!doctype html><title>Busy</title><button onclick="setTimeout(() => { ENDLESS }, 500)">Begin</button>"""
+BUSY = """<!doctype html><title>Busy</title><button onclick="this.disabled = true; setTimeout(() => { ENDLESS }, 500)">Begin</button>"""
 
 LEAVES = """version: 1
 name: Leave a page that answers nothing
