@@ -20,6 +20,8 @@ from tests.paying import finish
 from tests.reports import check
 from tests.shop_process import Shop
 
+pytestmark = pytest.mark.drawn(share=0.6, of="verify")
+
 PAY = f"""\
 # Kept as it is.
 version: 1

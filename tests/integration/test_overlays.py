@@ -16,6 +16,8 @@ from runtime.browser.port import Dismissal
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.drawn(share=0.5, of="overlays")
+
 MODES: tuple[Mode, ...] = ("own", "shared")
 
 PAGE = """<!doctype html><title>Shop</title>
@@ -66,8 +68,8 @@ def shop() -> Iterator[site.Site]:
         served.page("/itself", page("show('Newsletter', 'No thanks', away);"
                                     "document.querySelector('.over').onclick = () => away(document.querySelector('.over'))"))  # fmt: skip
         served.page("/cookies", page("show('Cookies', 'Refuse', away)"))
-        served.page("/reads", page(f"{newsletter}; setTimeout(() => {{ document.querySelector('#late').innerHTML ="
-                                   " main.inert ? '' : '<button>Here</button>' }, 900)"))  # fmt: skip
+        served.page("/reads", page(f"{newsletter}; setInterval(() => {{ document.querySelector('#late').innerHTML ="
+                                   " main.inert ? '' : '<button>Here</button>' }, 300)"))  # fmt: skip
         served.page("/leaves", page("show('Newsletter', 'No thanks', () => { location.href = '/quiet' })"))
         served.page(
             "/framed",

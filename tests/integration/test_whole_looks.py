@@ -13,11 +13,12 @@ import pytest
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from runtime.observation.observation import RESTLESS
-from tests import browsers, site
+from tests import breadth, browsers, site
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.anyio]
 
-LOOKS = 50
+LOOKS = breadth.of(12, 50)
+STEP = 0.15 / LOOKS  # seconds between the moments at which two looks begin
 PARTS = 50
 
 HEAD = "<!doctype html><title>KIND</title><script src=/slow.js></script><h1>KIND</h1><main></main>"
@@ -79,7 +80,7 @@ def tab(driven: Session) -> Any:
 
 
 async def test_a_look_begun_during_a_navigation_is_whole(tab: Tab, served: site.Site) -> None:
-    """Of 50 looks, each begun at another moment of a navigation, all are of one document, with title, address, names and refs of all its parts."""
+    """Of all looks, each begun at another moment of a navigation, all are of one document, with title, address, names and refs of all its parts."""
     await tab.goto(f"{served.origin}/Alpha")
     await tab.look()
     kinds = ["Alpha", "Beta"]
@@ -87,7 +88,7 @@ async def test_a_look_begun_during_a_navigation_is_whole(tab: Tab, served: site.
     for number in range(LOOKS):
         kinds.reverse()
         await tab.page.evaluate("(address) => { setTimeout(() => { location.href = address; }, 5); }", f"/{kinds[0]}")
-        await asyncio.sleep(number * 0.003)
+        await asyncio.sleep(number * STEP)
         view = await tab.look()
         seen = view.render(50_000)
         kind = "Alpha" if "Alpha" in view.title else "Beta"
