@@ -52,7 +52,10 @@ def reference(name: str, page: pathlib.Path) -> str:
         for each in entry.kinds
     ]
     if shared:
-        lines += ["", "Every one of them takes:", "", *_table(shared, page)]
+        names = {each.name for each in shared}
+        lacking = [f"`{_last(each)}`" for each in entry.kinds if not names <= {one.name for one in each.fields}]
+        but = f" but {' and '.join(filter(None, [', '.join(lacking[:-1]), lacking[-1]]))}" if lacking else " of them"
+        lines += ["", f"Every one{but} takes:", "", *_table(shared, page)]
     for each in entry.kinds:
         lines += ["", f"### {_last(each)}", "", each.text]
         if each.value:
