@@ -116,8 +116,8 @@ class Leaf(Node):
     """Fields whose content becomes the node's value. The log has that as the result, so it has these as they are in the file."""
 
     timeout: float | None = Field(default=None, gt=0, le=86400)
-    """Seconds that one attempt may take. Default: the ``timeout`` of the file, or the setting, else 30; 120 if it asks a model; 600 for an
-    ``agent``."""
+    """Seconds that one attempt may take. Default: the ``timeout`` of the file, or the setting, else 30; 120 if it asks a model or
+    reads a mailbox; 600 for an ``agent``."""
     retry: Retry | None = None
     """Retries of a failed attempt."""
     verify: list[Rule] = Field(default_factory=list)

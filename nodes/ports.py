@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nodes.errors import RunOpsError
+from nodes.mail import Letter, Mailbox, Seen, Wanted
 from nodes.pages import Page, Tabs
 from nodes.part import Part
 from nodes.targets import Target
@@ -115,6 +117,33 @@ class Python(Protocol):
         ...
 
 
+class Inbox(Protocol):
+    """An open mailbox."""
+
+    @property
+    def seen(self) -> Seen: ...
+
+    async def arrived(self) -> list[Letter]:
+        """Return the wanted messages that were not returned before, the newest first. Nothing in the mailbox changes.
+
+        Raises the errors of ``Mail.open``.
+        """
+        ...
+
+    async def mark_read(self, letter: Letter) -> None: ...
+
+
+class Mail(Protocol):
+    """Mailboxes, read by IMAP."""
+
+    def open(self, mailbox: Mailbox, wanted: Wanted) -> AbstractAsyncContextManager[Inbox]:
+        """Open the mailbox for the messages that are wanted.
+
+        Raises SetupError ``extra-missing``, ``mail-login-refused``, SiteError ``mail-unreachable``, AuthorError ``mail-folder-unknown``.
+        """
+        ...
+
+
 class Services(Protocol):
     """What one attempt of a leaf may use beyond the page."""
 
@@ -137,6 +166,8 @@ class Services(Protocol):
 
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def mail(self) -> Mail: ...
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
         """Return a person's answers to the step's questions; if there are none yet, the run pauses (Paused ``question``)."""
@@ -165,6 +196,10 @@ class LeafContext(Services, Protocol):
 
     def masked(self, text: str) -> str:
         """Return ``text`` with every secret of the run masked, as it may be shown and sent."""
+        ...
+
+    def hide(self, code: str) -> None:
+        """Mask this one-time code from now on, as a secret, while the process has the run."""
         ...
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from director.draft.draft import Draft
 from director.draft.goal import GIVEN_BY_NAME, Goal, addresses
+from nodes.browser_query.mail import Mail
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.browser.options import BrowserOptions
@@ -34,6 +36,7 @@ def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str
         *_browser(made, before),
         *_dismiss(made, before),
         *_secrets(made, before, goal),
+        *_mailboxes(made, before, goal),
         *_inputs(made, before, goal),
         *_names(made, before),
     ]
@@ -89,6 +92,31 @@ def _secrets(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnost
         if name not in allowed:
             why = f"the person has not given the secret `{name}`"
             yield diagnostic(made, ("secrets", number), "secret-not-given", why, fix)
+
+
+def _mailboxes(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:
+    """Refuse servers that the person has not named: they are sent a password, and no origin is checked for them."""
+    was = {_server(node) for node in _mail_nodes(before)} if before is not None else set[tuple[object, ...]]()
+    words = {each.strip(".,;:!?()`'\"").casefold() for each in goal.goal.split()}
+    named = words | {each.casefold() for each in goal.inputs.values() if isinstance(each, str)}
+    fix = "take the server from the goal or from an input of the person; else ask which one it is"
+    for node in _mail_nodes(made):
+        given = _GIVEN.fullmatch(node.host)
+        known = given[1] in goal.inputs if given is not None else node.host.casefold() in named
+        if not known and _server(node) not in was:
+            why = f"the person has not named the mail server `{node.host}`"
+            yield diagnostic(made, (*made.loaded.places[node.id], "host"), "mail-not-named", why, fix)
+
+
+_GIVEN = re.compile(r"\{\{\s*inputs\.(\w+)\s*\}\}")
+
+
+def _mail_nodes(made: Draft) -> Iterator[Mail]:
+    yield from (node for node in made.loaded.nodes() if isinstance(node, Mail))
+
+
+def _server(node: Mail) -> tuple[object, ...]:
+    return node.host, node.port, node.encryption
 
 
 def _inputs(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:

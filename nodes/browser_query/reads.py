@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BrowserQuery(InTab):
-    """Reads the page and changes nothing."""
+    """Reads the page, or a mailbox, and changes nothing."""
 
     touches_page: ClassVar[bool] = True
     effect_default: ClassVar[EffectClass] = "read"

@@ -467,17 +467,12 @@ class Step(leaf_context.LeafContext):
 
     def _one_time(self, template: Compiled, values: Mapping[str, Json]) -> one_time.OneTime:
         """Return a text with a one-time code, which is made anew when it is typed. Its other parts stay as they were."""
-        run, path = self._run, self.path
-
-        def hide(code: str) -> None:
-            run.writer.masker = run.writer.masker.passing(code)
-
-        first = rendering.RecordedClock(run.history.recorded(path), hide)
+        first = rendering.RecordedClock(self._run.history.recorded(self.path), self.hide)
         text = str(template.render(values, first))
 
         async def renew() -> str:
             while True:
-                again = rendering.RecordedClock(first.given, hide)
+                again = rendering.RecordedClock(first.given, self.hide)
                 renewed = str(template.render(values, again))
                 if again.valid >= SHORTEST_LEFT:
                     return renewed

@@ -9,7 +9,7 @@ from typing import Literal
 from nodes.base import Leaf
 from nodes.errors import SiteError
 from nodes.pages import Page, Tabs
-from nodes.ports import Agent, Artifacts, Model, Python, Sessions, Sql
+from nodes.ports import Agent, Artifacts, Mail, Model, Python, Sessions, Sql
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
@@ -84,6 +84,10 @@ class LeafContext:
     def sessions(self) -> Sessions:
         return self._services.sessions
 
+    @property
+    def mail(self) -> Mail:
+        return self._services.mail
+
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
         """Return a person's answers to the step's questions. Raises Paused if there are none."""
         return self._services.answers(questions)
@@ -97,6 +101,9 @@ class LeafContext:
 
     def masked(self, text: str) -> str:
         return self._run.writer.masker.text(text)
+
+    def hide(self, code: str) -> None:
+        self._run.writer.masker = self._run.writer.masker.passing(code)
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
         flag: dict[str, Json] = self._run.writer.masker.json({"code": code, "message": message, "evidence": evidence})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import importlib
 import inspect
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +19,7 @@ from nodes.values import Json, NotJson, normalise
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.secrets import masking
+from runtime.services import threads
 from runtime.settings import settings
 
 SETTING = "python_modules"
@@ -79,33 +78,21 @@ class Functions(ports.Python):
             ) from None
 
     async def _in_thread(self, function: str, make: Callable[[], Any]) -> Any:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[tuple[Any, AuthorError | None]] = loop.create_future()
-
-        def work() -> None:
+        def work() -> Any:
             _CALLED.append(self.masker)
             try:
-                found = make(), None
-            except AuthorError as raised:
-                found = None, raised
+                return make()
             finally:
                 _CALLED.remove(self.masker)
-            with contextlib.suppress(RuntimeError):  # the loop may be gone
-                loop.call_soon_threadsafe(lambda: done.done() or done.set_result(found))
 
-        # A thread cannot be ended; a daemon thread keeps neither the run nor the process alive.
-        threading.Thread(target=work, name=function, daemon=True).start()
         try:
-            value, error = await asyncio.wait_for(done, self.seconds)
+            return await asyncio.wait_for(threads.called(work, function), self.seconds)
         except TimeoutError:
             raise AuthorError(
                 "python-failed",
                 f"`{function}` took longer than {self.seconds:g} s",
                 fix="make it quicker, or give the node a longer `timeout`",
             ) from None
-        if error is not None:
-            raise error
-        return value
 
 
 _CALLED: list[masking.Masker] = []  # maskers of the runs that are calling a function, one for each call

@@ -1,4 +1,4 @@
-"""Services of a leaf beyond the page: files, SQL, functions, models, answers of people, signed-in states."""
+"""Services of a leaf beyond the page: files, SQL, functions, models, answers of people, signed-in states, mailboxes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.engine.run_state import LeafView, RunState, StepServices
 from runtime.log import entries
-from runtime.services import artifacts, functions, signed_in
+from runtime.services import artifacts, functions, mailboxes, signed_in
 from runtime.services.questions import pause
 
 if TYPE_CHECKING:
@@ -114,6 +114,11 @@ class LeafServices(StepServices):
     @override
     def sessions(self) -> signed_in.SignIns:
         return signed_in.SignIns(self._run.private.parent / "sessions")
+
+    @property
+    @override
+    def mail(self) -> mailboxes.Mailboxes:
+        return mailboxes.Mailboxes(self._run.history.started, lambda: self._step.left)
 
     @override
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:

@@ -40,7 +40,7 @@ AROUND = {
         "tenant": {"type": "string", "default": "north"},
         "known": {"type": "list", "default": []},
     },
-    "secrets": ["SHOP_PASSWORD", "SHOP_OTP", "TOKEN"],
+    "secrets": ["SHOP_PASSWORD", "SHOP_OTP", "TOKEN", "MAIL_USER", "MAIL_PASSWORD"],
 }
 """The inputs and secrets of a fragment of a file."""
 

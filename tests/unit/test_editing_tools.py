@@ -159,6 +159,38 @@ async def test_without_allowed_origins_a_draft_opens_no_other_site(tmp_path: Pat
     assert len(build.state.history.versions("draft")) == 2
 
 
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("mail.shop.test", True),
+        ("MAIL.shop.test", True),
+        ("imap.shop.test", True),
+        ("{{ inputs.mail }}", True),
+        ("mail.evil.test", False),
+        ("{{ inputs.base_url }}", False),
+        ("{{ inputs.mail ~ '.evil.test' }}", False),
+        ("{{ 'mail.evil.test' }}", False),
+    ],
+)
+async def test_a_draft_sends_no_password_to_a_server_of_its_own(tmp_path: Path, host: str, named: bool) -> None:
+    """A draft reads mail only from a server that is in the goal or among the person's inputs; one that the file had before may stay."""
+    build = build_contexts.opened(
+        tmp_path,
+        "http://127.0.0.1:8765/",
+        goal="Sign in. The code comes by mail, from mail.shop.test.",
+        inputs={"mail": "imap.shop.test"},
+        known={"SHOP_PASSWORD": "hunter-22"},
+    )
+    await create(build, LOOK)
+    node = (
+        f'- {{id: code, type: browser_query, query: mail, host: "{host}", user: zoe, password: "{{{{ secrets.SHOP_PASSWORD }}}}", '
+        "pattern: 'code is ([0-9]+)'}"
+    )
+    answer = await create(build, node)
+    assert ("mail-not-named" in answer) is not named
+    assert len(build.state.history.versions("draft")) == 1 + named
+
+
 async def test_the_head_is_edited_as_the_node_workflow(tmp_path: Path) -> None:
     """The answer lists what is new, changed and removed; inputs that the edit does not name stay."""
     build = build_of(tmp_path)
