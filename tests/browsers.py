@@ -11,7 +11,10 @@ from pathlib import Path
 import psutil
 
 from runtime.browser import open as open_browser
-from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import origin_guard
+from runtime.browser.devtools.downloads import DownloadManager
+from runtime.browser.options import BrowserOptions, Engine, Mode
 from runtime.browser.session import Session
 
 
@@ -21,6 +24,7 @@ class Chosen:
 
     browser: Path | None = None
     browser_mode: Mode | None = None
+    browser_engine: Engine | None = None
     browser_url: str | None = None
     headed: bool = False
     keep_browser: bool = False
@@ -45,6 +49,18 @@ async def opened(
         yield browser
     finally:
         await browser.close()
+
+
+def connection(browser: Session) -> devtools_connection.Connection:
+    """Our own connection to the Chromium of a session."""
+    assert isinstance(browser._guard, origin_guard.Guard)
+    return browser._guard._connection
+
+
+def downloads(browser: Session) -> DownloadManager:
+    """What receives the files of a Chromium."""
+    assert isinstance(browser.downloads, DownloadManager)
+    return browser.downloads
 
 
 async def until_async(holds: Callable[[], Awaitable[object]], seconds: float = 10.0) -> None:

@@ -9,7 +9,8 @@ from typing import Protocol
 from nodes.errors import UsageError
 from runtime.browser import own, remote, shared
 from runtime.browser.chromium import find
-from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.engines import worker
+from runtime.browser.options import BrowserOptions, Engine, Mode
 from runtime.browser.session import Session
 
 
@@ -19,6 +20,9 @@ class BrowserSettings(Protocol):
 
     @property
     def browser_mode(self) -> Mode | None: ...
+
+    @property
+    def browser_engine(self) -> Engine | None: ...
 
     @property
     def browser_url(self) -> str | None: ...
@@ -42,13 +46,17 @@ async def open_browser(
     private: Path,
     settings: BrowserSettings,
     usual: Mode = "own",
+    secrets: bool = True,
 ) -> Session:
     """Open a fresh browser for a run.
 
-    Documents may load only from ``origins``. ``private`` is the run's private folder; ``usual`` is the mode when none is set.
-    Raises SetupError if no browser is found or none can be started.
+    Documents may load only from ``origins``. ``private`` is the run's private folder; ``usual`` is the mode when none is set;
+    ``secrets``: a page may show a secret of the run. Raises SetupError if no browser is found or none can be started.
     """
     wanted, mode = _mode(options, settings, usual)
+    if wanted.engine != "chromium":
+        named = settings.browser
+        return await worker.open_shared(named, wanted, origins=origins, headed=settings.headed, pictures=not secrets)
     if settings.browser_url is not None:
         return await remote.open_remote(settings.browser_url, wanted, allowed=origins)
     executable = find.find(settings.browser)
@@ -66,8 +74,10 @@ async def reattach(
     private: Path,
     settings: BrowserSettings,
     usual: Mode = "own",
+    secrets: bool = True,
 ) -> Session | None:
     """Reattach to the run's own browser with its pages as they were; None if it is gone."""
+    del secrets  # they matter in a fresh browser
     wanted, mode = _mode(options, settings, usual)
     if mode == "shared":
         return None
@@ -77,11 +87,33 @@ async def reattach(
 def _mode(options: BrowserOptions | None, settings: BrowserSettings, usual: Mode) -> tuple[BrowserOptions, Mode]:
     """Return the options and the mode: that of the settings, else the workflow's, else *own* to keep the browser, else ``usual``."""
     wanted = (options or BrowserOptions()).resolved()
+    if settings.browser_engine is not None:
+        wanted = wanted.model_copy(update={"engine": settings.browser_engine})
+    if wanted.engine != "chromium":
+        _demand_usable(wanted, settings)
+        return wanted, "shared"
     if settings.browser_url is not None:
         _demand_shared(wanted, settings)
         return wanted, "shared"
     mode = settings.browser_mode or wanted.mode or ("own" if settings.keep_browser else usual)
     return wanted, mode
+
+
+def _demand_usable(wanted: BrowserOptions, settings: BrowserSettings) -> None:
+    """Refuse what only Chromium has. Raises UsageError ``engine-lacks``."""
+    asked = (
+        "`--browser-url`" if settings.browser_url is not None else None,
+        "mode `own`" if settings.browser_mode == "own" else None,
+        "`--keep-browser`" if settings.keep_browser else None,
+        wanted.only_in_chromium(),
+    )
+    lacking = next((each for each in asked if each is not None), None)
+    if lacking is not None:
+        raise UsageError(
+            "engine-lacks",
+            f"{wanted.engine} has no {lacking}: only Chromium has it",
+            fix="leave one of the two out, or take the engine `chromium`",
+        )
 
 
 def _demand_shared(wanted: BrowserOptions, settings: BrowserSettings) -> None:

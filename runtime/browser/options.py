@@ -14,6 +14,8 @@ from runtime.browser import devices
 
 Mode = Literal["own", "shared"]
 
+Engine = Literal["chromium", "firefox", "webkit"]
+
 Permission = Literal[
     "camera",
     "clipboard-read",
@@ -69,6 +71,10 @@ class Proxy(Part):
     """Password; may be a secret."""
 
 
+_CHROMIUM_ONLY = ("switches", "http_credentials", "proxy", "bypass_csp", "mobile", "touch")
+"""Options whose promise is kept by Chromium's protocol, or that Playwright does not have for the other engines."""
+
+
 class Overlay(Part):
     """Something that may come over a page at any time, such as a cookie banner, and the click that closes it."""
 
@@ -107,6 +113,8 @@ def _known_device(name: str) -> str:
 class BrowserOptions(Part):
     """Settings of the run's browser. They hold in every tab and popup, from the first request and script on."""
 
+    engine: Engine = "chromium"
+    """Kind of browser. ``firefox`` and ``webkit`` are Playwright's, in mode ``shared`` only; they lack some options and actions."""
     mode: Mode | None = None
     """``own``: separate Chromium that survives the engine. ``shared``: isolated part of a worker's browser. A single run defaults to ``own``."""
     device: Annotated[str, AfterValidator(_known_device)] | None = None
@@ -152,6 +160,22 @@ class BrowserOptions(Part):
     """True to switch the network off."""
     switches: list[Annotated[str, Field(pattern=r"^--[a-z]")]] = Field(default_factory=list)
     """Further command-line switches for Chromium, such as ``--lang=de``. Runs with other switches do not share a browser."""
+
+    @model_validator(mode="after")
+    def _of_engine(self) -> BrowserOptions:
+        if (missing := self.resolved().only_in_chromium()) is not None:
+            raise ValueError(f"{self.engine} has no {missing}: leave it out, or take the engine `chromium`")
+        return self
+
+    def only_in_chromium(self) -> str | None:
+        """Return the option that only Chromium has here, and another engine is to have; None without one."""
+        if self.engine == "chromium":
+            return None
+        if self.mode == "own":
+            return "mode `own`"
+        if others := set(self.permissions) - {"geolocation", "notifications"}:
+            return f"permission `{min(others)}`"
+        return next((f"`{name}`" for name in _CHROMIUM_ONLY if getattr(self, name)), None)
 
     def resolved(self) -> BrowserOptions:
         """Return the options with those of ``device`` filled in; what the file says itself stays."""

@@ -83,7 +83,7 @@ NO_CHOOSER = re.compile(r"waiting for event \"filechooser\"")
 BY_REF = re.compile(r"aria-ref")
 ERROR_PAGE = re.compile(r"interrupted by another navigation to \"chrome-error:")
 
-_NET = re.compile(r"net::(ERR_[A-Z0-9_]+)")
+_NET = re.compile(r"net::(ERR_[A-Z0-9_]+)|\b(NS_(?:ERROR|BINDING)_[A-Z0-9_]+)")
 
 NEVER_SENT = frozenset(
     {
@@ -95,15 +95,19 @@ NEVER_SENT = frozenset(
         "ERR_INVALID_URL",
         "ERR_UNKNOWN_URL_SCHEME",
         "ERR_PROXY_CONNECTION_FAILED",
+        "NS_ERROR_UNKNOWN_HOST",
+        "NS_ERROR_CONNECTION_REFUSED",
+        "NS_ERROR_MALFORMED_URI",
+        "NS_ERROR_UNKNOWN_PROTOCOL",
     }
 )
 """Network errors that occur before a request reaches the site. After a redirect they say nothing about the first request."""
 
 
 def network_error(error: Error) -> str | None:
-    """Return Chromium's name of the network error, such as ``ERR_CONNECTION_REFUSED``."""
+    """Return the browser's name of the network error, such as ``ERR_CONNECTION_REFUSED`` or ``NS_ERROR_UNKNOWN_HOST``."""
     match = _NET.search(error.message)
-    return match.group(1) if match else None
+    return match.group(1) or match.group(2) if match else None
 
 
 def says(error: Error, phrase: re.Pattern[str]) -> bool:

@@ -37,7 +37,7 @@ async def open_remote(url: str, options: BrowserOptions, *, allowed: Sequence[st
         raise _not_reached(url, "it closed the connection") from None
 
 
-async def _connect(url: str) -> shared.Worker:
+async def _connect(url: str) -> shared.Chromium:
     address = await _address(url)
     # Made by the first download, with a name that nobody can guess.
     folder = Path(tempfile.gettempdir()) / f"{launch.TEMPORARY}{secrets.token_hex(16)}" if _is_here(address) else None
@@ -66,7 +66,7 @@ async def _connect(url: str) -> shared.Worker:
         for context in browser.contexts:
             # Playwright would dismiss a dialog that nobody listens to.
             context.on("dialog", _leave_open)
-        return shared.Worker(address, folder, guard, browser, end)
+        return shared.Chromium(address, folder, guard, browser, end)
     except BaseException as error:
         await end()
         if isinstance(error, shared.LOST):

@@ -6,20 +6,62 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from playwright.async_api import BrowserContext, Page, Response
+from playwright.async_api import BrowserContext, Page, Request, Response
 
-from nodes.errors import OriginRefused
+from nodes.errors import AuthorError, OriginRefused
 from runtime.browser import origins, page_errors, playwright_internals
 from runtime.browser.deadline import Deadline
 from runtime.browser.devtools import origin_guard
-from runtime.browser.devtools.downloads import DownloadManager
+from runtime.browser.devtools.downloads import PendingDownloads
 from runtime.browser.dialogs import Dialogs
-from runtime.browser.options import Overlay
+from runtime.browser.options import Engine, Overlay
 from runtime.browser.overlays import Overlays
 from runtime.browser.port import Dismissal
 from runtime.browser.site_answers import Answers
+
+_BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"  # failure of a request that the guard of Chromium refused
+
+
+ERROR_PAGES = ("chrome-error:", "about:neterror", "about:certerror")
+"""Beginnings of the addresses of a browser's own error pages."""
+
+
+class DocumentGuard(Protocol):
+    """What keeps documents of other origins out of the run's browser context."""
+
+    @property
+    def lost(self) -> bool:
+        """True if it no longer guards."""
+        ...
+
+    async def tabs(self, context: str | None) -> frozenset[str]:
+        """Return the present tabs of the context, before Playwright reports them."""
+        ...
+
+    async def network_process(self) -> int | None:
+        """Return an id that changes when the browser's network dies and begins anew; None if it is unknown."""
+        ...
+
+
+class IncomingFiles(Protocol):
+    """What receives the files that the run's browser downloads."""
+
+    def open(self) -> contextlib.AbstractAsyncContextManager[PendingDownloads]: ...
+
+    def cancel(self, guid: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def lacks(engine: Engine, what: str) -> AuthorError:
+    """Return the error of a step that works in Chromium only."""
+    return AuthorError(
+        "engine-lacks",
+        f"{engine} has no {what} here: it goes through Chromium's own protocol",
+        fix="run the file in Chromium: leave `engine` out of `browser`, and the flag `--engine`; or do without this step",
+    )
 
 
 class RunPages:
@@ -27,16 +69,23 @@ class RunPages:
         self,
         context: BrowserContext,
         allowed: origin_guard.GuardedTarget,
-        guard: origin_guard.Guard,
-        downloads: DownloadManager,
+        guard: DocumentGuard,
+        downloads: IncomingFiles,
         context_id: str | None,
         touch: bool,
+        engine: Engine,
+        pictures: bool,
     ) -> None:
-        """``allowed`` limits the documents of this context. ``context_id`` names it in ``guard`` if the browser has several."""
+        """``allowed`` limits the documents of this context. ``context_id`` names it in ``guard`` if the browser has several.
+
+        ``pictures``: pictures may be taken, since every secret can be found and painted over in them, or there is none.
+        """
         self.deadline = Deadline()
         self.downloads = downloads
         self.touch = touch
-        self.answers = Answers(context, self.deadline, guard.network_process)
+        self.engine: Engine = engine
+        self.pictures = pictures
+        self.answers = Answers(context, self.deadline, guard.network_process, self._blocked)
         self.dialogs: weakref.WeakSet[Dialogs] = weakref.WeakSet()
         """Dialogs of all tabs, including those that ``confirm`` uses."""
         self.overlays = Overlays()
@@ -53,6 +102,15 @@ class RunPages:
     def _answered(self, response: Response) -> None:
         if response.status >= page_errors.CLIENT_ERROR and response.request.is_navigation_request():
             self._errors[playwright_internals.key_of(response.request)] = response.status
+
+    def _blocked(self, request: Request) -> bool:
+        """Return True if the guard stopped the request. Chromium says so; elsewhere its address tells."""
+        return request.failure == _BLOCKED or (self.engine != "chromium" and not self.allowed.document(request.url))
+
+    def demand_chromium(self, what: str) -> None:
+        """Raise AuthorError ``engine-lacks`` in another browser."""
+        if self.engine != "chromium":
+            raise lacks(self.engine, what)
 
     def error_for(self, request: object) -> int | None:
         return self._errors.get(request)
@@ -87,7 +145,7 @@ class RunPages:
 
     def committed(self, url: str) -> None:
         """Check a document again after it loaded, in case it appeared without a request."""
-        if not url.startswith("chrome-error:"):
+        if not url.startswith(ERROR_PAGES):
             self._allowed.check(url, "main frame")
 
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:

@@ -12,10 +12,10 @@ from typing_extensions import override
 from nodes.tabs import MAIN
 from runtime.browser import state
 from runtime.browser.devtools import origin_guard
-from runtime.browser.devtools.downloads import DownloadManager
+from runtime.browser.options import Engine
 from runtime.browser.page.tab import Tab, Tabs, shut
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
-from runtime.browser.run_pages import RunPages
+from runtime.browser.run_pages import DocumentGuard, IncomingFiles, RunPages
 
 SILENT_SECONDS, MOMENT = 2.0, 0.1
 """Seconds that a tab may stay silent when its state is read; the second limit is for a tab that stayed silent last time."""
@@ -28,12 +28,14 @@ class Session(RunPages):
         self,
         context: BrowserContext,
         allowed: origin_guard.GuardedTarget,
-        guard: origin_guard.Guard,
-        downloads: DownloadManager,
+        guard: DocumentGuard,
+        downloads: IncomingFiles,
         end: Callable[[bool], Awaitable[None]],
         *,
         context_id: str | None = None,
         touch: bool = False,
+        engine: Engine = "chromium",
+        pictures: bool = True,
         lost_tabs: Sequence[LostTab] = (),
         unseen: Iterable[str] = (),
     ) -> None:
@@ -41,7 +43,7 @@ class Session(RunPages):
 
         ``unseen`` lists origins that may have stored data unknown to Playwright.
         """
-        super().__init__(context, allowed, guard, downloads, context_id, touch)
+        super().__init__(context, allowed, guard, downloads, context_id, touch, engine, pictures)
         self.lost_tabs = lost_tabs
         self.tabs = Tabs(context, self)
         self._end = end

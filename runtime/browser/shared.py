@@ -12,7 +12,7 @@ import functools
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from playwright.async_api import Browser, Error
 
@@ -30,9 +30,27 @@ LOST = (devtools_connection.Disconnected, devtools_connection.Refused, Error)
 """Errors of a browser that ends, or loses its connection, while a session is opened."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Worker:
+class Worker(Protocol):
     """A browser that several runs share: one of this process, or one that somebody else started."""
+
+    @property
+    def lost(self) -> bool:
+        """True if no more sessions can be opened in it."""
+        ...
+
+    @property
+    def end(self) -> Callable[[], Awaitable[None]]: ...
+
+    async def session(
+        self, options: BrowserOptions, origins: Sequence[str], leave: Callable[[], Awaitable[None]]
+    ) -> Session:
+        """Open an isolated part of the browser; ``leave`` is awaited when it closes."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chromium:
+    """A worker that is a Chromium."""
 
     address: str
     folder: Path | None  # where its downloads go; None if that is on another machine
@@ -41,7 +59,7 @@ class Worker:
     end: Callable[[], Awaitable[None]]
 
     @classmethod
-    async def start(cls, executable: Path, *, headed: bool, switches: Sequence[str]) -> Worker:
+    async def start(cls, executable: Path, *, headed: bool, switches: Sequence[str]) -> Chromium:
         """Start a browser for this process. Raises SetupError ``browser-not-started``."""
         starting = launch.start(executable, None, linger=0.0, headed=headed, further=switches)
         chromium, driving = await driver.start_with(starting)
@@ -66,12 +84,15 @@ class Worker:
                 raise own.lost_while_connecting(executable, error) from None
             raise
 
+    @property
+    def lost(self) -> bool:
+        return self.guard.lost
+
     async def session(
         self, options: BrowserOptions, origins: Sequence[str], leave: Callable[[], Awaitable[None]]
     ) -> Session:
-        """Open an isolated part of the browser; ``leave`` is awaited when it closes."""
         guard = self.guard
-        context = await self.browser.new_context(**_for_playwright(options))
+        context = await self.browser.new_context(**for_playwright(options))
         try:
             page = await context.new_page()
             # No document loads in the context until the guard knows it.
@@ -133,7 +154,7 @@ _places: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _Pl
 
 async def open_shared(executable: Path, options: BrowserOptions, *, origins: Sequence[str], headed: bool) -> Session:
     """Open a session in this process's browser of the same switches. The first session starts the browser, the last one ends it."""
-    start = functools.partial(Worker.start, executable, headed=headed, switches=options.switches)
+    start = functools.partial(Chromium.start, executable, headed=headed, switches=options.switches)
     try:
         return await open_in((executable, headed, *options.switches), start, options, origins)
     except LOST as error:
@@ -172,10 +193,10 @@ async def open_in(
 
 
 def _unusable(started: asyncio.Task[Worker]) -> bool:
-    return started.cancelled() or started.exception() is not None or started.result().guard.lost
+    return started.cancelled() or started.exception() is not None or started.result().lost
 
 
-def _for_playwright(options: BrowserOptions) -> dict[str, Any]:
+def for_playwright(options: BrowserOptions) -> dict[str, Any]:
     """Return the options as Playwright names them, without HTTP authentication: Playwright would answer every site that asks."""
     named: dict[str, Any] = {
         "viewport": options.viewport.model_dump(),

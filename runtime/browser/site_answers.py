@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
 
 from playwright.async_api import BrowserContext, Error, Page, Request, Response
@@ -21,9 +22,8 @@ SERVER_ERROR = 500
 
 LOOK_SECONDS = 0.05  # seconds between two checks for a dialog or a closed page that prevents an answer
 NETWORK_SECONDS = 1.0  # seconds that Chromium's network process may take to show that it runs
-_BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"  # failure of a request that the guard refused
 
-_ABORTED = "net::ERR_ABORTED"
+_ABORTED = re.compile(r"net::ERR_ABORTED|NS_BINDING_ABORTED|.*\bcancelled\b.*")
 """Failure of a request that the page or a newer navigation aborted, or that ended with Chromium's network process."""
 
 _BUSY = (408, 429)
@@ -38,9 +38,15 @@ _WAITED = isolated_world.Script[bool]("() => globalThis._runopsWaited !== false"
 
 class Answers:
     def __init__(
-        self, context: BrowserContext, deadline: Deadline, network: Callable[[], Awaitable[int | None]]
+        self,
+        context: BrowserContext,
+        deadline: Deadline,
+        network: Callable[[], Awaitable[int | None]],
+        blocked: Callable[[Request], bool],
     ) -> None:
+        """``blocked`` returns True for a failed request that the guard refused."""
         self._deadline = deadline
+        self._blocked = blocked
         self._network = network
         self._process = asyncio.ensure_future(network())  # last known network process
         self._page: Page | None = None  # page of the present action
@@ -87,10 +93,10 @@ class Answers:
         if (was_open := self._asked.get(request)) is None:
             return
         self._over(request)
-        if request.failure == _ABORTED:
+        if _ABORTED.fullmatch(request.failure or ""):
             # A request that was already answered has become a download or an empty page.
             self._aborted = described(request) if was_open else self._aborted
-        elif request.failure != _BLOCKED:
+        elif not self._blocked(request):
             self._lost = described(request)
 
     def _over(self, request: Request) -> None:

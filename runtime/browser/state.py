@@ -134,7 +134,7 @@ async def restore(context: BrowserContext, first: Page, data: bytes) -> tuple[di
         pages = [first]
         pages.extend([await context.new_page() for _tab in state["tabs"][1:]])
         for page, tab in zip(pages, state["tabs"], strict=False):
-            await _load(context, page, tab)
+            await _load(page, tab)
     except Error as error:
         seen = playwright_errors.network_error(error) or playwright_errors.said(error)
         raise playwright_errors.no_address("a tab of the checkpoint", seen, "before", {"seen": seen}) from None
@@ -152,16 +152,12 @@ def _has_address(tab: dict[str, Any]) -> bool:
     return origin(tab["url"]) is not None or tab["url"].startswith("data:")
 
 
-async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> None:
+async def _load(page: Page, tab: dict[str, Any]) -> None:
     if not _has_address(tab):
         return
-    session = await context.new_cdp_session(page)
-    script = _FILL_SESSION_STORAGE % json.dumps(tab["session"])
-    await session.send("Page.enable")  # pyright: ignore[reportUnknownMemberType]
-    await session.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})  # pyright: ignore[reportUnknownMemberType]
-    await page.goto(tab["url"], timeout=LOAD_SECONDS * 1000)
-    # Detaching removes the script: later documents are left alone.
-    await session.detach()
+    # Later documents are left alone.
+    async with await page.add_init_script(_FILL_SESSION_STORAGE % json.dumps(tab["session"])):
+        await page.goto(tab["url"], timeout=LOAD_SECONDS * 1000)
 
 
 def _read(data: bytes) -> dict[str, Any]:

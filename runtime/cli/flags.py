@@ -25,6 +25,10 @@ InputFlag = Annotated[
 ]
 JsonFlag = Annotated[bool, option("--json", "Print the result as one JSON object.")]
 HeadedFlag = Annotated[bool | None, option("--headed/--headless", "Show the browser's window, or not.")]
+EngineFlag = Annotated[
+    Literal["chromium", "firefox", "webkit"] | None,
+    option("--engine", "Kind of browser; `firefox` and `webkit` have an isolated context only."),
+]
 BrowserUrlFlag = Annotated[
     str | None,
     option("--browser-url URL", "Work in an isolated context of the open browser at this DevTools address."),

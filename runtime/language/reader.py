@@ -115,6 +115,9 @@ class _Reading:
             message = f"this file works in the browser of {users[0]}, which dismisses other overlays"
             fix = "leave `dismiss` out here, or write the same there"
             problems.append(document.problem("dismiss-differs", message, ("dismiss",), fix))
+        if self._root is not None and self._root.browser is not None and self._root.browser.engine != "chromium":
+            secrets = bool(self._root.secrets or (parsed is not None and parsed.secrets))
+            problems += declarations.check_engine(anatomy, document, self._root.browser.engine, secrets=secrets)
         used = self._callees(anatomy, document, problems, (*users, name))
         if problems or parsed is None or None in used.values():
             return None

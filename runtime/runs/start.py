@@ -47,6 +47,7 @@ class Chromium(run.Browsers):
             "private": private,
             "settings": given.settings,
             "usual": given.usual_mode,
+            "secrets": bool(text.secrets),
         }
         self.open = functools.partial(open_browser.open_browser, options, **more)
         self.reattach = functools.partial(open_browser.reattach, options, **more)

@@ -74,6 +74,8 @@ class Settings(BaseModel):
     """Path of the browser to drive, or its name on PATH; by default RunOps searches for one."""
     browser_mode: Literal["own", "shared"] | None = None
     """``own``: a browser process for each run, which survives the engine; ``shared``: an isolated context. By default as in the workflow."""
+    browser_engine: Literal["chromium", "firefox", "webkit"] | None = None
+    """Kind of browser. By default as in the workflow, which defaults to ``chromium``."""
     browser_url: Annotated[str, AfterValidator(addresses.checked_browser)] | None = None
     """DevTools address of a browser that is already open: ``http://HOST:PORT`` or ``ws://…``. A run works in an isolated context there."""
     headed: bool = False

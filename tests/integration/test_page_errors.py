@@ -254,7 +254,7 @@ async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None
 
 async def crash(driven: Session, tab: Tab) -> None:
     """Crashes the page."""
-    connection = driven._guard._connection
+    connection = browsers.connection(driven)
     target = await own.target_id(tab.page.context, tab.page)
     attached = await connection.send("Target.attachToTarget", {"targetId": target, "flatten": True})
     async with tab.page.expect_event("crash"):
@@ -350,7 +350,7 @@ async def test_an_ended_browser(shop: site.Site, tmp_path: Path) -> None:
     """Every action and a capture fail on a browser that has ended; closing it is no error."""
     async with browsers.opened(tmp_path, shop.origin) as browser:
         await browser.page.goto(f"{shop.origin}/")
-        await browser._guard._connection.send("Browser.close")
+        await browsers.connection(browser).send("Browser.close")
         await browsers.until(browser.page.page.is_closed)
         for action in (
             browser.page.click(Target(css="button")),

@@ -186,7 +186,7 @@ async def test_a_lost_connection_ends_the_part(
     """Without the guard's connection the run's part of the browser is closed; the browser stays."""
     async with browsers.opened(tmp_path, served.origin, url=others.url) as browser:
         await browser.page.goto(served.origin + "/plain")
-        await browser._guard._connection._socket.close()
+        await browsers.connection(browser)._socket.close()
 
         async def gone() -> bool:
             return await person.contexts() == []
@@ -200,7 +200,7 @@ async def test_files_come_and_go(served: site.Site, others: opened_by_others.Ope
     file = tmp_path / "sent.txt"
     file.write_text("sent")
     async with browsers.opened(tmp_path, served.origin, url=others.url) as browser:
-        folder = browser.downloads._folder
+        folder = browsers.downloads(browser)._folder
         assert folder is not None
         async with browser.page.download(None, served.origin + "/file") as delivery:
             assert (delivery.name, delivery.path.read_text()) == ("a.csv", "a,b")
@@ -293,7 +293,7 @@ async def test_what_only_an_own_browser_can_do_is_refused(
 async def test_a_browser_elsewhere_gives_no_files(others: opened_by_others.Opened, tmp_path: Path) -> None:
     """A browser of another machine keeps what it downloads: the step says so, before anything is requested."""
     async with browsers.opened(tmp_path, url=others.url) as browser:
-        browser.downloads._folder = None
+        browsers.downloads(browser)._folder = None
         with pytest.raises(SetupError, match="on its own machine") as caught:
             async with browser.page.download(None, "http://127.0.0.1:9/file"):
                 pass

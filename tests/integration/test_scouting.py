@@ -481,7 +481,9 @@ def test_a_browser_that_ended_is_opened_again(served: site.Site, tmp_path: Path)
             for tool, more in (("inspect_tab", {}), ("debug_action", {"action": "press", "value": "Tab"})):
                 await fresh(build)
                 (place,) = shared._places[asyncio.get_running_loop()].values()
-                told = await place.starting.result().guard._connection.send("SystemInfo.getProcessInfo")
+                worker = place.starting.result()
+                assert isinstance(worker, shared.Chromium)
+                told = await worker.guard._connection.send("SystemInfo.getProcessInfo")
                 browser = psutil.Process(next(each["id"] for each in told["processInfo"] if each["type"] == "browser"))
                 browser.kill()
                 # A killed process can still answer until it is gone.

@@ -169,7 +169,7 @@ async def try_on_a_bench(case: sent.Case, orders: sent.Orders, folder: Path) -> 
 
 async def processes(session: Session) -> dict[str, list[int]]:
     """The process ids of the browser, by type."""
-    connection = session._guard._connection
+    connection = browsers.connection(session)
     found: dict[str, list[int]] = {"renderer": [], "network": []}
     for each in (await connection.send("SystemInfo.getProcessInfo"))["processInfo"]:
         found.setdefault(each["type"].partition(".")[0], []).append(each["id"])

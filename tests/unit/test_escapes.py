@@ -82,6 +82,7 @@ BORDER = {
     "runtime/display/stream.py": "the border itself",
     "runtime/sql/worker.py": "its stdout is a pipe to the process that started it",
     "runtime/browser/chromium/watcher.py": "the same",
+    "runtime/browser/engines/bidi_bridge.py": "its stderr is a pipe to Playwright's driver",
     "director/cli/input.py": "a prompt that never varies, drawn by the line editor",
     "runtime/cli/console.py": "asks by typer's prompt, what it asks made harmless",
 }

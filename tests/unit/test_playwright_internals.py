@@ -132,8 +132,13 @@ WORDING = [
 ]
 """Messages of Playwright as they arrive, and as they are written in the driver or the client."""
 
-CHROMIUMS = {"is not a valid selector", "not a valid XPath", "Cannot find context", r"net::(ERR_[A-Z0-9_]+)"}
-"""Messages of Chromium."""
+BROWSERS = {
+    "is not a valid selector",
+    "not a valid XPath",
+    "Cannot find context",
+    r"net::(ERR_[A-Z0-9_]+)|\b(NS_(?:ERROR|BINDING)_[A-Z0-9_]+)",
+}
+"""Messages of the browsers."""
 
 
 @pytest.mark.parametrize("text", [*dict.fromkeys(written for _message, written in WORDING)])
@@ -164,8 +169,8 @@ def _is_whole(pattern: str) -> bool:
 
 
 PHRASES = [
-    *(each for value in vars(playwright_errors).values() for each in _alternatives(value) if each not in CHROMIUMS),
-    *(each for _kind, phrases in playwright_errors._KINDS for each in phrases if each not in CHROMIUMS),
+    *(each for value in vars(playwright_errors).values() for each in _alternatives(value) if each not in BROWSERS),
+    *(each for _kind, phrases in playwright_errors._KINDS for each in phrases if each not in BROWSERS),
 ]
 
 

@@ -38,6 +38,12 @@ def find(named: str | Path | None = None, environ: Mapping[str, str] = os.enviro
     Raises SetupError ``browser-not-found`` if there is none, or if the named one cannot be run.
     """
     goal = str(named or environ.get(VARIABLE) or "")
+    if "firefox" in Path(goal).name:
+        raise SetupError(
+            "browser-not-found",
+            f"{goal}, the browser that is set, is no Chromium",
+            fix="write `browser: {engine: firefox}` into the file, or type `--engine firefox`",
+        )
     if goal:
         path = shutil.which(goal, path=environ.get("PATH")) or ""
         if not path:

@@ -42,6 +42,8 @@ class GuardedTarget:
         self._every = origins.Allowed(allowed)
         self.allowed = self._every
         self._credentials = credentials
+        self.changed: Callable[[], None] = lambda: None
+        """Called after other origins are allowed than before."""
         self._refused: OriginRefused | None = None
         self._answered: set[str] = set()
 
@@ -57,10 +59,12 @@ class GuardedTarget:
         """Allow only these of the original origins, because ``file`` allows no others; None allows all of them again."""
         some = origins.Allowed((each for each in allowed or () if each in self._every), file)
         self.allowed = self._every if allowed is None else some
+        self.changed()
 
     def allow(self, allowed: Iterable[str]) -> None:
         """Allow these origins and no others from now on. Only the code that opened the browser may call it."""
         self._every = self.allowed = origins.Allowed(allowed)
+        self.changed()
 
     def credentials(self, request: str, challenge: Params) -> Credentials | None:
         """Return the credentials for a site or proxy that asks; None if none match, or they were already sent."""

@@ -38,7 +38,8 @@ READ = r"""
     const said = folded(seen(element)), fields = element.querySelectorAll(FIELDS);
     if (fields.length !== 1) return said;
     const options = folded(Array.from(fields[0].options ?? [], (each) => each.label).join(' '));
-    return said === options ? held(fields[0]) : said;
+    // Firefox draws no options of a list that is closed.
+    return said === options || (!said && fields[0].checkVisibility()) ? held(fields[0]) : said;
   };
 """
 """JavaScript: text of an element, or value of a field."""

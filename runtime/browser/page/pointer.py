@@ -162,6 +162,7 @@ class Pointer(Downloads):
         await self._do(target, move, watch="pointer")
 
     async def drop(self, target: Target, at: Spot | None, files: Sequence[Path]) -> None:
+        self._run.demand_chromium("drop of files")
         await self._refill_changed()
         spot = await self._position(target, at)
         data: dict[str, Any] = {"items": [], "files": [str(each) for each in files], "dragOperationsMask": 1}

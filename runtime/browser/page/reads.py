@@ -19,6 +19,7 @@ from runtime.browser.origins import origin
 from runtime.browser.page.access import PAUSES
 from runtime.browser.page.observer import Looking
 from runtime.browser.page.screenshots import Pictures
+from runtime.browser.run_pages import lacks
 
 Cell = str | None | dict[str, int]
 """Text of a field of a row; if the field is ambiguous, its index, the row's number, and the count."""
@@ -120,6 +121,10 @@ _STATE = isolated_world.Script[dict[str, Json]](
   };
 }""",
     dict[str, Json],
+)
+
+_HAS_DATABASE = isolated_world.Script[bool](
+    "async () => { try { return (await indexedDB.databases()).length > 0; } catch { return false; } }", bool
 )
 
 
@@ -311,8 +316,17 @@ class Reads(Pictures, Looking):
         allowed: Any = self._run.allowed.stored(state)
         sign_in_states.require_usable(allowed, time.time())
         await self._run.know_origins()
-        await self._read(None, self._close_databases)
+        if self._run.engine != "chromium" and await self._read(None, self._any_database):
+            raise lacks(
+                self._run.engine, "`load_session` after a page has made an IndexedDB: load it before the first page"
+            )
+        if self._run.engine == "chromium":
+            await self._read(None, self._close_databases)
         await self._read(None, lambda: self.page.context.set_storage_state(allowed))
+
+    async def _any_database(self) -> bool:
+        frames = [frame for page in self.page.context.pages for frame in page.frames if origin(frame.url)]
+        return any([await _HAS_DATABASE.on(frame) for frame in frames])
 
     async def _close_databases(self) -> None:
         """Clear the IndexedDB of every open document: while a page has one open, none can be put in its place."""

@@ -102,6 +102,7 @@ _UNMARK = """() => {
 class Pictures(ElementAccess):
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
         found = None
+        self._demand_safe()
         if target is not None:
             target, found = await self._found(target)
         masked: Sequence[Frame] = ()
@@ -123,6 +124,11 @@ class Pictures(ElementAccess):
             for frame in masked:
                 await _unmark(frame)
 
+    def _demand_safe(self) -> None:
+        """Refuse a picture in a browser that does not tell every text it draws, if the run has a secret."""
+        if not self._run.pictures:
+            self._run.demand_chromium("picture in a run with secrets")
+
     async def _mark(self, hide: Callable[[str], bool]) -> None:
         """Mark each element that shows a secret. Raises AuthorError ``secret-on-page`` if one is shown where no element covers it."""
         secret: list[Frame] = []
@@ -130,6 +136,8 @@ class Pictures(ElementAccess):
             for shown, then in ((_SHOWN, _MARK), (_TOGETHER, _MARK_INNERMOST)):
                 if await _showing(frame, shown, hide, then):
                     secret.append(frame)
+        if not self._tells_drawn:
+            return
         if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed, secret=secret):
             raise AuthorError(
                 "secret-on-page",
@@ -144,11 +152,17 @@ class Pictures(ElementAccess):
                 for shown in (_SHOWN, _TOGETHER):
                     if await _showing(frame, shown, hide):
                         return True
-            return await drawn_text.shown(self.page, hide, canvases=self._secret_typed)
+            return self._tells_drawn and await drawn_text.shown(self.page, hide, canvases=self._secret_typed)
 
         return await self._read(None, look)
 
+    @property
+    def _tells_drawn(self) -> bool:
+        """True if the browser tells the texts that it draws without an element."""
+        return self._run.engine == "chromium"
+
     async def pdf(self, landscape: bool) -> bytes:
+        self._run.demand_chromium("PDF of a page")
         return await self._read(None, lambda: self.page.pdf(format="A4", landscape=landscape, print_background=True))
 
 

@@ -181,10 +181,26 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
             return False
 
     async def back(self) -> str:
+        if self._run.engine != "chromium":
+            return await self._step("back", self.page.go_back, self.page.go_forward)
         return await self._travel(await self._entry(-1), lambda timeout: self.page.go_back(timeout=timeout))
 
     async def forward(self) -> str:
+        if self._run.engine != "chromium":
+            return await self._step("forward", self.page.go_forward, self.page.go_back)
         return await self._travel(await self._entry(1), lambda timeout: self.page.go_forward(timeout=timeout))
+
+    async def _step(self, way: str, there: Callable[..., Any], again: Callable[..., Any]) -> str:
+        """Go one step in the history of a browser that does not tell it; only the arrival shows if there was a page."""
+        before = self.page.url
+        await self._travel(before, lambda timeout: there(timeout=timeout))
+        if self.page.url == before:
+            raise self._no_history(way)
+        if origins.is_blank(self.page.url):
+            # The blank page at the start of a tab does not count.
+            await self._travel(before, lambda timeout: again(timeout=timeout))
+            raise self._no_history(way)
+        return self.page.url
 
     async def reload(self, *, resend: bool) -> str:
         if self.posted and not resend:
@@ -209,9 +225,12 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
         # The blank page at the start of a tab does not count.
         if 0 <= place < len(entries) and (place > 0 or entries[0]["url"] != "about:blank"):
             return str(entries[place]["url"])
-        raise AuthorError(
+        raise self._no_history("back" if step < 0 else "forward")
+
+    def _no_history(self, way: str) -> AuthorError:
+        return AuthorError(
             "no-history",
-            f"there is no page to go {'back' if step < 0 else 'forward'} to in this tab",
+            f"there is no page to go {way} to in this tab",
             fix="load the page with `goto`",
             evidence={"page": self.page.url},
         )

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated, Literal
 
 from nodes.errors import SetupError
 from runtime.browser.chromium import find
-from runtime.cli import console
+from runtime.browser.engines import find as engines
+from runtime.cli import console, flags
 from runtime.settings import settings
 
+FIREFOX = ("apt-get", "install", "-y", "firefox-esr")
 APT = ("apt-get", "install", "-y", "chromium")  # the command that installs Debian's own Chromium
 START_SECONDS = 30.0  # time limit for a browser to print its version
 
 
-def install() -> None:
-    """Find a browser for RunOps to drive, or install one: Playwright's own download, or else the system's Chromium.
+Engine = Annotated[
+    Literal["chromium", "firefox", "webkit"], flags.argument("ENGINE", "Kind of browser: chromium, firefox or webkit.")
+]
+
+
+def install(engine: Engine = "chromium") -> None:
+    """Find a browser for RunOps to drive, or install one: Playwright's own download, or else the system's Chromium or Firefox.
 
     If both fail, it prints the command to type, and ends with exit code 3.
     """
+    if engine != "chromium":
+        _install_other(engine)
+        return
     named = settings.load().browser
     if (found := usable(named)) is not None:
         console.result(str(found))
@@ -36,6 +48,26 @@ def install() -> None:
         "no browser could be installed: Playwright's download and the system's package both failed",
         fix=_by_hand(),
     )
+
+
+def _install_other(engine: Literal["firefox", "webkit"]) -> None:
+    named = settings.load().browser
+    ways = [lambda: _run(sys.executable, "-m", "playwright", "install", engine)]
+    if engine == "firefox":
+        ways.append(lambda: _package(FIREFOX))
+    found = asyncio.run(engines.look(engine, named))
+    for way in ways:
+        if found is not None:
+            break
+        found = asyncio.run(engines.look(engine, named)) if way() else None
+    if found is None:
+        raise SetupError(
+            "browser-not-installed",
+            f"{engine} could not be installed: Playwright's download failed"
+            + (", and the system's package too" if engine == "firefox" else ""),
+            fix=f"type: playwright install {engine}",
+        )
+    console.result(str(found))
 
 
 def usable(named: Path | None) -> Path | None:
@@ -60,11 +92,15 @@ def playwright_download() -> bool:
 
 
 def system_package() -> bool:
+    return _package(APT)
+
+
+def _package(command: tuple[str, ...]) -> bool:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return False
-    console.say("trying the system's package chromium …")
+    console.say(f"trying the system's package {command[-1]} …")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    return _run("apt-get", "update", "-q", environment=environment) and _run(*APT, "-q", environment=environment)
+    return _run("apt-get", "update", "-q", environment=environment) and _run(*command, "-q", environment=environment)
 
 
 def _run(*command: str, environment: dict[str, str] | None = None) -> bool:

@@ -26,6 +26,7 @@ def resume(
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
+    engine: flags.EngineFlag = None,
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
@@ -49,6 +50,7 @@ def resume(
     """
     here = host.load(
         headed=headed,
+        browser_engine=engine,
         browser_url=browser_url,
         keep_browser=keep_browser,
         linger=linger,
@@ -74,6 +76,7 @@ def decide(
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
+    engine: flags.EngineFlag = None,
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
@@ -83,7 +86,9 @@ def decide(
     A run pauses if that is unknown: it was killed in the middle of a click, or the site's answer was lost. Look at the site, then answer
     `done`: it happened, and is not repeated; `not-done`: it did not happen, and is done now; `skip`: continue without it.
     """
-    here = host.load(headed=headed, browser_url=browser_url, keep_browser=keep_browser, linger=linger)
+    here = host.load(
+        headed=headed, browser_engine=engine, browser_url=browser_url, keep_browser=keep_browser, linger=linger
+    )
     run_id = run_index.find(here.reader, run)
     replaced = asyncio.run(Runtime.of(here).write_decision(run_id, verdict, take_over=take_over))
     _continue(here, run_id, replaced, only=only, as_json=as_json, quiet=quiet, decided=verdict)
@@ -97,6 +102,7 @@ def answer(
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
+    engine: flags.EngineFlag = None,
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
@@ -106,7 +112,9 @@ def answer(
     A run pauses if a `context` node asks a question. On a terminal you are asked for missing answers; elsewhere each needs a default. Answers are
     kept in the log, so they must not contain secrets.
     """
-    here = host.load(headed=headed, browser_url=browser_url, keep_browser=keep_browser, linger=linger)
+    here = host.load(
+        headed=headed, browser_engine=engine, browser_url=browser_url, keep_browser=keep_browser, linger=linger
+    )
     run_id = run_index.find(here.reader, run)
     past, _reading = run_index.load_history(here.reader, run_id)
     questions = answers.asked(past, run_id)

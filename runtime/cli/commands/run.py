@@ -37,6 +37,7 @@ def run(
             "--browser", "`own`: a browser for this run, which survives a crash; `shared`: an isolated context."
         ),
     ] = None,
+    engine: flags.EngineFlag = None,
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
@@ -56,6 +57,7 @@ def run(
     here = host.load(
         headed=headed,
         browser_mode=browser,
+        browser_engine=engine,
         browser_url=browser_url,
         keep_browser=keep_browser,
         linger=linger,

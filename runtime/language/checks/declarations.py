@@ -190,6 +190,28 @@ def check_tabs(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     return problems
 
 
+def check_engine(anatomy: Anatomy, document: Document, engine: str, *, secrets: bool) -> list[Diagnostic]:
+    """Report actions that only Chromium has, in a file for another engine; ``secrets``: the run has some."""
+    problems: list[Diagnostic] = []
+    for unit in anatomy.every_unit():
+        action = unit.data.get("action")
+        what = _CHROMIUM_ONLY.get(action) if isinstance(action, str) else None
+        if action == "drag" and "files" in unit.data:
+            what = "drop of files"
+        elif action == "screenshot" and secrets:
+            what = "picture in a run with secrets"
+        if what is not None:
+            path = anatomy.written((*unit.path, "action"))
+            fix = "leave `engine` out of `browser`, or do without this step"
+            problems.append(
+                document.problem("engine-lacks", f"{engine} has no {what}: only Chromium has it", path, fix)
+            )
+    return problems
+
+
+_CHROMIUM_ONLY = {"download": "download", "tap": "tap", "pdf": "PDF of a page"}
+
+
 def _with_inner(units: list[NodeSource]) -> Iterator[NodeSource]:
     for unit in units:
         yield unit
