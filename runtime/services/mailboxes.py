@@ -112,9 +112,7 @@ class _Reader:
         self.seen = Seen(since)
 
     def arrived(self) -> list[Letter]:
-        if self._box is None:
-            self._box = self._opened()
-            return self._looked(self._box)
+        self._box = self._box or self._opened()
         try:
             return self._looked(self._box)
         except (OSError, imaplib.IMAP4.abort):
@@ -133,7 +131,11 @@ class _Reader:
 
     def close(self) -> None:
         if self._box is not None:
-            self._box.logout()  # pyright: ignore[reportUnknownMemberType] - not typed to the end
+            try:
+                self._box.logout()  # pyright: ignore[reportUnknownMemberType] - not typed to the end
+            finally:
+                # After a goodbye without an answer the library leaves it open.
+                self.cut()
 
     def cut(self) -> None:
         """End the connection without a word; a thread that waits for an answer has an error."""

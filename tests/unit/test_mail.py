@@ -228,6 +228,15 @@ async def test_a_connection_that_is_closed(mail: imap.Mail, tmp_path: Path) -> N
     assert len(mail.connections) == 2
 
 
+async def test_a_connection_that_is_closed_at_once(mail: imap.Mail, tmp_path: Path) -> None:
+    """A server that closes the connection during the first look is asked again."""
+    one = rig(tmp_path, mail, "secret: false")
+    mail.deliver("123456", ago=-1)
+    mail.drops = 1
+    assert await value(one) == "123456"
+    assert len(mail.connections) == 2
+
+
 async def test_a_wrong_password(mail: imap.Mail, tmp_path: Path) -> None:
     """A refused password is an error with its fix, at once; neither log nor error has the password."""
     began = time.monotonic()
