@@ -51,7 +51,9 @@ def test_a_recorded_build_is_rebuilt_from_its_answers(name: str, tmp_path: Path)
         arguments = ["--url", f"{url}{goal.path}", "--save", "built.yaml", "--effects", goal.effects, "--runs", "1"]
         arguments += [part for key in goal.secrets for part in ("--secret", key)]
         try:
-            done, result = builds.built(said, *arguments, *given(goal.inputs), goal=goal.goal, **secrets)
+            done, result = builds.built(
+                said, *arguments, *given(goal.inputs), goal=goal.goal, RUNOPS_STEP_TIMEOUT="5", **secrets
+            )
             assert (done.returncode, result["status"]) == (0, "done"), done.stderr[-3000:]
             assert len(builds.asked) <= len(said), "what made its builder stumble may be fixed by now"
         finally:

@@ -27,7 +27,7 @@ class Operator:
     """A person whose runs die: starts, kills and resumes them."""
 
     def __init__(self, folder: Path, shop: Shop) -> None:
-        self.project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")
+        self.project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60", RUNOPS_STEP_TIMEOUT="10")
         self.shop = shop
 
     def start(self, text: str) -> Started:

@@ -17,7 +17,7 @@ from tests import breadth, browsers, site
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.anyio]
 
-LOOKS = breadth.of(12, 50)
+LOOKS = breadth.of(8, 50)
 STEP = 0.15 / LOOKS  # seconds between the moments at which two looks begin
 PARTS = 50
 
