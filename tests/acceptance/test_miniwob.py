@@ -22,7 +22,7 @@ def played(*arguments: str, tasks: str, seeds: str) -> subprocess.CompletedProce
     return subprocess.run(
         [sys.executable, "-m", "tests.miniwob", *arguments],
         cwd=ROOT,
-        env={**os.environ, "TASKS": tasks, "SEEDS": seeds},
+        env={**os.environ, "TASKS": tasks, "SEEDS": seeds, "RUNOPS_STEP_TIMEOUT": "5"},
         capture_output=True,
         text=True,
         timeout=240,

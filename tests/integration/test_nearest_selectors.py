@@ -12,6 +12,8 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.drawn(share=0.4, of="nearest")
+
 PAGE = """<!doctype html><title>Orders</title>
 <ul id=list class="rows wide">
   <li class=row><span><a class="edit link" data-kind=order href="#a">Edit</a></span></li>
