@@ -25,7 +25,7 @@ LOOK_SECONDS = 0.1  # seconds between two looks for other rows
 
 
 class InParts(OfElement):
-    """A reading of rows, of which the page may show only a part at once."""
+    """A reading of rows; the page may show only a part of them at once."""
 
     scroll: Literal["until_end"] | None = None
     """``until_end``: scrolls from the beginning to the end, and reads every row on the way; needs ``key``."""

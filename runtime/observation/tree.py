@@ -338,7 +338,7 @@ def copied(
 
 
 def _is_silent(node: Node) -> bool:
-    """Return True for a cell with a name in which nothing says anything, such as a header of which only the icon can be reached."""
+    """Return True for a cell with a name in which nothing says anything, such as a header with only an icon to reach."""
     if node.role not in CELLS or not node.name:
         return False
     return not any(_SAYS.search(each.text or each.name) for each in node.walk() if each is not node)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def called(work: Callable[[], T], name: str) -> T:
-    """Return what ``work`` returns, or raise what it raises. If nobody waits any more, it goes on, and its outcome is dropped."""
+    """Return what ``work`` returns, or raise what it raises. If nobody waits any more, it continues, and its outcome is dropped."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -23,7 +23,7 @@ async def called(work: Callable[[], T], name: str) -> T:
     def run() -> None:
         try:
             value = work()
-        except BaseException as error:  # noqa: BLE001 - whoever waits has it
+        except BaseException as error:  # noqa: BLE001 - the caller has it
             raised = error
             settle(lambda future: future.set_exception(raised))
         else:

@@ -85,7 +85,7 @@ def test_a_killed_run_continues_there(project: Project, served: site.Site, tmp_p
         project.environment["RUNOPS_BROWSER_URL"] = browser.socket
         resumed = project.runops("resume", "last")
         assert (resumed.returncode, resumed.stdout) == (0, "who=ada told\n"), resumed.stderr
-        # Whoever came second had the cookie of the checkpoint.
+        # The second one had the cookie of the checkpoint.
         assert [each.headers.get("cookie") for each in served.arrived("/sign-in")] in ([None], [None, "who=ada"])
         assert tabs(browser) == before
         assert browser.process.poll() is None

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from playwright.async_api import Browser, BrowserType, Error, Playwright
+from playwright.async_api import Browser, BrowserContext, BrowserType, Error, Playwright
 
 from nodes.errors import SetupError
 from runtime.browser import playwright_errors, shared
@@ -146,7 +146,7 @@ def _not_started(engine: Engine, error: Error) -> SetupError:
     )
 
 
-async def _closed(part: object) -> None:
+async def _closed(part: Browser | BrowserContext) -> None:
     """Close a part of the browser, which may be gone."""
     with contextlib.suppress(Error):
-        await part.close()  # type: ignore[attr-defined]
+        await part.close()
