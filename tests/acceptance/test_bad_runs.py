@@ -142,7 +142,7 @@ def project_in(folder: Path, **environment: str) -> Project:
     return project
 
 
-@pytest.mark.drawn(share=0.12)
+@pytest.mark.drawn(share=0.08)
 @pytest.mark.parametrize("case", alone(), ids=lambda case: case.name)
 def test_a_failure_is_reported_with_its_step_and_its_fix(case: BadRun, tmp_path: Path) -> None:
     """A failing run reports what its case states, prints nothing to stdout, and `show` agrees."""
@@ -156,7 +156,7 @@ def test_a_failure_is_reported_with_its_step_and_its_fix(case: BadRun, tmp_path:
     judge(case, done.returncode, done.stderr, project.show())
 
 
-@pytest.mark.drawn(share=0.12)
+@pytest.mark.drawn(share=0.08)
 @pytest.mark.parametrize("group", together())
 def test_each_of_many_failures_is_reported_with_its_step_and_its_fix(
     group: str, tmp_path: Path, subtests: pytest.Subtests

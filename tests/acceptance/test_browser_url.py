@@ -14,7 +14,7 @@ from tests import open_browser, shop_flows, site
 from tests.command import TIMEOUT, Project
 
 # A driver that is loaded in place of the run's own would outlive its killed engine.
-pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.5, of="browser url")]
 
 FLOW = """
 version: 1

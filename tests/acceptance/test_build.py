@@ -16,6 +16,8 @@ from tests import builds_rig
 from tests.builds_rig import Builds, plan, use
 from tests.chats import session_of
 
+pytestmark = pytest.mark.drawn(share=0.5, of="build")
+
 
 @pytest.fixture
 def builds(tmp_path: Path) -> Iterator[Builds]:

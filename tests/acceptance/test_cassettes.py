@@ -19,6 +19,8 @@ from runtime.testing import responses, scripted_model
 from tests.command import Project
 from tests.shop_process import Shop
 
+pytestmark = pytest.mark.drawn(share=0.5, of="cassettes")
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 180.0
 TOKEN = "sesame-open-1"

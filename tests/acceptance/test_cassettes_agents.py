@@ -16,6 +16,8 @@ from tests.command import Project
 from tests.shop_flows import sign_in
 from tests.shop_process import Shop
 
+pytestmark = pytest.mark.drawn(share=0.5, of="cassettes agents")
+
 PAY = (
     sign_in("Pay one order").replace("nodes:\n", 'allowed_origins: ["{{ inputs.base_url }}"]\nnodes:\n', 1)
     + """

@@ -19,6 +19,8 @@ from tests.chats import Chats, session_of, text_of, typed, words_of
 from tests.command import Project
 from tests.terminal import Terminal
 
+pytestmark = pytest.mark.drawn(share=0.5, of="chat")
+
 DONE = text("It adds up prices.")
 CONTINUE = text("failed at the step `total`.")
 

@@ -16,6 +16,8 @@ from runtime.testing.scripted_model import text
 from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
 
+pytestmark = pytest.mark.drawn(share=0.4, of="chat runs")
+
 SORT = """\
 version: 1
 name: Sort

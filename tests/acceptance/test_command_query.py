@@ -14,6 +14,8 @@ import pytest
 from tests import warm
 from tests.command import TIMEOUT, Project
 
+pytestmark = pytest.mark.drawn(share=0.5, of="command query")
+
 WORKFLOW = """
 version: 1
 nodes:

@@ -10,6 +10,8 @@ import yaml
 
 from tests.command import Project
 
+pytestmark = pytest.mark.drawn(share=0.5, of="command streams")
+
 SQUARES = """
 version: 1
 name: Squares

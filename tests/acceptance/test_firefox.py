@@ -10,7 +10,7 @@ import pytest
 from tests import firefox, site
 from tests.command import Project
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.5, of="firefox command")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.25, of="firefox command")]
 
 FLOW = """version: 1
 inputs: {base_url: {type: string}}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.command import RUNOPS
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.34, of="install")]
 
 
 def program(folder: Path, name: str, text: str) -> Path:

@@ -19,6 +19,8 @@ from tests import hasty
 from tests.command import TIMEOUT, Project
 from tests.site import Site, serve
 
+pytestmark = pytest.mark.drawn(share=0.5, of="models")
+
 ONE = """
 version: 1
 nodes:

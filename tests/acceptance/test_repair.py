@@ -12,6 +12,8 @@ import pytest
 from tests.command import Project
 from tests.site import Answer, Request, Site, serve
 
+pytestmark = pytest.mark.drawn(share=0.5, of="repair")
+
 PAGE = "<!doctype html><title>Till</title><form method=post action=/done><label>Amount <input name=amount></label><button>{}</button></form>"
 FLOW = """\
 version: 1

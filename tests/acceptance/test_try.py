@@ -11,7 +11,7 @@ import pytest
 from tests.command import Project
 from tests.site import Answer, Site, serve
 
-pytestmark = pytest.mark.drawn(share=0.6, of="try")
+pytestmark = pytest.mark.drawn(share=0.4, of="try")
 
 MAIN = """\
 version: 1

@@ -11,6 +11,8 @@ import pytest
 from runtime.testing.scripted_model import call, text
 from tests.chats import Chats, session_of, text_of, typed, words_of
 
+pytestmark = pytest.mark.drawn(share=0.4, of="build and talk")
+
 EDIT = call(
     "update_node",
     {

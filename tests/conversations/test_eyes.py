@@ -16,6 +16,8 @@ from runtime.testing.scripted_model import AskedFor, text
 from tests import site
 from tests.builds_rig import Builds, use
 
+pytestmark = pytest.mark.drawn(share=0.5, of="conversations eyes")
+
 PAGE = """<!doctype html><title>Bills</title><h1 class=big>Bills</h1><button class=pay onclick="said.textContent='Paid'">Pay</button><p id=said></p>
 <label>Password <input type=password value=hunter2hunter2></label>""" + "".join(
     f"<p data-row={number}>Line {number} of the list of bills of this year</p>" for number in range(150)

@@ -6,10 +6,14 @@ import json
 import subprocess
 from typing import Any
 
+import pytest
+
 from runtime.testing.scripted_model import call, first_of, incomplete, text, when
 from tests import command, reports
 from tests.builds_rig import Builds
 from tests.chats import Chats
+
+pytestmark = pytest.mark.drawn(share=0.5, of="front end")
 
 SECRET = "correct-horse-battery"
 SCRIPT = first_of(

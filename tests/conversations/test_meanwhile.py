@@ -17,6 +17,8 @@ from tests.command import Project
 from tests.conversations.test_build_and_talk import BEGIN, PROVE
 from tests.rows import PLAN
 
+pytestmark = pytest.mark.drawn(share=0.5, of="meanwhile")
+
 SUMMARY = call("get_workflow_summary", {})
 
 ASKS = """\

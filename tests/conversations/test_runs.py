@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from runtime.context import background
 from runtime.testing.scripted_model import Answer, AskedFor, Failure, call, text, text_of
 from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
 from tests.site import serve
+
+pytestmark = pytest.mark.drawn(share=0.5, of="conversations runs")
 
 TWO = """\
 version: 1

@@ -6,10 +6,14 @@ import json
 import re
 import threading
 
+import pytest
+
 from runtime.testing.scripted_model import Answer, AskedFor, call, text, text_of
 from tests.chats import Chats, log_of, session_of, typed, until
 from tests.command import TIMEOUT
 from tests.rows import PLAN
+
+pytestmark = pytest.mark.drawn(share=0.4, of="state lists")
 
 ASKS = """\
 version: 1

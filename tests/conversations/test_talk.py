@@ -13,6 +13,8 @@ from tests import shop_flows
 from tests.chats import Chats, typed, words_of
 from tests.shop_process import Shop
 
+pytestmark = pytest.mark.drawn(share=0.4, of="conversations talk")
+
 ASKS = """\
 version: 1
 name: Ask

@@ -18,6 +18,8 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.drawn(share=0.5, of="agent pages")
+
 ROWS = "".join(
     f"<tr><td>10{number}</td><td>Ada</td><td><a href=/order>Open</a> <button>Pay</button></td></tr>"
     for number in range(3)

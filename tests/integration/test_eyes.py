@@ -13,7 +13,7 @@ from nodes.values import Json
 from runtime.models.turns import turn
 from tests import build_contexts, site
 
-pytestmark = pytest.mark.drawn(share=0.5, of="eyes")
+pytestmark = pytest.mark.drawn(share=0.35, of="eyes")
 
 SECRET = "correct-horse-battery"
 

@@ -16,7 +16,7 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.5, of="hands")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.3, of="hands")]
 
 PAGE = """<!doctype html><title>Hands</title>
 <style>

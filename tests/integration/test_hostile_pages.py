@@ -196,7 +196,7 @@ async def test_a_goto_leaves_a_tab_that_hangs(stays: None, tmp_path: Path, endle
 
     with site.serve() as served:
         served.page("/busy", BUSY.replace("ENDLESS", endless))
-        served.page("/plain", "<!doctype html><title>Plain</title><p id=calm>calm</p>")
+        served.page("/plain", "<!doctype html><title>Plain</title><p id=calm onclick=this.className=`clicked`>calm</p>")
         served.answer("/never", never)
         process = Process(tmp_path, LEAVES, inputs={"base_url": served.origin})
         try:

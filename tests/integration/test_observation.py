@@ -22,6 +22,8 @@ from tests.django_process import DjangoAdmin
 from tests.observed import judge, table, tasks
 from tests.shop_process import Shop
 
+pytestmark = pytest.mark.drawn(share=0.6, of="observation")
+
 BUDGETS = (1000, 3000, 5000)
 
 

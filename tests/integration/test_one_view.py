@@ -17,7 +17,7 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.4, of="one view")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.3, of="one view")]
 
 SILENT = """<!doctype html><title>Silent</title>
 <div aria-hidden=true class=bar><button onclick="document.title = 'bold'">Bold</button> <button onclick="document.title = 'silent save'">Save</button>

@@ -15,6 +15,8 @@ from runtime.browser.session import Session
 from tests import browsers, site
 from tests.integration.test_page_actions import Field
 
+pytestmark = pytest.mark.drawn(share=0.5, of="page reads")
+
 TABLES = """<!doctype html><title>Tables</title>
 <table id=plain><thead><tr><th>No</th><th>Total</th><th></th></tr></thead>
 <tbody><tr><td>1</td><td> 2.50

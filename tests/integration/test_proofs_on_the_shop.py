@@ -19,7 +19,7 @@ from runtime.workspace import host
 from tests import build_contexts, shop_flows
 from tests.shop_process import Shop
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.drawn(share=0.34, of="proofs on the shop")]
 
 INPUTS = 'base_url: {{type: string, default: "{url}"}}, number: {{type: string, default: "{number}"}}'
 

@@ -19,7 +19,7 @@ from runtime.log import entries
 from runtime.observation.observation import Observation
 from tests import breadth, build_contexts, site
 
-pytestmark = pytest.mark.drawn(share=0.4, of="propose_target")
+pytestmark = pytest.mark.drawn(share=0.3, of="propose_target")
 
 ORDERS = """<!doctype html><title>Orders</title><h1>Orders</h1>
 <form action=/sent method=post><button>Send</button></form><button>Pay all</button>

@@ -21,7 +21,7 @@ from runtime.browser.options import BrowserOptions
 from tests import browsers, site
 from tests import open_browser as opened_by_others
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.5, of="remote")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.3, of="remote")]
 
 PASSWORD = "user:hunter2-hunter2"
 

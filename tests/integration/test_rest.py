@@ -13,7 +13,7 @@ from runtime.browser.session import Session
 from runtime.observation import observation
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.anyio]
+pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.5, of="rest")]
 
 LATE = """<!doctype html><title>Late</title><main id=main>Loading</main><button id=again>Again</button>
 <script>

@@ -26,7 +26,7 @@ from runtime.models.turns import turn
 from runtime.workspace import run_index
 from tests import build_contexts, site, talks
 
-pytestmark = pytest.mark.drawn(share=0.5, of="scouting")
+pytestmark = pytest.mark.drawn(share=0.35, of="scouting")
 
 SECRET = "correct-horse-battery"
 

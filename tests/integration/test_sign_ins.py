@@ -18,7 +18,7 @@ from runtime.browser.options import Mode
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = pytest.mark.drawn(share=0.5, of="sign-ins")
+pytestmark = pytest.mark.drawn(share=0.3, of="sign-ins")
 
 MODES: tuple[Mode, ...] = ("own", "shared")
 

@@ -24,7 +24,7 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.12, of="tabs")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.09, of="tabs")]
 
 GO = Target(css="#go")
 

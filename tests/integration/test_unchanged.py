@@ -12,7 +12,7 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = pytest.mark.drawn(share=0.5, of="unchanged")
+pytestmark = pytest.mark.drawn(share=0.35, of="unchanged")
 
 PAGE = """<!doctype html><title>Page</title><style>button { margin: 4px } #tall { height: 20px }</style>
 <p id=text>Some words to click</p><input id=field value=abc><input id=other><select id=choice><option>1<option>2</select>

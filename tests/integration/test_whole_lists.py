@@ -12,12 +12,12 @@ import pytest
 from runtime import Runtime, Settings
 from tests import site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.5, of="whole lists")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.34, of="whole lists")]
 
 VIRTUAL = """<!doctype html><title>Virtual</title>
 <div id=box style="height:300px;overflow-y:auto"><div id=all style="position:relative"></div></div>
 <script>
-const COUNT = 1000, HEIGHT = 24;
+const COUNT = 400, HEIGHT = 24;
 all.style.height = `${COUNT * HEIGHT}px`;
 const draw = () => {
   const first = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - 2), rows = [];
@@ -91,7 +91,7 @@ def whole(count: int, number: str, item: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("page", "query", "rows"),
     [
-        ("virtual", f"{ROWS}, scroll: until_end", whole(1000, "number", "item")),
+        ("virtual", f"{ROWS}, scroll: until_end", whole(400, "number", "item")),
         ("endless", f"{ROWS}, scroll: until_end", whole(95, "number", "item")),
         (
             "paged",

@@ -15,7 +15,7 @@ from runtime.browser.session import Session
 from runtime.observation.observation import RESTLESS
 from tests import breadth, browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.anyio]
+pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.4, of="whole looks")]
 
 LOOKS = breadth.of(8, 50)
 STEP = 0.15 / LOOKS  # seconds between the moments at which two looks begin

@@ -37,7 +37,7 @@ def mail() -> Iterator[imap.Mail]:
         yield served
 
 
-def flow(more: str = "", pattern: str = CODE) -> str:
+def flow(more: str = "", pattern: str = CODE, *, timeout: int = 30) -> str:
     return f"""\
 version: 1
 inputs: {{port: {{type: integer}}}}
@@ -52,16 +52,16 @@ nodes:
     user: "{{{{ secrets.USER }}}}"
     password: "{{{{ secrets.PASSWORD }}}}"
     pattern: '{pattern}'
-    timeout: 5
+    timeout: {timeout}
     {more or "{}"}
 output: "{{{{ code }}}}"
 """.replace("    {}\n", "")
 
 
-def rig(home: Path, mail: imap.Mail, more: str = "", *, pattern: str = CODE, **secrets: str) -> Rig:
+def rig(home: Path, mail: imap.Mail, more: str = "", *, pattern: str = CODE, timeout: int = 30, **secrets: str) -> Rig:
     known = {"USER": mail.user * 3, "PASSWORD": mail.password, **secrets}
     mail.user = known["USER"] if "USER" not in secrets else mail.user
-    return Rig(home, flow(more, pattern), inputs={"port": mail.port}, secrets=known)
+    return Rig(home, flow(more, pattern, timeout=timeout), inputs={"port": mail.port}, secrets=known)
 
 
 async def value(one: Rig) -> Json:
@@ -85,7 +85,7 @@ async def test_an_old_code_is_never_taken(mail: imap.Mail, tmp_path: Path) -> No
     west = dt.timezone(dt.timedelta(hours=-11))
     mail.deliver("Your code is 555555.", ago=4, zone=west)
     one = rig(tmp_path, mail, "secret: false")
-    late = threading.Timer(0.4, lambda: mail.deliver("Your code is 444444.", ago=-1, zone=west))
+    late = threading.Timer(0.4, lambda: mail.deliver("Your code is 444444.", ago=-30, zone=west))
     late.start()
     assert await value(one) == "444444"
     late.join()
@@ -103,7 +103,7 @@ async def test_the_newest_of_several(mail: imap.Mail, tmp_path: Path) -> None:
 async def test_a_message_that_comes_later(mail: imap.Mail, tmp_path: Path) -> None:
     """The mailbox is looked into until the message is there, on one connection."""
     one = rig(tmp_path, mail, "secret: false")
-    late = threading.Timer(0.4, lambda: mail.deliver("Your code is 123456.", ago=-1))
+    late = threading.Timer(0.4, lambda: mail.deliver("Your code is 123456.", ago=-30))
     late.start()
     assert await value(one) == "123456"
     late.join()
@@ -119,7 +119,7 @@ async def test_since(mail: imap.Mail, tmp_path: Path) -> None:
     assert await value(rig(tmp_path / "a", mail, f'secret: false\n    since: "{earlier}"')) == "222222"
     mail.deliver("Your code is 333333.", ago=-5)
     later = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=60)).isoformat()
-    ended = await error(rig(tmp_path / "b", mail, f'timeout: 1\n    since: "{later}"'.replace("timeout: 1\n", "\n")))
+    ended = await error(rig(tmp_path / "b", mail, f'since: "{later}"', timeout=1))
     assert ended["code"] == "mail-not-found"
 
 
@@ -128,8 +128,8 @@ async def test_since(mail: imap.Mail, tmp_path: Path) -> None:
 )
 async def test_filters(mail: imap.Mail, tmp_path: Path, more: str) -> None:
     """Sender, recipient and subject fit in part, in any capitals, also where a message has them encoded; a folder has its own messages."""
-    mail.folders["Archive"].append(mail.deliver("123456", subject="Ihre Größe", to="zoe+second@home.test", ago=-1))
-    mail.deliver("654321", sender="Other <a@b.test>", subject="x", to="zoe@home.test", ago=-2)
+    mail.folders["Archive"].append(mail.deliver("123456", subject="Ihre Größe", to="zoe+second@home.test", ago=-30))
+    mail.deliver("654321", sender="Other <a@b.test>", subject="x", to="zoe@home.test", ago=-40)
     assert await value(rig(tmp_path, mail, f"secret: false\n    {more}")) == "123456"
 
 
@@ -144,7 +144,7 @@ async def test_filters(mail: imap.Mail, tmp_path: Path, more: str) -> None:
 )
 async def test_what_of_the_message(mail: imap.Mail, tmp_path: Path, pattern: str, expected: Json) -> None:
     """The value is the match, its one group, or a map of its named groups."""
-    mail.deliver("It is 123456 for zoe\ncode: AB", ago=-1)
+    mail.deliver("It is 123456 for zoe\ncode: AB", ago=-30)
     assert await value(rig(tmp_path, mail, "secret: false", pattern=pattern)) == expected
 
 
@@ -153,9 +153,9 @@ async def test_subject_and_html(mail: imap.Mail, tmp_path: Path) -> None:
     html = (
         "<style>.a999999{}</style><p>Your <b>code</b></p><table><tr><td>7<i>7</i>7</td></tr></table><p>888&#56;88</p>"
     )
-    mail.deliver("See the other part.", html=html, ago=-1)
+    mail.deliver("See the other part.", html=html, ago=-30)
     assert await value(rig(tmp_path / "a", mail, "secret: false")) == "888888"
-    mail.deliver("Not 222222.", subject="123456 is your code", ago=-2)
+    mail.deliver("Not 222222.", subject="123456 is your code", ago=-40)
     assert await value(rig(tmp_path / "b", mail, "secret: false")) == "123456"
 
 
@@ -167,8 +167,8 @@ def test_html_as_text() -> None:
 
 async def test_nothing_changes(mail: imap.Mail, tmp_path: Path) -> None:
     """No message is marked as read, unless `mark_read` says so: then the one that was taken."""
-    mail.deliver("No code.", ago=-1)
-    kept = mail.deliver("123456", ago=-1)
+    mail.deliver("No code.", ago=-30)
+    kept = mail.deliver("123456", ago=-30)
     await value(rig(tmp_path / "a", mail))
     assert not any("SELECT" in each or "STORE" in each for each in mail.commands)
     assert not kept.read
@@ -179,7 +179,7 @@ async def test_nothing_changes(mail: imap.Mail, tmp_path: Path) -> None:
 
 async def test_a_code_is_masked(mail: imap.Mail, tmp_path: Path) -> None:
     """The step hands on the code itself, and the log of the run never has it; with `secret: false` it has."""
-    mail.deliver("Your code is 918273.", ago=-1)
+    mail.deliver("Your code is 918273.", ago=-30)
     for secret in (True, False):
         home = tmp_path / str(secret)
         one = rig(home, mail, f"secret: {str(secret).lower()}")
@@ -197,7 +197,7 @@ async def test_a_code_is_masked(mail: imap.Mail, tmp_path: Path) -> None:
 async def test_a_resumed_run_reads_it_anew(mail: imap.Mail, tmp_path: Path) -> None:
     """A masked code that a later step still needs is read from the mailbox again: the newest since the run began."""
     mail.deliver("Your code is 111111.", ago=600)
-    mail.deliver("Your code is 918273.", ago=-1)
+    mail.deliver("Your code is 918273.", ago=-30)
     one = rig(tmp_path, mail)
     one.text = one.text.replace(
         "output:",
@@ -220,7 +220,7 @@ async def test_a_connection_that_is_closed(mail: imap.Mail, tmp_path: Path) -> N
     one = rig(tmp_path, mail, "secret: false")
     timers = [
         threading.Timer(0.2, lambda: setattr(mail, "drops", 1)),
-        threading.Timer(0.7, lambda: mail.deliver("123456", ago=-1)),
+        threading.Timer(0.7, lambda: mail.deliver("123456", ago=-30)),
     ]
     for each in timers:
         each.start()
@@ -231,7 +231,7 @@ async def test_a_connection_that_is_closed(mail: imap.Mail, tmp_path: Path) -> N
 async def test_a_connection_that_is_closed_at_once(mail: imap.Mail, tmp_path: Path) -> None:
     """A server that closes the connection during the first look is asked again."""
     one = rig(tmp_path, mail, "secret: false")
-    mail.deliver("123456", ago=-1)
+    mail.deliver("123456", ago=-30)
     mail.drops = 1
     assert await value(one) == "123456"
     assert len(mail.connections) == 2
@@ -251,7 +251,7 @@ async def test_a_wrong_password(mail: imap.Mail, tmp_path: Path) -> None:
 
 async def test_letters_beyond_ascii(mail: imap.Mail, tmp_path: Path) -> None:
     """A password may have letters beyond ASCII, quotes and backslashes."""
-    mail.deliver("123456", ago=-1)
+    mail.deliver("123456", ago=-30)
     for password in ("schlüssel-wörter", 'with "quotes" in it'):
         mail.password = password
         assert await value(rig(tmp_path / password[:3], mail, "secret: false", PASSWORD=password)) == "123456"
@@ -269,9 +269,7 @@ async def test_an_unreachable_server(mail: imap.Mail, tmp_path: Path) -> None:
         assert ended["code"] == "mail-unreachable"
         assert "refused" in ended["message"]
         assert "host" in ended["fix"]
-        one = rig(tmp_path / "b", mail)
-        one.text = one.text.replace("timeout: 5", "timeout: 1")
-        one.__post_init__()
+        one = rig(tmp_path / "b", mail, timeout=1)
         one.inputs = {"port": silent.getsockname()[1]}
         assert (await error(one))["code"] == "mail-unreachable"
 
@@ -280,7 +278,7 @@ async def test_a_certificate_that_is_not_trusted(tmp_path: Path, monkeypatch: py
     """A certificate must be trusted, in both ways of encryption, and then both read the mailbox."""
     for secure, way in ((True, "tls"), (False, "starttls")):
         with imap.serve(secure=secure) as mail:
-            mail.deliver("123456", ago=-1)
+            mail.deliver("123456", ago=-30)
             one = rig(tmp_path / way, mail, "secret: false")
             one.text = one.text.replace("encryption: none", f"encryption: {way}")
             one.__post_init__()
@@ -298,16 +296,14 @@ async def test_no_message_in_time(mail: imap.Mail, tmp_path: Path) -> None:
     """The error says what came instead: nothing, messages of others, or messages without the pattern. It quotes none of them."""
     cases = {
         "no message came": [{"text": "secret words 111111", "ago": 60}],
-        "none has that sender": [{"text": "secret words 111111", "sender": "a@b.test", "ago": -1}],
-        "the pattern is in none": [{"text": "secret words", "ago": -1}],
+        "none has that sender": [{"text": "secret words 111111", "sender": "a@b.test", "ago": -30}],
+        "the pattern is in none": [{"text": "secret words", "ago": -30}],
     }
     for number, (said, messages) in enumerate(cases.items()):
         mail.folders["INBOX"].clear()
         for each in messages:
             mail.deliver(**each)  # type: ignore[arg-type]
-        one = rig(tmp_path / str(number), mail, "from: shop.test")
-        one.text = one.text.replace("timeout: 5", "timeout: 1")
-        one.__post_init__()
+        one = rig(tmp_path / str(number), mail, "from: shop.test", timeout=1)
         ended = await error(one)
         assert ended["code"] == "mail-not-found"
         assert said in ended["message"]
