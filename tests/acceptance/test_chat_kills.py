@@ -46,6 +46,7 @@ def test_a_killed_session_ends_like_an_uninterrupted_one(way: str, tmp_path: Pat
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
+@pytest.mark.drawn(0)
 def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed: int) -> None:
     """A killed session resumes its run, with or without a surviving browser, and reports its outcome to the model once."""
     chance = random.Random(seed)

@@ -109,6 +109,7 @@ PAY_SLOWLY = PAY_ONE.replace(
 )
 
 
+@pytest.mark.drawn(0)
 def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(project: Project, shop: Shop) -> None:
     """While the site is busy its *not done* never repeats the payment, however often the run is resumed. Once the payment shows, `resume` alone continues."""
     project.write("pay.yaml", PAY_SLOWLY)

@@ -82,7 +82,7 @@ def end_browsers(folder: Path) -> None:
                 continue
 
 
-@pytest.mark.drawn(2, of="crash")
+@pytest.mark.drawn(1, of="crash")
 def test_the_shop_answers_late(operator: Operator) -> None:
     """The request is still pending at the first `confirm`. The second one sees the payment, and nothing is paid twice."""
     operator.shop.switch("hold", PAY, method="POST", skip=1, moment="before")
@@ -98,7 +98,7 @@ def test_the_shop_answers_late(operator: Operator) -> None:
     assert operator.paid() == {"100": 1, "1001": 1, "1002": 1}
 
 
-@pytest.mark.drawn(2, of="crash")
+@pytest.mark.drawn(1, of="crash")
 def test_filled_fields_are_filled_again(operator: Operator) -> None:
     """After a kill before the submit, with the browser gone, fields filled by top-level leaves and two groups are filled again and all arrive."""
     flow = forms.workflow()
@@ -121,7 +121,7 @@ def test_filled_fields_are_filled_again(operator: Operator) -> None:
     assert [row["detail"] for row in operator.shop.ledger("form")] == [forms.record()]
 
 
-@pytest.mark.drawn(2, of="crash")
+@pytest.mark.drawn(1, of="crash")
 @pytest.mark.parametrize(("how", "code", "actions"), [("confirm", 0, 1), ("nothing", 4, 1)])
 def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, actions: int) -> None:
     """The shop acts and drops its response, without a kill. `confirm` detects the payment, and without it the run pauses; it is paid once in either case."""

@@ -62,6 +62,7 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
+@pytest.mark.drawn(0)
 @firefox.needed
 def test_a_workflow_runs_in_firefox(project: Project, served: site.Site) -> None:
     """A run with `--engine firefox` fills, clicks, answers a dialog, reads a frame of a new tab, and saves a sign-in that a later run loads."""

@@ -15,7 +15,7 @@ from tests import imap
 from tests.command import Project
 from tests.site import Answer, Request, Site, serve
 
-pytestmark = pytest.mark.drawn(share=0.4, of="mail")
+pytestmark = pytest.mark.drawn(share=0.1, of="mail")
 
 OLD, CODE = "481516", "234215"
 

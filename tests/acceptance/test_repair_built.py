@@ -86,6 +86,7 @@ def test_a_model_fixes_a_step_without_a_proved_candidate(failed: tuple[Builds, s
     assert f"runops repair --run {run} --apply" in ended.stderr
 
 
+@pytest.mark.drawn(0)
 def test_a_fix_is_applied_only_on_request(failed: tuple[Builds, str]) -> None:
     """`repair` exits 6 and leaves the file. `--apply` writes the patch, and the file then passes. The step is tried at the state where the run failed."""
     builds, run = failed

@@ -20,7 +20,7 @@ from tests.paying import finish
 from tests.reports import check
 from tests.shop_process import Shop
 
-pytestmark = pytest.mark.drawn(share=0.25, of="verify")
+pytestmark = pytest.mark.drawn(share=0.2, of="verify")
 
 PAY = f"""\
 # Kept as it is.

@@ -46,6 +46,7 @@ def site() -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("word", ["password", "secret"])
 def test_a_word_of_the_file_is_no_secret_but_page_text_is_masked(word: str, site: Site, tmp_path: Path) -> None:
     """A failed run resumes after the step whose id equals the secret, and page text with the word is masked in the log."""

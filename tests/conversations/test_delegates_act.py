@@ -24,7 +24,7 @@ from tests import build_contexts, builds_rig, site, talks
 from tests.builds_rig import Builds
 from tests.chats import Chats, session_of, words_of
 
-pytestmark = pytest.mark.drawn(share=0.5, of="delegates act")
+pytestmark = pytest.mark.drawn(share=0.3, of="delegates act")
 
 PAGE = (
     """<!doctype html><title>Bills</title><h1>Bills</h1><p>Open: 12.50</p>

@@ -20,7 +20,7 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, firefox, site
 
-pytestmark = [pytest.mark.full_browser, firefox.needed, pytest.mark.drawn(share=0.1, of="firefox")]
+pytestmark = [pytest.mark.full_browser, firefox.needed, pytest.mark.drawn(share=0.05, of="firefox")]
 
 PAGE = """<!doctype html><title>Order</title>
 <label>Name <input name=name></label>

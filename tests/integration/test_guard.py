@@ -268,7 +268,7 @@ async def went_back(tab: Tab) -> bool:
     return True
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("driven", "way"), CASES, indirect=["driven"])
 async def test_no_document_of_another_origin_is_requested(
     way: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site

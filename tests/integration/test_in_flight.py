@@ -303,6 +303,7 @@ async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None
     there.free.set()
 
 
+@pytest.mark.drawn(0)
 async def test_the_answer_was_an_error(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
     """If the action was not done and its tab shows a browser error, the run continues from its checkpoint and performs it."""
     there = world(dataclasses.replace(CASES["submit"], stalled="/lost"))

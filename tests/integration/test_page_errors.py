@@ -20,7 +20,7 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = pytest.mark.drawn(share=0.4, of="page errors")
+pytestmark = pytest.mark.drawn(share=0.25, of="page errors")
 
 PAGE = """<!doctype html><title>Shop</title><style>
 @keyframes away { to { transform: translateX(400px); } }

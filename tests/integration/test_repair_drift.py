@@ -18,7 +18,7 @@ async def browser() -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("browser")
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("case", changes.CASES, ids=lambda case: case.name)
 async def test_a_change_is_classified_and_no_wrong_fix_passes(case: changes.Case, tmp_path: Path) -> None:
     """Each change is classified correctly. Where a right fix exists it passes its proof, and otherwise none does."""

@@ -62,7 +62,7 @@ async def kills(place: bench.Bench, request: pytest.FixtureRequest) -> dict[Mome
     }
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("moment", KILLS, ids=str)
 async def test_a_resumed_run_ends_as_an_unkilled_one(
     kills: dict[Moment, asyncio.Task[bench.Done]], moment: Moment

@@ -124,7 +124,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
 @pytest.mark.parametrize(("moment", "survives", "site"), CELLS)
 async def test_after_a_crash_an_action_is_repeated_only_if_denied(
@@ -158,7 +158,7 @@ async def test_after_a_crash_an_action_is_repeated_only_if_denied(
             assert on.rig.calls("work") == (["interrupted done", "ok"] if output else on.rig.calls("work")[:1])
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
 @pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
 @pytest.mark.parametrize("site", ["fails", "none"])

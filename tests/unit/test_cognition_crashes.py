@@ -20,6 +20,7 @@ def test_an_answer_is_paid_once_wherever_the_run_dies(way: str, tmp_path: Path, 
     assert [asked.as_json(each) for each in reports if each.wrong] == []
 
 
+@pytest.mark.drawn(0)
 def test_a_run_that_ignores_its_logged_answers_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Control: if logged answers are not looked up, the harness reports that an answer was paid twice."""
     monkeypatch.setattr("runtime.log.ledger.Ledger.answer", lambda *_given: None)

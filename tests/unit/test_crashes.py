@@ -70,6 +70,7 @@ def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:
     return patch
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("breaks", "seeds"),
     [

@@ -299,6 +299,7 @@ def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
     assert [each.kind for each in recovered] == ["note", "note"]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("collects", [True, False])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_reading_leaves_the_garbage_collector_as_the_program_has_it(collects: bool, frozen: bool) -> None:

@@ -80,6 +80,7 @@ async def test_no_side_effect_is_lost_or_doubled_with_the_ends_of_logs(
     assert number > 30
 
 
+@pytest.mark.drawn(0)
 async def test_no_more_is_asked_than_after_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person is asked at exactly the moments at which a file store asks after a power cut."""
     asked: dict[str, list[tuple[CrashPoint, str]]] = {"files": [], "hostile": []}
