@@ -19,7 +19,7 @@ REFERENCES = """\
 Text with `{{ … }}` is a reference, in quotes. Exactly one expression gives the value itself (list, number); other text gives text.
 Names: inputs.NAME, secrets.NAME (only where a field takes secrets), vars.NAME (set by `context`), a node's id (its value), the `as` name of a loop, loop.index|first|last|key|length, run.id, run.errors.ID, run.taken.ID, run.failures.ID, error (in catch).
 What has no value is an error: guard it (`x | default(…)`, `x is defined`, or `when`). Inside `iterate` an id has a value within its own iteration only; outside, read the loop's list.
-Expressions are Jinja's: a.b, a['b'], a[0], + - * / // % **, ~ joins, == != < <= > >=, in, and or not, `a if c else b`, is defined, is none; now(), uuid(). No {% %}."""
+Expressions are Jinja's: a.b, a['b'], a[0], + - * / // % **, ~ joins, == != < <= > >=, in, and or not, `a if c else b`, is defined, is none; now(), uuid(); totp(secrets.NAME), the one-time code, where a field takes secrets. No {% %}."""
 
 TARGETS = """\
 Best first: {role: button, name: Save} · {label: Email} · {test_id: status} · {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}} · {css: "#total"}"""

@@ -107,11 +107,11 @@ def test_a_state_is_carried_to_another_project(project: Project, tmp_path: Path)
 
 
 def test_a_state_is_piped(project: Project, tmp_path: Path) -> None:
-    """`-` writes the state to a pipe and reads it from one, as a CI job does with its own secrets."""
+    """`-` writes the state, and with `--json` nothing else, to a pipe, and reads it from one, as a CI job does with its own secrets."""
     save(project)
     (tmp_path / "two").mkdir()
     other = Project(tmp_path / "two")
-    piped = project.runops("sign-ins", "export", "shop", "-")
+    piped = project.runops("sign-ins", "export", "shop", "-", "--json")
     assert json.loads(piped.stdout)["cookies"] == [cookie()]
     done = other.runops("sign-ins", "import", "shop", "-", said=piped.stdout)
     assert done.returncode == 0, done.stderr

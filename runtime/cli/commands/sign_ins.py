@@ -38,7 +38,8 @@ def sign_ins(
     """
     states = SignIns(host.load().files.home / "private" / "sessions")
     done = _carried_out(states, words) if words else None
-    if as_json:
+    printed = words is not None and words[0] == "export" and words[-1] == "-"
+    if as_json and not printed:
         listed: list[Json] = [dataclasses.asdict(each) for each in states.every()]
         console.result(console.as_json(sign_ins=listed))
     elif done is not None:
