@@ -143,6 +143,11 @@ class Leaf(Node):
         """True if the step may change the page, as a click does even if it is declared ``read``."""
         return self.touches_page and not self.effect_class == self.effect_default == "read"
 
+    @property
+    def ends_at_rest(self) -> bool:
+        """True if the step waits after its action until the page rests."""
+        return False
+
     def by_default(self, seconds: float | None) -> None:
         """Set the default time limit of steps, which leaves that ask a model have only for the page. None: the usual one."""
         self._default = seconds or LEAF_SECONDS

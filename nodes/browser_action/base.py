@@ -25,6 +25,10 @@ class BrowserAction(InTab):
     rest: Condition = False
     """True to wait after the action until the page rests: it is loaded, and has not changed for a moment; two seconds at the most."""
 
+    @property
+    def ends_at_rest(self) -> bool:
+        return self.rest is True
+
     async def flag_unchanged(self, ctx: LeafContext) -> None:
         """Flag the step if its action, which is meant to change something, has surely changed nothing that can be seen."""
         if await ctx.page.unchanged():

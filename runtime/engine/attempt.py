@@ -217,8 +217,8 @@ class Step(leaf_context.LeafContext):
         try:
             async with asyncio.timeout(node.seconds + GRACE):
                 value = await self._perform(resolved)
-                if getattr(resolved, "rest", False) and self._page is not None and not self._page.closed:
-                    await self._page.rest()
+                if resolved.ends_at_rest:
+                    await self._rest()
                 if not self._verified:
                     await self.verify()
                 if resolved.effect_class == "effect" and not resolved.postconditions and self._page is not None:
@@ -228,6 +228,13 @@ class Step(leaf_context.LeafContext):
             raise _too_long(node) from None
         except NotJson as error:
             raise AuthorError("value-type", f"the value cannot be kept: {error}", phase="after") from None
+
+    async def _rest(self) -> None:
+        """Wait until the page rests. A page that is gone, or waits for the answer to a dialog, has nothing to draw."""
+        if self._page is not None and not self._page.closed and self._page.dialog is None:
+            self._verifying = True
+            await self._page.rest()
+            self._verifying = False
 
     async def _arrived(self, browser: port.Browser) -> None:
         """Wait for what an earlier, skipped step would have waited for."""

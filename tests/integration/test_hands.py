@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from nodes.targets import Target
 from runtime.browser.options import Mode
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
-from tests import browsers, site
+from tests import browsers, flows, site
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.3, of="hands")]
 
@@ -65,11 +66,18 @@ BUTTON, CANVAS, BOX, ZONE, MAP = (Target(css=f"#{each}") for each in ("b", "canv
 TEXT, AREA, FIELD = Target(css="#text"), Target(css="#area"), Target(label="Field")
 
 
+def found_late(_request: site.Request) -> site.Answer:
+    time.sleep(0.5)
+    return site.Answer("<!doctype html><title>Found</title>")
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[site.Site]:
     """A site with a page that logs what is done on it."""
     with site.serve() as served:
         served.page("/hands", PAGE)
+        served.page("/search", "<!doctype html><form action=/found><input aria-label=Word></form>")
+        served.answer("/found", found_late)
         yield served
 
 
@@ -169,6 +177,25 @@ async def test_keys_are_pressed_one_after_the_other(tab: Tab) -> None:
     await tab.press(["Home", "Delete"] * 2, FIELD)
     assert await tab.value(FIELD) == "c"
     assert await logged(tab) == ["key Home", "key Delete", "key Home", "key Delete"]
+
+
+SEARCH = """{id: word, type: browser_action, action: press, key: [a, Enter], target: {label: Word}}
+{id: address, type: browser_query, query: url}"""
+
+
+async def test_the_document_that_a_later_key_requests_is_waited_for(served: site.Site, tmp_path: Path) -> None:
+    """After several keys in a field the next step is on the page to which the last one led."""
+    ended = await flows.ran(tmp_path, f"{served.origin}/search", SEARCH, "address")
+    assert ended.output == f"{served.origin}/found?"
+
+
+async def test_a_drag_that_breaks_off_was_begun(tab: Tab) -> None:
+    """Once the mouse is down, what goes wrong goes wrong after the action, and names the element on which was to be dropped."""
+    await tab.page.evaluate("box.addEventListener('mousedown', () => zone.after(zone.cloneNode(true)))")
+    with pytest.raises(SiteError) as failed:
+        await tab.drag(BOX, ZONE)
+    assert (failed.value.code, failed.value.phase) == ("target-ambiguous", "after")
+    assert "#zone" in failed.value.message
 
 
 @pytest.mark.parametrize(

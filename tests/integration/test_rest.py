@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from nodes.targets import Target
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from runtime.observation import observation
-from tests import browsers, site
+from tests import browsers, flows, site
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.5, of="rest")]
 
@@ -31,6 +32,16 @@ again.onclick = draw;
 draw();
 </script>"""
 
+PAYS = """<!doctype html><title>Pay</title><button id=pay>Pay</button>
+<script>
+pay.onclick = () => {
+  navigator.sendBeacon('/paid');
+  setTimeout(() => { for (const begun = performance.now(); performance.now() - begun < 4000;); }, 50);
+};
+</script>"""
+
+ASKS = """<!doctype html><title>Delete</title><button onclick="document.title = confirm('Sure?') ? 'Deleted' : 'Kept'">Delete</button>"""
+
 NEVER = """<!doctype html><title>Never</title><p id=clock></p><script>setInterval(() => { clock.textContent = performance.now(); }, 30);</script>"""
 
 
@@ -40,6 +51,9 @@ def served() -> Iterator[site.Site]:
     with site.serve() as served:
         served.page("/late", LATE)
         served.page("/never", NEVER)
+        served.page("/pays", PAYS)
+        served.page("/asks", ASKS)
+        served.page("/paid", "")
         served.page(
             "/leaves",
             "<!doctype html><p>Leaving</p><script>setTimeout(() => { location.href = '/late'; }, 20);</script>",
@@ -91,3 +105,24 @@ async def test_a_page_that_never_rests_says_so(tab: Tab, served: site.Site) -> N
     assert observation.RESTLESS in seen.render()
     assert observation.RESTLESS in seen.masked(str).render()
     assert observation.RESTLESS not in (await tab.look(settle=0)).render()
+
+
+PAY = "{id: pay, type: browser_action, action: click, target: {css: button}, rest: true, timeout: 2, retry: {attempts: 2, delay: 2}}"
+
+DELETE = """{id: delete, type: browser_action, action: click, target: {css: button}, rest: true}
+{id: sure, type: browser_action, action: dialog, answer: accept}
+{id: said, type: browser_query, query: title}"""
+
+
+async def test_an_action_whose_page_does_not_come_to_rest_is_not_repeated(served: site.Site, tmp_path: Path) -> None:
+    """What fails while `rest` waits fails after the action: no attempt does it again."""
+    served.requests.clear()
+    ended = await flows.ran(tmp_path, f"{served.origin}/pays", PAY)
+    assert (ended.status, ended.path) == ("paused", "pay"), ended.error
+    assert len(served.arrived("/paid")) == 1
+
+
+async def test_an_action_that_opens_a_dialog_does_not_rest(served: site.Site, tmp_path: Path) -> None:
+    """With `rest` an action that opens a dialog passes, and the next step answers."""
+    ended = await flows.ran(tmp_path, f"{served.origin}/asks", DELETE, "said")
+    assert (ended.status, ended.output) == ("passed", "Deleted"), ended.error

@@ -59,7 +59,9 @@ class Actions(SelectedText):
                 else:
                     await self.page.keyboard.press(key, delay=1000 * hold)
 
-        await self._do(target or PAGE, press, sends=True, driver_waits=target is not None, watch="keys")
+        # Playwright waits for the document that a key requests only if it finds the element itself.
+        driver_waits = target is not None and len(keys) == 1
+        await self._do(target or PAGE, press, sends=True, driver_waits=driver_waits, watch="keys")
 
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[float, float] | None

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Locator, Position
+from playwright.async_api import Error, Locator, Position
 
 from nodes.errors import AuthorError
 from nodes.pointer import PLAIN, STEPS, Modifier, Spot, Stroke, Way
@@ -131,8 +131,11 @@ class Pointer(Downloads):
             await self.page.mouse.down()
             try:
                 # What is dragged, or lies over it, may cover the place: a person drops there all the same.
-                await place.scroll_into_view_if_needed(timeout=timeout)
-                left, top, width, height = await self._inside(place)
+                try:
+                    await place.scroll_into_view_if_needed(timeout=timeout)
+                    left, top, width, height = await self._inside(place)
+                except Error as error:
+                    raise await self.diagnosis.failed(error, to, "after") from None
                 x, y = at.within(width, height) if at is not None else (width / 2, height / 2)
                 await self.page.mouse.move(left + x, top + y, steps=steps)
                 # Pages with draggable elements accept a drop only where the mouse has moved over them.
