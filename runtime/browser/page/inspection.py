@@ -102,10 +102,8 @@ _NAMES = isolated_world.Script[list[tuple[int, str, str, str | None]]](
   const folded = (said) => (said || '').replace(/\s+/g, ' ').trim();
   const short = (said, most) => said.length > most ? `${said.slice(0, most - 1)}…` : said;
   const quoted = (value) => `"${value.replace(/["\\]/g, '\\$&')}"`;
-  const data = ({name, value}) => {
-    if (!value) return `[${name}]`;
-    return value.length > 60 || /[\n\r]/.test(value) ? `[${name}^=${quoted(value.slice(0, 60).split(/[\n\r]/)[0])}]` : `[${name}=${quoted(value)}]`;
-  };
+  // A secret is masked only where all of it stands, so a long value is left out.
+  const data = ({name, value}) => !value || value.length > 60 || /[\n\r]/.test(value) ? `[${name}]` : `[${name}=${quoted(value)}]`;
   const head = (node) => [node.localName, node.id && `#${CSS.escape(node.id)}`, ...Array.from(node.classList, (name) => `.${CSS.escape(name)}`).slice(0, 8),
     ...Array.from(node.attributes).filter(({name}) => name.startsWith('data-') && !name.startsWith('data-runops')).slice(0, 6).map(data)].filter(Boolean).join('');
   const own = (node) => short(folded(Array.from(node.childNodes, (each) => each.nodeType === 3 ? each.data : ' ').join('')), 60);
