@@ -111,7 +111,7 @@ class Page(Protocol):
     async def select_text(self, target: Target, text: str | None, start: str | None, end: str | None) -> str:
         """Select ``text``, or from the first ``start`` to the first ``end`` after it, by default all; return the selected text.
 
-        Raises ``text-not-found``.
+        The page hears no click. Raises ``text-not-found``.
         """
         ...
 

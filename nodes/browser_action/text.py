@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class SelectText(OnElement):
     """Selects text with the mouse, in a field or in the page. Value: the selected text.
 
-    In an editor it then waits for a moment, so that the editor has seen what is selected before the next step.
+    The page hears the mouse, and no click: a card or a link is not opened. In an editor it then waits for a moment, so that the editor has
+    seen what is selected before the next step. An e-mail or number field is selected as a whole only.
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"

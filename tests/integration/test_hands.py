@@ -228,6 +228,60 @@ async def test_an_editor_has_seen_the_selection(tab: Tab) -> None:
         assert await tab.text(Target(css="#set")) == f"<{text}>"
 
 
+CARDS = """<p id=card onclick="log('clicked')">Order <a href="#gone">4711</a> of <b onmousedown="this.replaceWith('her')">Ada</b></p>
+<details><summary id=more>More of it</summary>Much</details><label id=gift>Gift <input type=checkbox></label>
+<button id=key onclick="log('key clicked')">Key</button>"""
+
+
+async def test_selected_text_is_not_clicked(tab: Tab) -> None:
+    """A card, a link, a summary and a label are not clicked by the mouse that selects their text; a later click or key is heard, once."""
+    await tab.page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", CARDS)
+    for target, text in (
+        ("#card", "Order"),
+        ("#card", "4711"),
+        ("#card", "4711 of"),
+        ("#more", "of"),
+        ("#gift", "Gift"),
+    ):
+        assert await tab.select_text(Target(css=target), text, None, None) == text
+    assert await logged(tab) == []
+    assert await tab.page.evaluate("[document.querySelector(':checked, [open]'), location.hash]") == [None, ""]
+    await tab.select_text(Target(css="#card"), "Ada", None, None)  # what is pressed is gone when the mouse is released
+    for _again in range(2):
+        await tab.click(Target(css="#card"), Stroke(at=Spot(x=2, y=2)))
+    await tab.select_text(Target(css="#card"), "her", None, None)
+    await tab.press(["Enter"], Target(css="#key"))
+    assert await logged(tab) == ["clicked", "clicked", "key clicked"]
+
+
+FIELDS = """<label for=mail>Mail</label><input id=mail type=email value="ada@x.test"><label id=alone>Alone here</label>
+<input id=box2 type=checkbox><input id=day type=date value=2026-01-02><input id=years type=number value=36>"""
+
+
+async def test_a_field_that_has_no_parts_is_selected_as_a_whole(tab: Tab) -> None:
+    """An e-mail field is selected and copied whole, a part of it is refused with the fix; a label without a field is a text."""
+    await tab.page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", FIELDS)
+    for css, text in (
+        ("#mail", "ada@x.test"),
+        ("label[for=mail]", "ada@x.test"),
+        ("#years", "36"),
+        ("#alone", "Alone here"),
+    ):
+        assert await tab.select_text(Target(css=css), None, None, None) == text
+        assert await tab.copy(None) == text
+        assert await tab.copy(Target(css=css)) == text
+    assert await tab.select_text(Target(css="#alone"), "here", None, None) == "here"
+    for css, part, fix in (
+        ("#mail", "ada", "leave `text` and `from` out"),
+        ("#box2", None, "shows text"),
+        ("#day", None, "`query: value`"),
+    ):
+        with pytest.raises(SiteError) as caught:
+            await tab.select_text(Target(css=css), part, None, None)
+        assert caught.value.code == "text-not-found"
+        assert fix in str(caught.value.fix)
+
+
 async def test_a_text_that_is_not_there_is_not_selected(tab: Tab) -> None:
     """The error has what the element says; nothing selected is nothing to copy."""
     with pytest.raises(SiteError) as caught:

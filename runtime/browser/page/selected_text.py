@@ -7,16 +7,21 @@ from typing import Any
 from playwright.async_api import Locator
 
 from nodes.errors import SiteError
+from nodes.pointer import STEPS
 from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.page.pointer import PAGE, Pointer
 
 EDITOR_SECONDS = 0.15  # seconds for an editor to see what is selected in it
 
-STEPS = 8  # number of mouse moves over the text that is selected
+_FIELD = r"""
+  // A browser tells nothing of a selection in these, and selects them as a whole only.
+  const whole = (field) => field.type === 'email' || field.type === 'number';
+  const typed = (element) => element?.matches('input, textarea') && (element.selectionStart !== null || whole(element)) ? element : null;
+  const field_of = (element) => typed(element instanceof HTMLLabelElement ? element.control : element);
+"""
 
 _PARTS = r"""
-  const FIELD = 'input, textarea';
   // The text as a person sees it, blanks folded, and for each character the text node and place that it stands at.
   const seen_text = (element) => {
     const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
@@ -57,10 +62,17 @@ _PARTS = r"""
 
 _SELECT = isolated_world.Script[Any](
     "(element, wanted) => {"
+    + _FIELD
     + _PARTS
     + r"""
-  const field = element instanceof HTMLLabelElement ? element.control : element;
-  if (field.matches(FIELD)) {
+  const field = field_of(element);
+  if (field && whole(field)) {
+    if (wanted.text !== null || wanted.start !== null) return {missing: field.value.slice(0, 300), whole: true};
+    field.focus();
+    field.select();
+    return {selected: field.value};
+  }
+  if (field) {
     const found = span(field.value, wanted);
     if (!found) return {missing: field.type === 'password' ? '' : field.value.slice(0, 300)};
     field.focus();
@@ -84,8 +96,30 @@ _SELECT = isolated_world.Script[Any](
     Any,
 )
 
+_UNHEARD = isolated_world.Script[None](
+    """(element, left) => {
+  const over = new AbortController(), heard = {capture: true, signal: over.signal};
+  globalThis._runopsUnheard?.abort();
+  globalThis._runopsUnheard = over;
+  let presses = 0;
+  const window = element.ownerDocument.defaultView;
+  window.addEventListener('pointerdown', () => { if (++presses > 1) over.abort(); }, heard);
+  window.addEventListener('click', (event) => {
+    // Clicks of keys and scripts have no number.
+    if (!event.isTrusted || !event.detail) return;
+    event.stopImmediatePropagation();
+    event.preventDefault();
+    over.abort();
+  }, heard);
+  setTimeout(() => over.abort(), left);
+}""",
+    None,
+)
+"""Keeps the click from the page that the next press of the mouse makes, until ``_EXACT``, the press after that, or the end of the step."""
+
 _EXACT = isolated_world.Script[str](
     """async (element, wait) => {
+  globalThis._runopsUnheard?.abort();
   const range = globalThis._runopsRange?.get(element), selection = element.ownerDocument.getSelection();
   if (range) {
     const now = selection.rangeCount ? selection.getRangeAt(0) : null;
@@ -103,9 +137,11 @@ _EXACT = isolated_world.Script[str](
 """Makes the selection exact: a page may have pulled at an element in place of its text, or have taken half a character."""
 
 _ALL = isolated_world.Script[None](
-    """(element) => {
-  const field = element instanceof HTMLLabelElement ? element.control : element;
-  if (field.matches('input, textarea')) { field.focus(); field.select(); }
+    "(element) => {"
+    + _FIELD
+    + """
+  const field = field_of(element);
+  if (field) { field.focus(); field.select(); }
   else {
     document.activeElement?.blur();
     document.getSelection().selectAllChildren(element);
@@ -151,11 +187,19 @@ class SelectedText(Pointer):
         async with self._asking(target):
             place = await _SELECT.of(found, wanted, milliseconds=self._deadline.milliseconds())
         if "missing" in place:
-            sought = text or start or end
+            message, fix = f"{target} does not have this text", "write the text as the page shows it, letter by letter"
+            if text is None and start is None:
+                message, fix = (
+                    f"{target} has no text",
+                    "point at what shows text; `query: value` reads what a field holds",
+                )
+            elif "whole" in place:
+                message = f"{target} is a field that can be selected only as a whole"
+                fix = "leave `text` and `from` out"
             raise SiteError(
                 "text-not-found",
-                f"{target} does not have this text" if sought else f"{target} has no text",
-                fix="write the text as the page shows it, letter by letter",
+                message,
+                fix=fix,
                 evidence={"wanted": text or start, "to": end, "seen": place["missing"]},
             )
         if "selected" in place:
@@ -166,6 +210,8 @@ class SelectedText(Pointer):
         async def select(_found: object, _timeout: float) -> str:
             mouse = self.page.mouse
             await mouse.move(left + place["from"][0], top + place["from"][1])
+            milliseconds = self._deadline.milliseconds()
+            await _UNHEARD.of(found, milliseconds, milliseconds=milliseconds)
             await mouse.down()
             try:
                 await mouse.move(left + place["to"][0], top + place["to"][1], steps=STEPS)
