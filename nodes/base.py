@@ -117,7 +117,7 @@ class Leaf(Node):
 
     timeout: float | None = Field(default=None, gt=0, le=86400)
     """Seconds that one attempt may take. Default: the ``timeout`` of the file, or the setting, else 30; 120 if it asks a model or
-    reads a mailbox; 600 for an ``agent``."""
+    reads a mailbox; 600 for an ``agent``. The time of a ``hold`` comes on top."""
     retry: Retry | None = None
     """Retries of a failed attempt."""
     verify: list[Rule] = Field(default_factory=list)
@@ -153,8 +153,14 @@ class Leaf(Node):
         self._default = seconds or LEAF_SECONDS
 
     @property
+    def held(self) -> float:
+        """Return the seconds for which the action itself lasts; 0 as long as they depend on a reference."""
+        return 0.0
+
+    @property
     def seconds(self) -> float:
-        return self.timeout or self.usual_seconds or (self._default if self.asks is None else MODEL_SECONDS)
+        usual = self.usual_seconds or (self._default if self.asks is None else MODEL_SECONDS)
+        return self.timeout or usual + self.held
 
     @property
     def page_seconds(self) -> float:

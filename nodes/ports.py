@@ -186,6 +186,11 @@ class LeafContext(Services, Protocol):
     def tabs(self) -> Tabs: ...
 
     @property
+    def limit(self) -> float:
+        """Return the seconds that the attempt may take in all."""
+        ...
+
+    @property
     def left(self) -> float:
         """Return the seconds left for the attempt. A polling step ends with a specific error before that."""
         ...

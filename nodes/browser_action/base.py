@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import model_validator
 
 from nodes.errors import AuthorError
 from nodes.tabs import InTab
@@ -29,6 +32,24 @@ class BrowserAction(InTab):
     def ends_at_rest(self) -> bool:
         return self.rest is True
 
+    @model_validator(mode="after")
+    def _time_to_hold(self) -> BrowserAction:
+        if self.timeout is not None and self.held >= self.timeout:
+            raise ValueError(
+                f"holds for {self.held:g} s in all, and `timeout: {self.timeout:g}` leaves no time for that: write a longer `timeout`"
+            )
+        return self
+
+    def demand_time(self, ctx: LeafContext) -> None:
+        """Raise AuthorError ``hold-too-long`` if the attempt has no time for what it holds."""
+        if self.held >= ctx.limit:
+            raise AuthorError(
+                "hold-too-long",
+                f"the step holds for {self.held:g} s in all, and may take {ctx.limit:g} s",
+                fix="write a longer `timeout`",
+                evidence={"held": self.held, "limit": ctx.limit},
+            )
+
     async def flag_unchanged(self, ctx: LeafContext) -> None:
         """Flag the step if its action, which is meant to change something, has surely changed nothing that can be seen."""
         if await ctx.page.unchanged():
@@ -49,6 +70,7 @@ class OnElement(BrowserAction):
 
     async def run(self, ctx: LeafContext) -> Json:
         """Find the element, then do the action. An action of class *effect* is logged only once the element is ready for it."""
+        self.demand_time(ctx)
         target = await ctx.located(self.target)
         if self.effect_class == "effect":
             await ctx.page.ready(target, self.does)
@@ -58,6 +80,12 @@ class OnElement(BrowserAction):
     @abstractmethod
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         """Do the action, and return the node's value."""
+
+
+def lasting(hold: object, *times: object) -> float:
+    """Return the seconds in all of what is held so many times; 0 if one of the numbers is still a reference."""
+    numbers = [each for each in (hold, *times) if isinstance(each, int | float)]
+    return math.prod(numbers) if len(numbers) == 1 + len(times) else 0.0
 
 
 def demand_whole(url: str) -> None:

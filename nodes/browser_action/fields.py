@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import override
 
 from nodes import one_time
-from nodes.browser_action.base import BrowserAction, OnElement
+from nodes.browser_action.base import BrowserAction, OnElement, lasting
 from nodes.errors import near
 from nodes.part import EffectClass
 from nodes.tabs import TabName
@@ -196,7 +196,7 @@ class Press(BrowserAction):
     count: Integer = Field(default=1, ge=1, le=1_000)
     """How often."""
     hold: Number = Field(default=0, ge=0, le=60)
-    """Seconds for which each key stays down; ``timeout`` must leave time for them."""
+    """Seconds for which each key stays down."""
     target: Target | None = None
     """The element that receives the key; by default the focused one."""
     opens: TabName | None = None
@@ -210,7 +210,13 @@ class Press(BrowserAction):
     def keys(self) -> list[str]:
         return [self.key] if isinstance(self.key, str) else self.key
 
+    @property
+    @override
+    def held(self) -> float:
+        return 0.0 if isinstance(self.key, Template) else lasting(self.hold, self.count, len(self.keys))
+
     async def run(self, ctx: LeafContext) -> Json:
+        self.demand_time(ctx)
         page = ctx.page
         target = await ctx.located(self.target) if self.target else None
         if target is not None and self.effect_class == "effect":

@@ -6,9 +6,10 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
+from typing_extensions import override
 
 from nodes import pointer
-from nodes.browser_action.base import BrowserAction, OnElement
+from nodes.browser_action.base import BrowserAction, OnElement, lasting
 from nodes.browser_action.files import some_files, to_path, to_paths
 from nodes.part import EffectClass
 from nodes.pointer import Button, Distance, Modifier, Spot
@@ -34,9 +35,18 @@ class Opener(OnElement):
     at: Spot | None = None
     """Where in the element; by default in its middle."""
     hold: Number = Field(default=0, ge=0, le=LONGEST)
-    """Seconds for which the button stays down; ``timeout`` must leave time for them."""
+    """Seconds for which the button stays down, at each click."""
     opens: TabName | None = None
     """Name for the tab that the action opens. The step waits for that tab; later nodes use it by ``tab``. The current tab stays the current one."""
+
+    @property
+    @override
+    def held(self) -> float:
+        return lasting(self.hold, self.times)
+
+    @property
+    def times(self) -> int:
+        return 1
 
     def summary(self) -> str:
         button = f"{self.button} " if self.button != "left" else ""
@@ -68,6 +78,11 @@ class Click(Opener):
     count: Integer = Field(default=1, ge=1, le=10)
     """Number of clicks, quickly one after the other: 3 selects a paragraph."""
 
+    @property
+    @override
+    def times(self) -> int:
+        return self.count
+
     async def strike(self, page: Page, target: Target) -> None:
         await page.click(target, self.stroke(self.count))
 
@@ -79,6 +94,11 @@ class DoubleClick(Opener):
 
     action: Literal["dblclick"]
     """Click an element twice."""
+
+    @property
+    @override
+    def times(self) -> int:
+        return 2
 
     async def strike(self, page: Page, target: Target) -> None:
         await page.dblclick(target, self.stroke())
@@ -117,7 +137,12 @@ class Hover(OnElement):
     at: Spot | None = None
     """Where in the element; by default in its middle."""
     hold: Number = Field(default=0, ge=0, le=LONGEST)
-    """Seconds for which the mouse stays there before the next step; ``timeout`` must leave time for them."""
+    """Seconds for which the mouse stays there before the next step."""
+
+    @property
+    @override
+    def held(self) -> float:
+        return lasting(self.hold)
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         await ctx.page.hover(target, pointer.Stroke(self.at, modifiers=tuple(self.modifiers), hold=self.hold))
@@ -161,6 +186,10 @@ class Drag(BrowserAction):
             raise ValueError("`drag` needs `target` or `files`, one of them")
         if self.files is not None and self.to is None:
             raise ValueError("`files` are dropped on `to`")
+        if self.files is not None and self.from_at is not None:
+            raise ValueError("`from_at` is a place in `target`, and `files` have none")
+        if self.files is not None and "steps" in self.model_fields_set:
+            raise ValueError("`steps` are moves of what is dragged, and `files` are dropped at once")
         if sum(each is not None for each in (self.to, self.by, self.path)) != 1:
             raise ValueError("`drag` needs `to`, `by` or `path`, one of them")
         if self.at is not None and self.to is None:

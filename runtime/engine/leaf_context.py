@@ -93,8 +93,12 @@ class LeafContext:
         return self._services.answers(questions)
 
     @property
+    def limit(self) -> float:
+        return self.node.seconds
+
+    @property
     def left(self) -> float:
-        return max(0.0, self.node.seconds - (time.monotonic() - self._begun))
+        return max(0.0, self.limit - (time.monotonic() - self._begun))
 
     def holds_secret(self, text: str) -> bool:
         return self.masked(text) != text

@@ -121,6 +121,19 @@ async def test_a_click_has_a_button_a_place_keys_a_count_and_a_time(tab: Tab) ->
     assert "dblclick 0 2 1,1 " in await logged(tab)
 
 
+async def test_the_mouse_and_the_keys_with_it_stay_for_a_time(tab: Tab) -> None:
+    """The page sees the mouse come with the keys down, and hears of their release only when the time is over."""
+    await tab.page.evaluate(
+        """() => {
+  let came = 0;
+  b.onmouseenter = (event) => { came = performance.now(); log('came', event.shiftKey, event.altKey); };
+  addEventListener('keyup', (event) => log('up', event.key, performance.now() - came > 300));
+}"""
+    )
+    await tab.hover(BUTTON, Stroke(modifiers=("Shift", "Alt"), hold=0.4))
+    assert await logged(tab) == ["came true true", "up Alt true", "up Shift true"]
+
+
 async def test_the_pressed_mouse_follows_a_path(tab: Tab) -> None:
     """A line is drawn from its first place through the others, inside a border; an element is dragged by a distance, or along places."""
     await tab.move_pressed(CANVAS, Way(Spot(x=0, y=0), (Spot(x="50%", y=99), Spot(x=199, y="10%")), steps=4))

@@ -269,6 +269,8 @@ def test_unknown_keys(keys: str) -> None:
         (action("a", "drag", "to: {css: a}"), "`drag` needs `target` or `files`"),
         (action("a", "drag", "files: a.txt, by: {x: 1}"), "`files` are dropped on `to`"),
         (action("a", "drag", "target: {css: a}, by: {x: 1}, at: {x: 1, y: 1}"), "`at` is a place in `to`"),
+        (action("a", "drag", "files: a.txt, to: {css: a}, from_at: {x: 1, y: 1}"), "`from_at` is a place in `target`"),
+        (action("a", "drag", "files: a.txt, to: {css: a}, steps: 3"), "`steps` are moves of what is dragged"),
         (action("a", "draw", "target: {css: a}, path: [{x: 1, y: 1}]"), "path"),
         (action("a", "select_text", "target: {css: a}, text: a, from: b"), "`text` or `from`, not both"),
         (action("a", "select_text", "target: {css: a}, to: b"), "`to` goes with `from`"),

@@ -114,8 +114,12 @@ class Pointer(Downloads):
         at = await self._position(target, how.at)
 
         async def hover(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
-            await found.hover(position=at, modifiers=how.modifiers or None, timeout=timeout)
-            await asyncio.sleep(how.hold)
+            if how.modifiers:
+                # Keys are pressed only once the element is there. Those of Playwright's own `hover` would go up before the hold.
+                await found.wait_for(state="visible", timeout=timeout)
+            async with self._held_down(how.modifiers):
+                await found.hover(position=at, timeout=timeout)
+                await asyncio.sleep(how.hold)
 
         await self._do(target, hover)
 
