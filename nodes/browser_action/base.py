@@ -51,7 +51,7 @@ class BrowserAction(InTab):
             )
 
     async def flag_unchanged(self, ctx: LeafContext) -> None:
-        """Flag the step if its action, which is meant to change something, has surely changed nothing that can be seen."""
+        """Flag the step if its action has surely changed nothing that can be seen. Only for actions that are meant to change something."""
         if await ctx.page.unchanged():
             message = f"the {getattr(self, 'action', 'action')} changed nothing on the page: look whether it reached what it should"
             ctx.flag("changed-nothing", message, {"page": ctx.page.url})

@@ -56,9 +56,8 @@ class LoadSession(Session):
     """Loads a signed-in state saved by ``save_session``, in place of the browser's. Value: ``{name, saved_at}``.
 
     Only data of origins that the workflow allows is loaded. Open pages keep what they show until they are reloaded, and lose their
-    connection to IndexedDB. Errors: ``session-not-found``
-    for a missing state, ``session-expired`` for one older than ``max_age``, or without a valid cookie that can sign in. A ``handle`` around
-    this and the first page catches them, and signs in.
+    connection to IndexedDB. Errors: ``session-not-found`` for a missing state, ``session-expired`` for one older than ``max_age``, or
+    without a valid cookie that can sign in. A ``handle`` around this and the first page catches them, and signs in.
     """
 
     action: Literal["load_session"]

@@ -128,8 +128,8 @@ class PageTools(turn.Tools):
     async def _view(self) -> Observation:
         page = self._page
         looks, seen = 0, None
-        # Chromium may show its error page only some time after a document was refused.
-        while seen is None or (_is_error_page(page) and looks < LOOKS):
+        # A browser may show its error page only some time after a document was refused.
+        while seen is None or (origins.is_error_page(page.url) and looks < LOOKS):
             await self._bring_back(page)
             page.calm()
             seen = await page.look()
@@ -277,8 +277,8 @@ class PageTools(turn.Tools):
         return "\n".join(ours), page_text.page_now(view, earlier[1], LOOK, whole=whole)
 
     async def _bring_back(self, page: Tab) -> None:
-        """Go back to the last page if Chromium shows its error page after a refused document."""
-        if _is_error_page(page) and page.dialog is None:
+        """Go back to the last page if the browser shows its error page after a refused document."""
+        if origins.is_error_page(page.url) and page.dialog is None:
             # If there is no page to go back to, the model sees the error page.
             with contextlib.suppress(SiteError, AuthorError):
                 await page.back()
@@ -355,7 +355,3 @@ class PageTools(turn.Tools):
             return None
         fix = "look at the page, and do the work, or call `finish` with `done` false"
         return self._refused("goal-denied", "the work is not done: the site does not have it", fix)
-
-
-def _is_error_page(page: Tab) -> bool:
-    return page.url.startswith("chrome-error:")

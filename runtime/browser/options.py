@@ -11,10 +11,10 @@ from nodes.part import Part
 from nodes.targets import Target
 from nodes.template import SecretText, Text
 from runtime.browser import devices
+from runtime.system.engines import Engine
 
 Mode = Literal["own", "shared"]
 
-Engine = Literal["chromium", "firefox", "webkit"]
 
 Permission = Literal[
     "camera",

@@ -78,6 +78,11 @@ def is_blank(url: str) -> bool:
     return url in ("", ":", "about:blank")
 
 
+def is_error_page(url: str) -> bool:
+    """Return True for the address of a page that a browser shows in place of a document that did not load."""
+    return url.startswith(("chrome-error:", "about:neterror", "about:certerror"))
+
+
 def without_query(url: str) -> str:
     """Return the address without query, fragment and credentials, safe to show."""
     parts = urllib.parse.urlsplit(url)

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Error, Page, Playwrigh
 from typing_extensions import TypedDict
 
 from nodes.errors import SetupError
-from runtime.browser import playwright_errors
+from runtime.browser import origins, playwright_errors
 from runtime.browser.chromium import driver, find, launch
 from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.devtools import origin_guard, user_agent
@@ -120,7 +120,7 @@ class Own:
         names = {name: pages[each] for name, each in known.names.items() if each in pages}
         if known.current not in pages:
             raise CurrentTabLost("the tab that the run was in is closed")
-        if pages[known.current].url.startswith("chrome-error:"):
+        if origins.is_error_page(pages[known.current].url):
             # The requested document did not load and the one before it is gone: no step would find anything there.
             raise CurrentTabLost("the tab that the run was in shows an error of the browser's, in place of a page")
         session.tabs.begin(names, pages[known.current])

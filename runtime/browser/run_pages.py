@@ -24,10 +24,6 @@ from runtime.browser.site_answers import Answers
 _BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"  # failure of a request that the guard of Chromium refused
 
 
-ERROR_PAGES = ("chrome-error:", "about:neterror", "about:certerror")
-"""Beginnings of the addresses of a browser's own error pages."""
-
-
 class DocumentGuard(Protocol):
     """What keeps documents of other origins out of the run's browser context."""
 
@@ -145,7 +141,7 @@ class RunPages:
 
     def committed(self, url: str) -> None:
         """Check a document again after it loaded, in case it appeared without a request."""
-        if not url.startswith(ERROR_PAGES):
+        if not origins.is_error_page(url):
             self._allowed.check(url, "main frame")
 
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:

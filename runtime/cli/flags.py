@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nodes.errors import UsageError
+from runtime.system.engines import Engine
 
 
 def option(form: str, text: str, **more: Any) -> Any:
@@ -26,7 +27,7 @@ InputFlag = Annotated[
 JsonFlag = Annotated[bool, option("--json", "Print the result as one JSON object.")]
 HeadedFlag = Annotated[bool | None, option("--headed/--headless", "Show the browser's window, or not.")]
 EngineFlag = Annotated[
-    Literal["chromium", "firefox", "webkit"] | None,
+    Engine | None,
     option("--engine", "Kind of browser; `firefox` and `webkit` have an isolated context only."),
 ]
 BrowserUrlFlag = Annotated[

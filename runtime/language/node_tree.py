@@ -80,9 +80,8 @@ class Anatomy:
         self.slots: list[ReferenceSite] = []  # references of the workflow's own fields
         self.units: list[NodeSource] = []
         self.parts: dict[Path, type[Part]] = {}  # model of each map of the file, if known
-        self.misspelt: dict[
-            Path, str
-        ] = {}  # intended field of each misspelt one, and of each that stands for a missing one
+        self.misspelt: dict[Path, str] = {}
+        """Intended field of each misspelt one, and of each that stands for a missing one."""
         self.strangers: set[Path] = set()
         """Fields that stand for the one missing field of their part, however they are spelt; they are among ``misspelt`` too."""
         self.unknown: dict[Path, list[str]] = {}  # unknown fields of a part without an intended one

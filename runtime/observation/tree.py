@@ -37,9 +37,8 @@ class Node:
     states: tuple[str, ...] = ()
     ref: str | None = None
     acting: bool = False  # true if one can act on it
-    reach: bool = (
-        False  # true if a hand needs it though it is read by its content: to drop on it, to scroll in it, to draw on it
-    )
+    reach: bool = False
+    """True if a hand needs it though it is read by its content: to drop on it, to scroll in it, to draw on it."""
     error: str = ""  # error of the field according to the page
     placeholder: str = ""
     address: str = ""  # address of a link, as written

@@ -22,6 +22,7 @@ from runtime.settings import addresses
 from runtime.settings import prices as model_prices
 from runtime.settings import shares as model_shares
 from runtime.system import regular_files
+from runtime.system.engines import Engine
 
 PREFIX = "RUNOPS_"
 URL = "OPENAI_BASE_URL"
@@ -74,7 +75,7 @@ class Settings(BaseModel):
     """Path of the browser to drive, or its name on PATH; by default RunOps searches for one."""
     browser_mode: Literal["own", "shared"] | None = None
     """``own``: a browser process for each run, which survives the engine; ``shared``: an isolated context. By default as in the workflow."""
-    browser_engine: Literal["chromium", "firefox", "webkit"] | None = None
+    browser_engine: Engine | None = None
     """Kind of browser. By default as in the workflow, which defaults to ``chromium``."""
     browser_url: Annotated[str, AfterValidator(addresses.checked_browser)] | None = None
     """DevTools address of a browser that is already open: ``http://HOST:PORT`` or ``ws://…``. A run works in an isolated context there."""

@@ -1,1 +1,1 @@
-"""Files, locks, processes, crash points and tasks: what log and browser need of the operating system. It imports nothing of RunOps but ``nodes``."""
+"""Files, locks, processes, crash points, tasks and kinds of browsers: what log and browser need of the operating system. It imports nothing of RunOps but ``nodes``."""

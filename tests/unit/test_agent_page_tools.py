@@ -195,10 +195,11 @@ async def test_a_dialog_must_be_answered_before_anything_else(tmp_path: Path, mo
     assert "Really pay?" in model.told[2].partition("[page]")[2]
 
 
+@pytest.mark.parametrize("shown", ["chrome-error://chromewebdata/", "about:neterror?e=blockedByPolicy"])
 async def test_a_page_that_leaves_the_allowed_origins_is_reported_as_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a click leads to a refused origin, the model sees `origin-refused`, not Chromium's error page, and returns to its page."""
+    """If a click leads to a refused origin, the model sees `origin-refused`, not the browser's error page, and returns to its page."""
     model = Obedient(LOOK, click("Pay"))
     with bench(tmp_path, monkeypatch, model, flow()) as on:
         real, left = FakePage.look, list[str]()
@@ -207,14 +208,14 @@ async def test_a_page_that_leaves_the_allowed_origins_is_reported_as_refused(
             if on.site.actions and not left:
                 left.append(self.address)
                 self.visited += [self.address, self.address]
-                self.address = "chrome-error://chromewebdata/"
+                self.address = shown
                 self.browser.refused = OriginRefused("origin-refused", "elsewhere is not allowed", phase="after")
             return await real(self, *given)
 
         monkeypatch.setattr(FakePage, "look", look)
         assert (await on.rig.start()).status == "passed"
     assert "origin-refused" in model.told[1].partition("[page]")[0]
-    assert "chrome-error" not in model.told[1]
+    assert shown not in model.told[1]
 
 
 async def test_an_agent_stays_in_its_tab_until_it_switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

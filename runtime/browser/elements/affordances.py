@@ -1,8 +1,8 @@
 """What a hand can do with an element whose role does not say it: drag it, drop on it, press it, scroll in it, draw on it.
 
-A script cannot ask for listeners. DevTools can, in Chromium only, for a round trip for each element that has one, and they tell little: frameworks
-listen at the root of a page for all its elements, and a script that counts clicks listens everywhere. So this reads what a person sees, the cursor, and what the document states: attributes, and the
-classes by which common libraries mark what they made draggable.
+A script cannot ask for listeners. DevTools can, in Chromium only, for a round trip for each element that has one, and they tell little:
+frameworks listen at the root of a page for all its elements, and a script that counts clicks listens everywhere. So this reads what a person
+sees, the cursor, and what the document states: attributes, and the classes by which common libraries mark what they made draggable.
 """
 
 from __future__ import annotations

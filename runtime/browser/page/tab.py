@@ -71,7 +71,7 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
         acts = self._once and not document.redirected
         self.posted, self._once = acts or document.method not in (None, "GET", "HEAD"), False
         self.status = self._run.error_for(document.request) if document.request is not None else None
-        if not origins.is_blank(document.url) and _no_error_page(document.url):
+        if not (origins.is_blank(document.url) or origins.is_error_page(document.url)):
             self.documents += 1
             self._run.committed(document.url)
 
@@ -247,7 +247,9 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
                 if not playwright_errors.says(error, playwright_errors.ERROR_PAGE):
                     raise
                 # Chromium was still showing the error page of an earlier failure; after that it continues to the address.
-                there = self.page.wait_for_url(_no_error_page, timeout=self._deadline.milliseconds())
+                there = self.page.wait_for_url(
+                    lambda shown: not origins.is_error_page(shown), timeout=self._deadline.milliseconds()
+                )
                 await self.dialogs.through(there)
         except Error as error:
             raise await self.diagnosis.not_loaded(error, url) from None
@@ -304,10 +306,6 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
                 if self._deadline.over():
                     raise self.diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
                 await asyncio.sleep(PAUSES[-1])
-
-
-def _no_error_page(url: str) -> bool:
-    return not url.startswith("chrome-error:")
 
 
 class Tabs:

@@ -15,18 +15,17 @@ from runtime.browser.chromium import find
 from runtime.browser.engines import find as engines
 from runtime.cli import console, flags
 from runtime.settings import settings
+from runtime.system.engines import Engine
 
 FIREFOX = ("apt-get", "install", "-y", "firefox-esr")
 APT = ("apt-get", "install", "-y", "chromium")  # the command that installs Debian's own Chromium
 START_SECONDS = 30.0  # time limit for a browser to print its version
 
 
-Engine = Annotated[
-    Literal["chromium", "firefox", "webkit"], flags.argument("ENGINE", "Kind of browser: chromium, firefox or webkit.")
-]
+EngineArgument = Annotated[Engine, flags.argument("ENGINE", "Kind of browser: chromium, firefox or webkit.")]
 
 
-def install(engine: Engine = "chromium") -> None:
+def install(engine: EngineArgument = "chromium") -> None:
     """Find a browser for RunOps to drive, or install one: Playwright's own download, or else the system's Chromium or Firefox.
 
     If both fail, it prints the command to type, and ends with exit code 3.
