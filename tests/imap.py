@@ -43,6 +43,9 @@ class Mail:
         self.drops = 0
         """Connections that are closed at their next search."""
 
+        self.broken_fetches = 0
+        """Connections that are closed in place of the next message, its head or whole."""
+
         self.silent = False
         """True if no search is answered."""
 
@@ -185,7 +188,10 @@ class Connection(socketserver.StreamRequestHandler):
         assert self.folder is not None
         return [(number, each) for number, each in enumerate(self.folder, 1) if each.uid in wanted]
 
-    def do_fetch(self, tag: str, more: str) -> None:
+    def do_fetch(self, tag: str, more: str) -> bool:
+        if self.server.mail.broken_fetches and "BODY" in more:
+            self.server.mail.broken_fetches -= 1
+            return False
         for number, each in self._chosen(more):
             if "INTERNALDATE" in more:
                 self.say(f'* {number} FETCH (UID {each.uid} INTERNALDATE "{moment(each.arrived)}")')
@@ -199,6 +205,7 @@ class Connection(socketserver.StreamRequestHandler):
             # As servers do where another program has marked it meanwhile.
             self.say(f"* {number} FETCH (FLAGS ())")
         self.say(f"{tag} OK done")
+        return True
 
     def do_store(self, tag: str, more: str) -> None:
         for _number, each in self._chosen(more):

@@ -10,7 +10,7 @@ import imaplib
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import override
@@ -161,21 +161,26 @@ class _Reader:
         day = imap_tools.AND(date_gte=(self.seen.since - dt.timedelta(days=1)).date())
         found = [each for each in box.uids(day, charset=None) if each not in self._read][-MOST:]
         times = {uid: moment for part in _parts(found) for uid, moment in _times(box, part)}
-        self._read |= times.keys()
         later = [uid for uid, moment in times.items() if moment >= self.seen.since]
-        for moment in times.values():
-            if moment < self.seen.since:
-                self.seen.older += 1
-                self.seen.last_older = max(moment, self.seen.last_older or moment)
         fitting = [
             message.uid
             for message in (box.fetch(uid_list=later, mark_seen=False, headers_only=True) if later else ())
             if message.uid is not None and self._wanted.fits(_head(message))
         ]
-        self.seen.fitting += len(fitting)
-        self.seen.other += len(later) - len(fitting)
         fitting.sort(key=lambda uid: (times[uid], int(uid)), reverse=True)
-        return [_letter(uid, message) for uid in fitting for message in box.fetch(uid_list=[uid], mark_seen=False)]
+        letters = [_letter(uid, message) for uid in fitting for message in box.fetch(uid_list=[uid], mark_seen=False)]
+        # Until here the connection may break, and all of it is looked at again.
+        self._count(times, later=len(later), fitting=len(fitting))
+        return letters
+
+    def _count(self, times: Mapping[str, dt.datetime], *, later: int, fitting: int) -> None:
+        self._read |= times.keys()
+        for moment in times.values():
+            if moment < self.seen.since:
+                self.seen.older += 1
+                self.seen.last_older = max(moment, self.seen.last_older or moment)
+        self.seen.fitting += fitting
+        self.seen.other += later - fitting
 
 
 def _parts(uids: Sequence[str]) -> Iterator[Sequence[str]]:

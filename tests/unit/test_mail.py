@@ -237,6 +237,19 @@ async def test_a_connection_that_is_closed_at_once(mail: imap.Mail, tmp_path: Pa
     assert len(mail.connections) == 2
 
 
+async def test_a_connection_that_is_closed_before_a_message_is_read(mail: imap.Mail, tmp_path: Path) -> None:
+    """A message that could not be read to the end is read again on the next connection, and counts once."""
+    mail.deliver("No code.", ago=-30)
+    one = rig(tmp_path / "a", mail, timeout=1)
+    mail.broken_fetches = 1
+    evidence = (await error(one))["evidence"]
+    assert evidence["messages that fit"] == 1
+    mail.deliver("123456", ago=-30)
+    mail.broken_fetches = 1
+    assert await value(rig(tmp_path / "b", mail, "secret: false")) == "123456"
+    assert len(mail.connections) == 4
+
+
 async def test_a_wrong_password(mail: imap.Mail, tmp_path: Path) -> None:
     """A refused password is an error with its fix, at once; neither log nor error has the password."""
     began = time.monotonic()
