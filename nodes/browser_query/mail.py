@@ -62,6 +62,27 @@ def _since(text: str) -> str:
 _NO_MOMENT = "`since` is a time with its zone, such as `2026-01-31T09:00:00Z`; `now()` gives one"
 
 
+def _named(host: str) -> None:
+    """Raise ValueError for a name that no server can have."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise ValueError(_NO_HOST) from None
+    if not host:
+        raise ValueError(_NO_HOST)
+
+
+def _host(host: str) -> str:
+    if OPENING not in host:
+        _named(host)
+    return host
+
+
+_NO_HOST = (
+    "`host` is the name or address of a server, such as `imap.shop.test`; parts of a name have 1 to 63 characters"
+)
+
+
 def to_port(value: Json) -> int:
     port = to_integer(value)
     if not 1 <= port <= HIGHEST:
@@ -89,7 +110,7 @@ class Mail(Leaf):
     type: Literal["browser_query"] = "browser_query"
     query: Literal["mail"]
     """Take a code from a mailbox."""
-    host: Text
+    host: Annotated[Text, AfterValidator(_host)]
     """Name or address of the IMAP server."""
     port: Annotated[int, Field(ge=1, le=HIGHEST), Ref(to_port)] | None = None
     """Its port; 993 by default, 143 with ``starttls`` and ``none``."""
@@ -145,6 +166,11 @@ class Mail(Leaf):
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _mailbox(self) -> Mailbox:
+        try:
+            _named(self.host)
+        except ValueError:
+            message = f"`host` is {self.host!r}, which no server can be called"
+            raise AuthorError("value-mismatch", message, fix=_NO_HOST) from None
         if self.encryption == "none" and not on_this_machine(self.host):
             raise AuthorError("mail-not-encrypted", _PLAIN, fix="take `encryption` away, or write `starttls`")
         port = self.port or PORTS[self.encryption]

@@ -344,6 +344,9 @@ async def test_a_missing_extra(mail: imap.Mail, tmp_path: Path, monkeypatch: pyt
     ("more", "said"),
     [
         ("host: mail.shop.test", "without encryption"),
+        ("host: mail..test", "name or address of a server"),
+        (f"host: {'m' * 64}.test", "name or address of a server"),
+        ('host: ""', "name or address of a server"),
         ("since: yesterday", "is a time with its zone"),
         ('since: "2026-01-31T09:00:00"', "is a time with its zone"),
         ("pattern: '('", "is not a pattern"),
@@ -360,6 +363,18 @@ def test_mistakes_in_the_file(more: str, said: str) -> None:
     with pytest.raises(WorkflowInvalid) as raised:
         reader.parse("\n".join(lines), "test.yaml", callees.Texts({}))
     assert said in str([each.message for each in raised.value.diagnostics])
+
+
+@pytest.mark.parametrize("host", ["mail..test", ".test", "m" * 64, ""])
+async def test_a_host_that_no_server_can_be_called(host: str, mail: imap.Mail, tmp_path: Path) -> None:
+    """A name that only the run knows, and that no server can have, is the author's mistake and says what a name looks like."""
+    one = rig(tmp_path, mail)
+    one.text = one.text.replace("host: 127.0.0.1", f"host: \"{{{{ '{host}' ~ '' }}}}\"")
+    one.text = one.text.replace("encryption: none", "encryption: tls")
+    one.__post_init__()
+    ended = await error(one)
+    assert ended["code"] == "value-mismatch"
+    assert "name or address of a server" in ended["fix"]
 
 
 async def test_a_host_that_is_filled_in(mail: imap.Mail, tmp_path: Path) -> None:
