@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from playwright.async_api import Error, Locator, Page
+from playwright.async_api import ElementHandle, Error, Locator, Page
 from playwright.async_api import TimeoutError as Late
 
 from nodes.targets import Target
@@ -64,15 +64,15 @@ class Watch:
         wanted = self._overlays.wanted
         if self._watched == wanted:
             return
-        self._watched = wanted
-        for each in self._locators:
-            await self._page.remove_locator_handler(each)
-        self._locators = []
+        while self._locators:
+            await self._page.remove_locator_handler(self._locators.pop())
         for overlay in wanted:
             for target in _choices(overlay.target):
                 found = locators.locator(self._page, target).first
                 self._locators.append(found)
                 await self._page.add_locator_handler(found, self._closing(overlay), no_wait_after=True)
+        # After an error the next action tries again.
+        self._watched = wanted
 
     async def look(self, *, at_once: bool = False) -> None:
         """Dismiss what is seen now, for a step that waits without an action; at most every ``LOOK_SECONDS``, unless ``at_once``."""
@@ -103,6 +103,17 @@ class Watch:
         """Click the overlay away; return why that failed, None if it is gone."""
         try:
             element = await found.element_handle(timeout=self._left(CLICK_SECONDS))
+        except Error as error:
+            return _problem(error, str(overlay.target))
+        try:
+            return await self._click_away(overlay, found, element)
+        finally:
+            # A page that is left has let go of it already.
+            with contextlib.suppress(Error):
+                await element.dispose()
+
+    async def _click_away(self, overlay: Overlay, found: Locator, element: ElementHandle) -> str | None:
+        try:
             clicked = found
             if overlay.click is not None:
                 settled = await self._settle(overlay.click)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Error
 
 from nodes.errors import SiteError
 from nodes.rules import Rule
@@ -202,6 +203,36 @@ async def test_an_overlay_that_stays(path: str, problem: str, driven: Session, s
     with pytest.raises(SiteError):
         await page.click(PAY)
     assert driven.dismissed() == []
+
+
+async def test_a_tab_that_is_gone_before_it_is_watched(driven: Session, shop: site.Site) -> None:
+    """The first action in a tab that is gone fails as such, with nothing sent."""
+    page = driven.page
+    await page.goto(f"{shop.origin}/quiet")
+    await page.page.close()
+    with pytest.raises(SiteError) as refused:
+        await page.click(PAY)
+    assert (refused.value.code, refused.value.phase) == ("page-crashed", "before")
+
+
+async def test_a_tab_that_could_not_be_watched_at_first(
+    driven: Session, shop: site.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the browser refuses to look for overlays, the action fails with nothing sent, and the next one tries again."""
+    page = driven.page
+    await page.goto(f"{shop.origin}/at-once")
+
+    async def refuse(*_given: object, **_more: object) -> None:
+        raise Error("busy")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(page.page, "add_locator_handler", refuse)
+        with pytest.raises(SiteError) as refused:
+            await page.click(PAY)
+    assert refused.value.phase == "before"
+    await page.click(PAY)
+    assert await page.text(PAID) == "paid"
+    assert driven.dismissed() == [GONE]
 
 
 async def test_after_a_reattach(shop: site.Site, tmp_path: Path) -> None:

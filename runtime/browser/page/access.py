@@ -138,7 +138,8 @@ class ElementAccess:
 
     async def _found(self, target: Target) -> tuple[Target, Locator]:
         """Settle the target and return its locator. Raises ``target-not-found`` if it cannot be settled in time."""
-        await self._overlays.begin()
+        async with self._asking(target):
+            await self._overlays.begin()
         target = await self.locate(target)
         return target, locators.locator(self.page, target)
 
