@@ -13,7 +13,6 @@ from director.tools.toolbox import PERHAPS, TEXT, OfBuild, of, tool
 from nodes.values import Json
 from runtime.log import entries
 from runtime.models.turns import turn
-from runtime.secrets import masking
 
 NAME = "execute_nodes"
 SHORTEST = 8  # characters of a value hidden by its name that is looked for in what an action would type
@@ -67,8 +66,10 @@ class Execute(OfBuild):
         return turn.Outcome(text, text)
 
     def _masked(self, text: str) -> str:
-        masker, build = self._build.writer.masker, self._build
+        build = self._build
         # What an action would type has no name of its own there.
-        given = masker.names.within({**build.goal.inputs, **build.bench.values(), **build.state.variables.all()})
+        given = build.writer.masker.names.within(
+            {**build.goal.inputs, **build.bench.values(), **build.state.variables.all()}
+        )
         hidden = {f"given {number}": each for number, each in enumerate(given) if len(each) >= SHORTEST}
-        return masking.Masker({**build.known(), **hidden}).text(masker.text(text))
+        return build.masker.knowing(hidden).text(text)

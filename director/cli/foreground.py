@@ -245,7 +245,7 @@ class Conversation:
         """
         known = {**session_options.secrets_of(self.session, self.here), **session_options.About(run).secrets(self.here)}
         key = self.models.masked() if self.models is not None else {}
-        self.writer.masker = masking.Masker({**known, **key}, self.writer.masker.names)
+        self.writer.masker = masking.Masker({**known, **key}, self.writer.masker.names, self.writer.masker.codes)
         view = await tasks.in_thread(run_subjects.view, self.here.reader, run)
         told = run_report.telling(view, self.session.told.get(run, 0), self.writer.masker.names)
         taken = self.session.thread(entries.SESSION_THREAD).ids

@@ -144,7 +144,7 @@ async def _reset(build: BuildContext, call: entries.Call) -> bool:
     if reset is None:
         return False
     await build.bench.forget("the site was reset before a whole run")
-    mask = build.writer.masker.knowing(build.known()).text
+    mask = build.masker.text
     build.listener.waiting("the reset")
     done = await reset.carry_out(mask)
     build.writer.noted("reset", {"call": call.call, **done.as_logged()}, entries.SESSION_THREAD)

@@ -31,7 +31,6 @@ from runtime.models.turns import turn
 from runtime.observation import page_text
 from runtime.runs import start
 from runtime.runs.runtime import Run
-from runtime.secrets import masking
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
@@ -150,7 +149,7 @@ class ScoutActions:
             fields: dict[str, Json] = {"action": action}
             leads, facts = "", None
             if given.is_target(ref) and action != "back":
-                wanted = given.target(str(ref), self._masker)
+                wanted = given.target(str(ref), self._build.masker)
                 found = await page.matches(wanted, 1)
                 if (error := await page.mismatch(found, wanted)) is not None:
                     return await self._looks.missed(page, error, [self._observer.mask(given.unwaited(error))])
@@ -159,11 +158,11 @@ class ScoutActions:
             elif ref is not None and action != "back":
                 try:
                     async with self._observer.pointed_at(page, str(ref)) as (pointed, element):
-                        fields["target"] = await actions.target_of(pointed, element, self._masker)
+                        fields["target"] = await actions.target_of(pointed, element, self._build.masker)
                         facts = pointed.facts
                 except SiteError as error:
                     # The report shows the current page, so that the model can find the element there.
-                    recorded: dict[str, Json] = self._masker.json(error.as_json())
+                    recorded: dict[str, Json] = self._build.masker.json(error.as_json())
                     return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
             if action == "click" and facts is not None:
                 fields["action"] = actions.clicked(facts)
@@ -197,10 +196,6 @@ class ScoutActions:
         base = here if origins.origin(here) is not None else self._build.goal.url or ""
         return actions.address(url, base, self._observer.scout.origins())
 
-    @property
-    def _masker(self) -> masking.Masker:
-        return masking.Masker(self._build.known())
-
     def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
         """Return the names of the typed secrets. Raises ModelError ``secret-refused`` for an unknown name, and for a literal secret."""
         value = fields.get("value")
@@ -210,7 +205,7 @@ class ScoutActions:
             fix = f"there are: {', '.join(known) or 'none'}; {GIVEN_BY_NAME}"
             raise ModelError("secret-refused", f"there is no secret `{unknown[0][:80]}`", fix=fix)
         rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
-        if (why := secret_checks.refusal(dict(rest), self._masker)) is not None:
+        if (why := secret_checks.refusal(dict(rest), self._build.masker)) is not None:
             fix = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
             raise ModelError("secret-refused", why, fix=fix)
         return list(dict.fromkeys(names))

@@ -22,7 +22,6 @@ from runtime.browser.page.tab import Tab
 from runtime.observation import page_frame, page_text
 from runtime.observation.finding import Element
 from runtime.observation.observation import Observation
-from runtime.secrets import masking as secrets_masking
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext, Where
@@ -124,8 +123,7 @@ class PageObserver(Observer):
 
     def masking(self) -> Callable[[str], str]:
         """Return a function that masks the session's secrets and those that the draft has named since."""
-        first, then = self._build.writer.masker, secrets_masking.Masker(self._build.known())
-        return lambda text: then.text(first.text(text))
+        return self._build.masker.text
 
     def mask(self, text: str) -> str:
         return self.masking()(text)

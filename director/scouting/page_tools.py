@@ -20,7 +20,6 @@ from runtime.browser.page.tab import Tab
 from runtime.messages import messages
 from runtime.models.turns import turn
 from runtime.observation import page_text
-from runtime.secrets import masking
 from runtime.system import files
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class Looking:
 
     async def try_target(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
         """Report how many elements a target finds now, and which; near ones if none, and targets that find one alone if several."""
-        wanted = given.target(str(arguments["target"]), self._masker)
+        wanted = given.target(str(arguments["target"]), self._build.masker)
         async with self._page(arguments["tab"]) as page:
             view = await self._observer.look_at(page)
             found = await page.matches(wanted, TRIED)
@@ -151,7 +150,7 @@ class Looking:
         """Wait until a rule holds, or until no more requests are made, and report what came."""
         text, seconds = str(arguments["rule"]).strip(), arguments["seconds"]
         limit = min(LONGEST_WAIT, max(1, seconds)) if isinstance(seconds, int) else WAIT_SECONDS
-        wanted = given.rule(text, self._masker) if text != QUIET else None
+        wanted = given.rule(text, self._build.masker) if text != QUIET else None
         async with self._page(arguments["tab"]) as page:
             earlier = self._observer.last_of(page)
             self._observer.bound(page, limit)
@@ -177,7 +176,7 @@ class Looking:
             if ref is None:
                 located = page.page.locator(":root")
             elif given.is_target(ref):
-                wanted = given.target(str(ref), self._masker)
+                wanted = given.target(str(ref), self._build.masker)
                 found = await page.matches(wanted, 0)
                 if (error := await page.mismatch(found, wanted)) is not None:
                     mask = self._observer.masking()
@@ -196,10 +195,6 @@ class Looking:
             page, f"failed: {error.code}; {error.fix}", "\n".join([*lines, *given.evidence(error, mask)])
         )
         return dataclasses.replace(outcome, error={**said, "message": mask(error.message), "evidence": {}})
-
-    @property
-    def _masker(self) -> masking.Masker:
-        return masking.Masker(self._build.known())
 
     async def _picture(
         self, page: Tab, ref: Json, refs: Sequence[str], place: turn.Place

@@ -93,7 +93,19 @@ class Runs:
         if session.budget is not None:
             spent = budgets.spent_in_all(session.ledger, self._price) - budgets.amount(before)
             allowance = budgets.Allowance(name, node_budgets.parse(session.budget), spent, command)
-        return start.Options(parent=name, tool=tool, allowance=allowance, begun=begun, background=background)
+        return start.Options(
+            parent=name,
+            tool=tool,
+            allowance=allowance,
+            codes=self._writer.masker.codes,
+            hides=self._hide,
+            begun=begun,
+            background=background,
+        )
+
+    def _hide(self, code: str) -> None:
+        """Mask a run's one-time code from now on: a page on the bench, or of the scout, goes on to show it."""
+        self._writer.masker = self._writer.masker.passing(code)
 
     def of(self, call: entries.Call) -> Sequence[str]:
         """Return the runs begun for a call, in order, ended or not."""

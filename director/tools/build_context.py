@@ -20,6 +20,7 @@ from runtime.language import prepare
 from runtime.log import entries, session
 from runtime.log.writer import LogWriter
 from runtime.runs.runtime import Runtime
+from runtime.secrets import masking
 from runtime.workspace import host
 
 Where = Literal["bench", "scout"]
@@ -102,6 +103,11 @@ class BuildContext:
     @property
     def goal(self) -> Goal:
         return self.state.goal
+
+    @property
+    def masker(self) -> masking.Masker:
+        """Masker of the session's secrets and codes, and of the secrets that the draft has named since."""
+        return self.writer.masker.knowing(self.known())
 
     @property
     def resets(self) -> bool:

@@ -108,6 +108,7 @@ class LeafContext:
 
     def hide(self, code: str) -> None:
         self._run.writer.masker = self._run.writer.masker.passing(code)
+        self._run.hides(code)
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
         flag: dict[str, Json] = self._run.writer.masker.json({"code": code, "message": message, "evidence": evidence})

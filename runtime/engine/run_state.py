@@ -38,6 +38,10 @@ def withholds_nothing(_node: Leaf, _path: str) -> bool:
     return False
 
 
+def hides_for_nobody(_code: str) -> None:
+    pass
+
+
 class Watch(Protocol):
     """Called before and after every node, nested ones included. An exception ends the run."""
 
@@ -165,6 +169,8 @@ class RunState:
     holds: Withholds = withholds_nothing
     """Selects steps whose action is withheld. The first one, once ready, ends the run with ``attempt.EffectWithheld``."""
     watch: Watch | None = None
+    hides: Callable[[str], None] = hides_for_nobody
+    """Called with each one-time code that is masked from now on."""
     aftermath: skipped_steps.ExpectedPage | None = None
     """Page and rules for which the next step on the page must wait first."""
     load_anew: bool = True

@@ -82,6 +82,10 @@ class Options:
     holds: run_state.Withholds = run_state.withholds_nothing
     """Selects side effects to withhold. The first one ends the run as paused (``held``)."""
     watch: run_state.Watch | None = None
+    codes: frozenset[str] = frozenset()
+    """One-time codes that the parent masks: a page that it lends may show them."""
+    hides: Callable[[str], None] = run_state.hides_for_nobody
+    """Called with each one-time code of the run: the parent may show its page later."""
     background: Sequence[messages.Item] = ()
     """The conversation of the parent until now, for the models of the run's steps."""
     begun: Callable[[str], Awaitable[None]] | None = None
@@ -110,7 +114,8 @@ async def begin(
     part = options.part
     conversation = await (given.store.create(log_store.new_id()) if key is None else _of_key(given.store, key))
     async with log_store.release_on_error(conversation):
-        masker = masking.Masker({**known, **models.masked}, hidden_names.of(given.settings.hidden_names))
+        names = hidden_names.of(given.settings.hidden_names)
+        masker = masking.Masker({**known, **models.masked}, names, options.codes)
         writer = LogWriter(conversation, history.History(), masker, given.reader)
         trial = part.header if part is not None else None
         run.write_header(
@@ -168,7 +173,7 @@ async def _open(
         step_timeout=given.settings.step_timeout,
     )
     state = opened.engine.state
-    state.holds, state.watch = options.holds, options.watch
+    state.holds, state.watch, state.hides = options.holds, options.watch, options.hides
     if options.begun is not None:
         # A run must be synced before anyone learns its id.
         await writer.barrier()
@@ -221,7 +226,8 @@ async def resume_run(
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
     models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(store.private, run_id))
-    masker = masking.Masker({**text.secrets, **models.masked}, hidden_names.of(given.settings.hidden_names))
+    names = hidden_names.of(given.settings.hidden_names)
+    masker = masking.Masker({**text.secrets, **models.masked}, names, options.codes)
     try:
         writer = await run_index.claim(
             given.store,
@@ -282,7 +288,8 @@ async def resume_copy(
     text = workflow_source.WorkflowSource(run_id, past.header, given, loaded, take=True)
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
-    masker = masking.Masker({**text.secrets, **models.masked}, hidden_names.of(given.settings.hidden_names))
+    names = hidden_names.of(given.settings.hidden_names)
+    masker = masking.Masker({**text.secrets, **models.masked}, names, options.codes)
     writer = await copies.make(given.store, reading, masker, about, options.parent)
     opened = await _reopened(text, writer, given, listener, models, options)
     return await opened.drive(_copied(opened.engine, ended))

@@ -89,6 +89,11 @@ class Masker:
         """Characters at the end of a text that may hold the beginning of an incomplete secret."""
         self._widest = spellings.WIDEST * longest  # maximum number of bytes of a secret, in any spelling
 
+    @property
+    def codes(self) -> frozenset[str]:
+        """One-time codes that are masked, too."""
+        return self._passing
+
     def knowing(self, secrets: Mapping[str, str]) -> Masker:
         """Return a masker of these secrets, too."""
         return Masker({**self._secrets, **secrets}, self.names, self._passing)
