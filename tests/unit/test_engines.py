@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pydantic
 import pytest
+from playwright.async_api import Error
 
 from nodes.errors import SetupError
 from runtime.browser.chromium import find as chromium
-from runtime.browser.engines import find
+from runtime.browser.engines import find, worker
 from runtime.browser.options import BrowserOptions
+from runtime.browser.session import Session
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 
@@ -146,6 +149,87 @@ def test_a_missing_browser_has_a_fix(tmp_path: Path) -> None:
     assert (webkit.value.code, webkit.value.fix) == ("browser-not-found", "type: runops install webkit")
     with pytest.raises(SetupError, match="nowhere/firefox, the browser that is set, cannot be run"):
         found(Kind("firefox", str(tmp_path / "none")), tmp_path / "nowhere/firefox", environ)
+
+
+@dataclasses.dataclass
+class Failing:
+    """A browser and its driver, in which the step ``fails`` of opening a session fails; it keeps what is open."""
+
+    fails: str
+    addresses: list[str] = dataclasses.field(default_factory=list)
+    open: set[str] = dataclasses.field(default_factory=set)
+    """What was opened and not closed."""
+
+    @property
+    def request(self) -> Failing:
+        return self
+
+    def step(self, name: str) -> Part:
+        if name == self.fails:
+            raise asyncio.CancelledError if name == "page 2" else Error("it broke")
+        self.open.add(name)
+        return Part(name, self)
+
+    async def new_context(self, *, proxy: dict[str, str] | None = None, **_options: object) -> Part:
+        if proxy is None:
+            return self.step("fetching")
+        self.addresses.append(proxy["server"])
+        return self.step("context")
+
+
+@dataclasses.dataclass
+class Part:
+    """A context or a page of it."""
+
+    name: str
+    owner: Failing
+    made: int = 0
+    pages: tuple[Part, ...] = ()
+
+    def on(self, event: str, handler: object) -> None:
+        """Nothing happens here."""
+
+    async def route(self, url: object, handler: object) -> None:
+        """Nothing is requested."""
+
+    async def new_page(self) -> Part:
+        self.made += 1
+        return self.owner.step(f"page {self.made}")
+
+    async def close(self) -> None:
+        self.owner.open.discard(self.name)
+        if self.name == "context":
+            self.owner.open -= {"page 1", "page 2"}
+
+    dispose = close
+
+
+@pytest.mark.parametrize("fails", ["context", "page 1", "probe", "fetching", "page 2", "tabs"])
+async def test_a_session_that_cannot_be_opened_leaves_nothing(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever opening fails or is interrupted, the shared browser keeps no context, and no proxy listens; the caller leaves by itself."""
+    browser, left = Failing(fails), list[str]()
+
+    async def leave() -> None:
+        left.append("left")
+
+    async def probed(*_given: object) -> None:
+        browser.step("probe")
+        browser.open.discard("probe")
+
+    async def begun(*_given: object) -> None:
+        browser.step("tabs")
+
+    monkeypatch.setattr(worker, "probe", probed)
+    monkeypatch.setattr(Session, "begin_with", begun)
+    shared: Any = browser
+    one = worker.Worker("firefox", shared, shared, leave, pictures=True)
+    with pytest.raises((Error, asyncio.CancelledError)):
+        await one.session(BrowserOptions(engine="firefox"), [], leave)
+    assert not browser.open
+    assert not left
+    host, _, port = browser.addresses[0].removeprefix("http://").partition(":")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, int(port))
 
 
 def test_a_firefox_is_not_started_as_a_chromium(tmp_path: Path) -> None:

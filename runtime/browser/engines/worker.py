@@ -61,7 +61,13 @@ class Worker:
         self, options: BrowserOptions, origins: Sequence[str], leave: Callable[[], Awaitable[None]]
     ) -> Session:
         stack = contextlib.AsyncExitStack()
-        stack.push_async_callback(leave)
+
+        async def end(_keep: bool) -> None:
+            try:
+                await stack.aclose()
+            finally:
+                await leave()
+
         guarded = GuardedTarget(origins)
         proxy = OriginProxy(lambda origin: origin in guarded.allowed)
         stack.push_async_callback(proxy.close)
@@ -77,24 +83,20 @@ class Worker:
             await guard.start(context)
             page = await context.new_page()
             await trial.close()
+            session = Session(
+                context,
+                guarded,
+                guard,
+                NoDownloads(self.engine),
+                end,
+                engine=self.engine,
+                pictures=self.pictures,
+            )
+            await session.begin_with(page)
         except BaseException:
             # The caller leaves by itself.
-            stack.pop_all()
-            raise
-
-        async def end(_keep: bool) -> None:
             await stack.aclose()
-
-        session = Session(
-            context,
-            guarded,
-            guard,
-            NoDownloads(self.engine),
-            end,
-            engine=self.engine,
-            pictures=self.pictures,
-        )
-        await session.begin_with(page)
+            raise
         return session
 
 
