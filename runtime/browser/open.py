@@ -86,12 +86,13 @@ async def reattach(
 
 def _mode(options: BrowserOptions | None, settings: BrowserSettings, usual: Mode) -> tuple[BrowserOptions, Mode]:
     """Return the options and the mode: that of the settings, else the workflow's, else *own* to keep the browser, else ``usual``."""
-    wanted = (options or BrowserOptions()).resolved()
+    wanted = options or BrowserOptions()
     if settings.browser_engine is not None:
         wanted = wanted.model_copy(update={"engine": settings.browser_engine})
     if wanted.engine != "chromium":
         _demand_usable(wanted, settings)
-        return wanted, "shared"
+        return wanted.resolved(), "shared"
+    wanted = wanted.resolved()
     if settings.browser_url is not None:
         _demand_shared(wanted, settings)
         return wanted, "shared"
@@ -102,17 +103,18 @@ def _mode(options: BrowserOptions | None, settings: BrowserSettings, usual: Mode
 def _demand_usable(wanted: BrowserOptions, settings: BrowserSettings) -> None:
     """Refuse what only Chromium has. Raises UsageError ``engine-lacks``."""
     asked = (
-        "`--browser-url`" if settings.browser_url is not None else None,
-        "mode `own`" if settings.browser_mode == "own" else None,
-        "`--keep-browser`" if settings.keep_browser else None,
+        ("`--browser-url`", None) if settings.browser_url is not None else None,
+        ("mode `own`", None) if settings.browser_mode == "own" else None,
+        ("`--keep-browser`", None) if settings.keep_browser else None,
         wanted.only_in_chromium(),
     )
     lacking = next((each for each in asked if each is not None), None)
     if lacking is not None:
+        what, fix = lacking
         raise UsageError(
             "engine-lacks",
-            f"{wanted.engine} has no {lacking}: only Chromium has it",
-            fix="leave one of the two out, or take the engine `chromium`",
+            f"{wanted.engine} has no {what}: only Chromium has it",
+            fix=f"{fix or 'leave one of the two out'}, or take the engine `chromium`",
         )
 
 

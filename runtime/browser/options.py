@@ -163,19 +163,27 @@ class BrowserOptions(Part):
 
     @model_validator(mode="after")
     def _of_engine(self) -> BrowserOptions:
-        if (missing := self.resolved().only_in_chromium()) is not None:
-            raise ValueError(f"{self.engine} has no {missing}: leave it out, or take the engine `chromium`")
+        if (lacking := self.only_in_chromium()) is not None:
+            what, fix = lacking
+            raise ValueError(f"{self.engine} has no {what}: {fix or 'leave it out'}, or take the engine `chromium`")
         return self
 
-    def only_in_chromium(self) -> str | None:
-        """Return the option that only Chromium has here, and another engine is to have; None without one."""
+    def only_in_chromium(self) -> tuple[str, str | None] | None:
+        """Return what only Chromium has here, and another engine is to have, with its fix if leaving it out is none. None without one."""
         if self.engine == "chromium":
             return None
         if self.mode == "own":
-            return "mode `own`"
+            return "mode `own`", None
         if others := set(self.permissions) - {"geolocation", "notifications"}:
-            return f"permission `{min(others)}`"
-        return next((f"`{name}`" for name in _CHROMIUM_ONLY if getattr(self, name)), None)
+            return f"permission `{min(others)}`", None
+        whole = self.resolved()
+        lacking = [name for name in _CHROMIUM_ONLY if getattr(whole, name)]
+        if own := next((name for name in lacking if name in self.model_fields_set), None):
+            return f"`{own}`", None
+        if not lacking:
+            return None
+        fix = " and ".join(f"`{name}: false`" for name in lacking)
+        return f"`{lacking[0]}` of the device `{self.device}`", f"write {fix} beside it"
 
     def resolved(self) -> BrowserOptions:
         """Return the options with those of ``device`` filled in; what the file says itself stays."""

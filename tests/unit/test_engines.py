@@ -11,13 +11,15 @@ import pydantic
 import pytest
 from playwright.async_api import Error
 
-from nodes.errors import SetupError
+from nodes.errors import SetupError, UsageError
+from runtime.browser import open as open_browser
 from runtime.browser.chromium import find as chromium
 from runtime.browser.engines import find, worker
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
+from tests import browsers
 
 CREDENTIALS = {"username": "ada", "password": "x"}
 
@@ -31,7 +33,6 @@ CREDENTIALS = {"username": "ada", "password": "x"}
         ({"proxy": {"server": "http://proxy.test:3128"}}, "`proxy`"),
         ({"bypass_csp": True}, "`bypass_csp`"),
         ({"touch": True}, "`touch`"),
-        ({"device": "iPhone 13"}, "`mobile`"),
         ({"permissions": ["geolocation", "midi"]}, "permission `midi`"),
     ],
 )
@@ -40,6 +41,29 @@ def test_options_of_chromium_are_refused_for_others(options: dict[str, Any], lac
     BrowserOptions.model_validate(options)
     with pytest.raises(pydantic.ValidationError, match=f"webkit has no {lacking}: leave it out"):
         BrowserOptions.model_validate({"engine": "webkit", **options})
+
+
+def test_an_option_of_a_device_is_named_as_such(tmp_path: Path) -> None:
+    """What a device brings along is refused with its name and a fix that works, whether the file asks for the engine or a flag does."""
+    given: dict[str, Any] = {"device": "iPhone 13"}
+    with pytest.raises(pydantic.ValidationError) as refused:
+        BrowserOptions.model_validate({"engine": "webkit", **given})
+    said = "webkit has no `mobile` of the device `iPhone 13`"
+    assert f"{said}: write `mobile: false` and `touch: false` beside it, or take the engine" in str(refused.value)
+    asked = browsers.Chosen(browser_engine="webkit")
+    with pytest.raises(UsageError) as usage:
+        open_browser._mode(BrowserOptions.model_validate(given), asked, "own")
+    assert said in usage.value.message
+    assert usage.value.fix == "write `mobile: false` and `touch: false` beside it, or take the engine `chromium`"
+    given |= {"mobile": False}
+    with pytest.raises(
+        pydantic.ValidationError, match=r"`touch` of the device `iPhone 13`: write `touch: false` beside"
+    ):
+        BrowserOptions.model_validate({"engine": "webkit", **given})
+    given |= {"touch": False}
+    BrowserOptions.model_validate({"engine": "webkit", **given})
+    wanted, mode = open_browser._mode(BrowserOptions.model_validate(given), asked, "own")
+    assert (wanted.viewport.width, mode) == (390, "shared")
 
 
 def test_other_options_are_taken_for_each_engine() -> None:
