@@ -22,16 +22,20 @@ def program(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-def install(tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """`runops install` with an empty home, only ``tmp_path/bin`` on PATH, and no reachable host for Playwright's download."""
+def install(tmp_path: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """`runops install` with an empty home, only ``tmp_path/bin`` on PATH, and no reachable host for Playwright's download.
+
+    ``more`` are further variables of its environment.
+    """
     environment = {
         "HOME": str(tmp_path),
         "PATH": str(tmp_path / "bin"),
         "PLAYWRIGHT_DOWNLOAD_HOST": "http://127.0.0.1:9",
         "LANG": "C.UTF-8",
+        **more,
     }
     return subprocess.run(
-        [RUNOPS, "install"],
+        [RUNOPS, "install", *arguments],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -58,6 +62,18 @@ def test_the_system_package_is_the_fallback(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, str(browser))
     assert "apt-get update" in done.stderr
     assert "apt-get install -y chromium" in done.stderr
+
+
+@pytest.mark.parametrize(("engine", "browser"), [("firefox", "nowhere/firefox"), ("chromium", "nowhere/chromium")])
+def test_a_browser_that_is_set_and_cannot_be_run(engine: str, browser: str, tmp_path: Path) -> None:
+    """With one that is set and cannot be run nothing is installed, since no run would use it: the error names it."""
+    program(tmp_path / "bin", "apt-get", f"touch {tmp_path}/asked")
+    done = install(tmp_path, engine, RUNOPS_BROWSER=browser)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"{browser}, the browser that is set, cannot be run" in done.stderr
+    assert f"unset it and type: runops install{' firefox' if engine == 'firefox' else ''}" in done.stderr
+    assert "trying" not in done.stderr
+    assert not (tmp_path / "asked").exists()
 
 
 def test_without_any_installer_the_last_line_is_the_fix(tmp_path: Path) -> None:

@@ -32,27 +32,31 @@ _DOWNLOADED = (
 FIX = "runops install"
 
 
-def find(named: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the browser's executable. ``named`` is the setting; without it ``RUNOPS_BROWSER`` counts.
-
-    Raises SetupError ``browser-not-found`` if there is none, or if the named one cannot be run.
-    """
+def configured(named: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the browser that is set: by the setting ``named``, else by ``RUNOPS_BROWSER``. Raises SetupError ``browser-not-found``."""
     goal = str(named or environ.get(VARIABLE) or "")
+    if not goal:
+        return None
     if "firefox" in Path(goal).name:
         raise SetupError(
             "browser-not-found",
             f"{goal}, the browser that is set, is no Chromium",
             fix="write `browser: {engine: firefox}` into the file, or type `--engine firefox`",
         )
-    if goal:
-        path = shutil.which(goal, path=environ.get("PATH")) or ""
-        if not path:
-            raise SetupError(
-                "browser-not-found",
-                f"{goal}, the browser that is set, cannot be run",
-                fix=f"set {VARIABLE} to the path of Chrome or Chromium, or unset it and type: {FIX}",
-            )
-        return Path(path)
+    path = shutil.which(goal, path=environ.get("PATH"))
+    if path is None:
+        raise SetupError(
+            "browser-not-found",
+            f"{goal}, the browser that is set, cannot be run",
+            fix=f"set {VARIABLE} to the path of Chrome or Chromium, or unset it and type: {FIX}",
+        )
+    return Path(path)
+
+
+def find(named: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the browser's executable. Raises SetupError ``browser-not-found``."""
+    if (path := configured(named, environ)) is not None:
+        return path
     for path in _candidates(environ):
         return path
     raise SetupError("browser-not-found", "no browser was found: neither Chrome nor Chromium", fix=f"type: {FIX}")

@@ -34,6 +34,7 @@ def install(engine: EngineArgument = "chromium") -> None:
         _install_other(engine)
         return
     named = settings.load().browser
+    find.configured(named)  # one that is set and cannot be run stays in the way of any other
     if (found := usable(named)) is not None:
         console.result(str(found))
         return
@@ -53,6 +54,7 @@ def _install_other(engine: Literal["firefox", "webkit"]) -> None:
     named = settings.load().browser
     ways = [lambda: _run(sys.executable, "-m", "playwright", "install", engine)]
     if engine == "firefox":
+        engines.released(named)
         ways.append(lambda: _package(FIREFOX))
     found = asyncio.run(engines.look(engine, named))
     for way in ways:
