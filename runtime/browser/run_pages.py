@@ -22,7 +22,7 @@ from runtime.browser.port import Dismissal
 from runtime.browser.site_answers import Answers
 
 _BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"  # failure of a request that the guard of Chromium refused
-
+_BY_PROTOCOL = "it goes through Chromium's own protocol"
 
 class DocumentGuard(Protocol):
     """What keeps documents of other origins out of the run's browser context."""
@@ -51,12 +51,12 @@ class IncomingFiles(Protocol):
     async def close(self) -> None: ...
 
 
-def lacks(engine: Engine, what: str) -> AuthorError:
+def lacks(engine: Engine, what: str, why: str = _BY_PROTOCOL, instead: str = "do without this step") -> AuthorError:
     """Return the error of a step that works in Chromium only."""
     return AuthorError(
         "engine-lacks",
-        f"{engine} has no {what} here: it goes through Chromium's own protocol",
-        fix="run the file in Chromium: leave `engine` out of `browser`, and the flag `--engine`; or do without this step",
+        f"{engine} has no {what}: {why}",
+        fix=f"{instead}, or run the file in Chromium: leave `engine` out of `browser`, and the flag `--engine`",
     )
 
 
@@ -104,7 +104,7 @@ class RunPages:
         return request.failure == _BLOCKED or (self.engine != "chromium" and not self.allowed.document(request.url))
 
     def demand_chromium(self, what: str) -> None:
-        """Raise AuthorError ``engine-lacks`` in another browser."""
+        """Raise AuthorError ``engine-lacks`` in another browser. ``what`` goes through Chromium's own protocol."""
         if self.engine != "chromium":
             raise lacks(self.engine, what)
 

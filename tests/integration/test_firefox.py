@@ -129,7 +129,11 @@ async def test_a_sign_in_is_loaded_before_a_page_has_a_database(served: site.Sit
         kept = await browser.page.signed_in()
         with pytest.raises(AuthorError) as refused:
             await browser.page.sign_in(kept)
-        assert refused.value.code == "engine-lacks"
+        assert (refused.value.code, refused.value.message) == (
+            "engine-lacks",
+            "firefox has no `load_session` once a page has made an IndexedDB: it cannot put another one in its place",
+        )
+        assert str(refused.value.fix).startswith("load the state before the first `goto`, or run the file in Chromium")
     async with browsers.opened(second, served.origin, options=firefox.OPTIONS, seconds=20) as browser:
         await browser.page.sign_in(kept)
         await browser.page.goto(f"{served.origin}/second")
@@ -167,7 +171,7 @@ async def test_a_picture_is_taken_where_no_secret_can_be_in_it(
         await browser.page.goto(f"{served.origin}/")
         picture = browser.page.screenshot(None, full_page=False, hide=lambda _text: False)
         if secrets:
-            with pytest.raises(AuthorError, match="firefox has no picture in a run with secrets"):
+            with pytest.raises(AuthorError, match="no picture in a run with secrets: it does not tell every text"):
                 await picture
         else:
             assert (await picture).startswith(b"\x89PNG")

@@ -318,7 +318,10 @@ class Reads(Pictures, Looking):
         await self._run.know_origins()
         if self._run.engine != "chromium" and await self._read(None, self._any_database):
             raise lacks(
-                self._run.engine, "`load_session` after a page has made an IndexedDB: load it before the first page"
+                self._run.engine,
+                "`load_session` once a page has made an IndexedDB",
+                "it cannot put another one in its place",
+                "load the state before the first `goto`",
             )
         if self._run.engine == "chromium":
             await self._read(None, self._close_databases)

@@ -13,6 +13,7 @@ from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.page import drawn_text
 from runtime.browser.page.access import ElementAccess
+from runtime.browser.run_pages import lacks
 
 MASK_COLOUR = "#000000"
 
@@ -127,7 +128,8 @@ class Pictures(ElementAccess):
     def _demand_safe(self) -> None:
         """Refuse a picture in a browser that does not tell every text it draws, if the run has a secret."""
         if not self._run.pictures:
-            self._run.demand_chromium("picture in a run with secrets")
+            why = "it does not tell every text that it draws, so a secret could stay in the picture"
+            raise lacks(self._run.engine, "picture in a run with secrets", why)
 
     async def _mark(self, hide: Callable[[str], bool]) -> None:
         """Mark each element that shows a secret. Raises AuthorError ``secret-on-page`` if one is shown where no element covers it."""
