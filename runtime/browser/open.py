@@ -74,10 +74,8 @@ async def reattach(
     private: Path,
     settings: BrowserSettings,
     usual: Mode = "own",
-    secrets: bool = True,
 ) -> Session | None:
     """Reattach to the run's own browser with its pages as they were; None if it is gone."""
-    del secrets  # they matter in a fresh browser
     wanted, mode = _mode(options, settings, usual)
     if mode == "shared":
         return None

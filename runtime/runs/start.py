@@ -47,9 +47,8 @@ class Chromium(run.Browsers):
             "private": private,
             "settings": given.settings,
             "usual": given.usual_mode,
-            "secrets": bool(text.secrets),
         }
-        self.open = functools.partial(open_browser.open_browser, options, **more)
+        self.open = functools.partial(open_browser.open_browser, options, secrets=bool(text.secrets), **more)
         self.reattach = functools.partial(open_browser.reattach, options, **more)
 
 
