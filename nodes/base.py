@@ -148,6 +148,14 @@ class Leaf(Node):
         """True if the step waits after its action until the page rests."""
         return False
 
+    @property
+    def begins_once(self) -> bool:
+        """True if an attempt that failed on its way leaves a page on which another one would do something else.
+
+        ``retry`` ends then, and a resumed run restores the page.
+        """
+        return False
+
     def by_default(self, seconds: float | None) -> None:
         """Set the default time limit of steps, which leaves that ask a model have only for the page. None: the usual one."""
         self._default = seconds or LEAF_SECONDS

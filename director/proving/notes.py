@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from director.effects import effects, grants
+from director.effects import effects, grants, wording
 from director.proving import report
 from nodes.base import Leaf
+from nodes.browser_query.parts import InParts
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.display import costs
@@ -102,12 +103,14 @@ def _targets(build: BuildContext) -> Iterator[tuple[str, str]]:
 
 
 def _no_actions(loaded: workflow.Loaded) -> Iterator[tuple[str, str]]:
-    """Yield the leaves that would count as side effects but for what the draft declares, and downloads by a click, with the reason."""
+    """Yield, with the reason, the leaves that would count as side effects but for what the draft says of them, and downloads by a click."""
     for node in loaded.nodes():
         if not isinstance(node, Leaf) or effects.changes(node):
             continue
         if effects.changes(node.model_copy(update={"effect": None})):
             yield node.id, f"the draft says that it is {node.effect}"
+        elif isinstance(node, InParts) and node.next is not None:
+            yield node.id, f"the draft says that {wording.element(node.next)}, which it clicks, leads through a list"
         elif getattr(node, "action", None) == "download" and getattr(node, "target", None) is not None:
             yield node.id, "its click is to give a file, and nothing else"
 

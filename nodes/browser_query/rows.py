@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
+from typing_extensions import override
 
 from nodes.browser_query.parts import InParts, Row
 from nodes.errors import SiteError
@@ -54,6 +56,11 @@ class Extract(InParts):
     """Name of each field, and its place in the row: a CSS selector, or a map with ``css``, ``attribute``, ``type``, ``nth``, ``optional``."""
     min: int = Field(default=1, ge=0)
     """Least number of rows. 0 reads at once, without waiting: wait for the page first."""
+
+    @property
+    @override
+    def _names(self) -> Collection[str]:
+        return self.fields
 
     async def run(self, ctx: LeafContext) -> Json:
         target = await ctx.located(self.target)
@@ -126,6 +133,11 @@ class Table(InParts):
     all of them, as text."""
     min: int = Field(default=1, ge=0)
     """Least number of rows. 0 reads at once, without waiting, and is an empty list if there is no such table: wait for the page first."""
+
+    @property
+    @override
+    def _names(self) -> Collection[str]:
+        return self.columns or ()
 
     async def run(self, ctx: LeafContext) -> Json:
         target = await ctx.located(self.target)

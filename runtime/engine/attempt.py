@@ -213,6 +213,7 @@ class Step(leaf_context.LeafContext):
             if not node.despite_dialog:
                 self._page.calm()
             if not self._fresh:
+                self._demand_beginning()
                 await self._arrived(browser)
         try:
             async with asyncio.timeout(node.seconds + GRACE):
@@ -235,6 +236,14 @@ class Step(leaf_context.LeafContext):
             self._verifying = True
             await self._page.rest()
             self._verifying = False
+
+    def _demand_beginning(self) -> None:
+        if self._run.is_midway(self.node):
+            raise SiteError(
+                "list-begun",
+                f"an earlier attempt of `{self.node.id}` went through a part of its list, and the page is still there",
+                fix="load the list's first page with `goto` right before it",
+            )
 
     async def _arrived(self, browser: port.Browser) -> None:
         """Wait for what an earlier, skipped step would have waited for."""
@@ -381,6 +390,8 @@ class Step(leaf_context.LeafContext):
         """True if ``retry`` covers a SiteError or ModelError: with ``on`` by its code, else if no side effect can have happened."""
         retry = self.node.retry
         if retry is None or not isinstance(error, SiteError | ModelError) or isinstance(error, OriginRefused):
+            return False
+        if self.node.begins_once and error.phase == "after":
             return False
         if retry.on is not None:
             return error.code in retry.on

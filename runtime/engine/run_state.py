@@ -264,6 +264,11 @@ class RunState:
             browser, self.browser = self.browser, None
             await browser.close()
 
+    def is_midway(self, node: Leaf) -> bool:
+        """True if the page is where a failed or cut off attempt of the node left it, and a new one cannot begin there."""
+        last = self.history.last_on_page() if node.begins_once else None
+        return last is not None and last.status != "ok" and last.call.path.rpartition("/")[2] == node.id
+
     def tolerates(self, node: Node, error: RunOpsError) -> bool:
         return node.on_error == "continue" and can_be_passed(error)
 

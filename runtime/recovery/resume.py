@@ -38,7 +38,7 @@ async def resume_workflow(engine: ExecutionEngine, reattach: Reattach, from_step
     reached, more = position.step, position.more
     in_hand = reached.before if reached is not None else None
     _close_open_calls(run, but=in_hand)
-    browser = await _surviving_browser(run, reattach) if _used_a_page(past) else None
+    browser = await _surviving_browser(run, reattach, reached) if _used_a_page(past) else None
     if browser is not None and not more:
         # Nothing is left to do in it: it ends with the run, as it would have without the crash.
         run.take(browser)
@@ -87,14 +87,21 @@ def _used_a_page(past: history.History) -> bool:
     return past.page is not None or in_use
 
 
-async def _surviving_browser(run: RunState, reattach: Reattach) -> port.Browser | None:
-    """Return the browser as the last process left it. One left half restored, or with a tab that does not answer, is closed."""
+async def _surviving_browser(run: RunState, reattach: Reattach, reached: StepReached | None) -> port.Browser | None:
+    """Return the browser as the last process left it.
+
+    It is closed if it was left half restored, has a tab that does not answer, or is where the step ``reached`` cannot begin.
+    """
+    midway = False
+    if reached is not None and run.is_midway(reached.node):
+        midway = True
+        run.emit(events.Said(f"{reached.path} had read a part of its list, and begins anew: the page is restored"))
     try:
         browser = await reattach()
     except port.GivenUp as given_up:
         run.emit(events.Said(f"{given_up}. So the browser was ended"))
         return None
-    if browser is not None and run.history.restoring:
+    if browser is not None and (run.history.restoring or midway):
         await browser.close()
         return None
     return browser

@@ -56,6 +56,39 @@ next.onclick = () => { page++; setTimeout(draw, 120); };
 draw();
 </script>"""
 
+FILLING = """<!doctype html><title>Filling</title><ul id=list></ul><button id=next>Next</button>
+<script>
+let page = 0;
+const row = (n) => list.insertAdjacentHTML('beforeend', `<li class=row><b>n-${n}</b> <i>item ${n}</i></li>`);
+const draw = (wait) => {
+  list.innerHTML = '';
+  for (let n = 0; n < 5; n++) setTimeout(row, wait * n, page * 5 + n);
+  next.disabled = page === 2;
+};
+next.onclick = () => { page++; setTimeout(draw, 100, 100); };
+draw(100);
+</script>"""
+
+MIXED = """<!doctype html><title>Mixed</title><ul id=list></ul><button id=next>Next</button>
+<script>
+let page = 0;
+const row = (n) => `<li class=row><b>n-${n}</b> <i>item ${n}</i></li>`;
+const draw = () => {
+  list.innerHTML = [0, 1, 2, 3, 4].map((n) => row(page * 5 + n)).join('');
+  next.disabled = page === 2;
+};
+next.onclick = () => { page++; list.insertAdjacentHTML('beforeend', row(page * 5)); setTimeout(draw, 200); };
+draw();
+</script>"""
+
+ROUGH = (
+    VIRTUAL.replace("COUNT = 400", "COUNT = 60")
+    .replace("const draw = () =>", "const draw = (whole = true) =>")
+    .replace("    rows.push(", "    if (whole || n % 3) rows.push(")
+    .replace("setTimeout(draw, 60)", "(setTimeout(draw, 0, false), setTimeout(draw, 200))")
+)
+"""A list that renders a part of its rows at first, and the others a moment later."""
+
 STUCK = "<!doctype html><p class=row><b>n-0</b> <i>item 0</i></p><button>Next</button>"
 
 ROWS = "query: extract, target: {css: .row}, fields: {number: b, item: i}, key: number"
@@ -65,7 +98,15 @@ ROWS = "query: extract, target: {css: .row}, fields: {number: b, item: i}, key: 
 def served() -> Iterator[site.Site]:
     """A site with lists that show only a part of themselves."""
     with site.serve() as served:
-        for name, page in (("virtual", VIRTUAL), ("endless", ENDLESS), ("paged", PAGED), ("stuck", STUCK)):
+        for name, page in (
+            ("virtual", VIRTUAL),
+            ("endless", ENDLESS),
+            ("paged", PAGED),
+            ("stuck", STUCK),
+            ("filling", FILLING),
+            ("mixed", MIXED),
+            ("rough", ROUGH),
+        ):
             served.page(f"/{name}", page)
         yield served
 
@@ -92,19 +133,22 @@ def whole(count: int, number: str, item: str) -> list[dict[str, str]]:
     ("page", "query", "rows"),
     [
         ("virtual", f"{ROWS}, scroll: until_end", whole(400, "number", "item")),
+        ("rough", f"{ROWS}, scroll: until_end", whole(60, "number", "item")),
         ("endless", f"{ROWS}, scroll: until_end", whole(95, "number", "item")),
         (
             "paged",
             "query: table, target: {css: table}, key: Number, next: {role: button, name: Next}",
             whole(43, "Number", "Item"),
         ),
+        ("filling", f"{ROWS}, next: {{role: button, name: Next}}", whole(15, "number", "item")),
+        ("mixed", f"{ROWS}, next: {{role: button, name: Next}}", whole(15, "number", "item")),
     ],
-    ids=["virtual", "endless", "paged"],
+    ids=["virtual", "rough", "endless", "paged", "filling", "mixed"],
 )
 async def test_a_list_is_read_whole(
     page: str, query: str, rows: list[dict[str, str]], served: site.Site, tmp_path: Path
 ) -> None:
-    """A list that renders only what is seen, one that grows at its end and one of several pages give each row once, in order."""
+    """A list that renders only what is seen, one that grows at its end and one of several pages, also if they fill bit by bit, give each row once, in order."""
     ended = await ran(served, tmp_path, page, query)
     assert ended.error is None
     assert ended.output == rows

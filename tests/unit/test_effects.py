@@ -13,6 +13,7 @@ from director.draft import draft
 from director.draft.goal import Policy
 from director.editing import lint
 from director.effects import effects, grants, requests, wording
+from director.proving import notes
 from director.session import person
 from nodes.errors import Paused, UsageError
 from runtime.language import callees
@@ -91,6 +92,22 @@ async def test_a_download_by_anything_but_a_link_is_an_action(tmp_path: Path, ho
     assert build.state.draft is not None
     hints = [each.node for each in lint.effects(build.state.draft) if each.code == "download-by-click"]
     assert hints == (["note"] if action and "effect:" not in how else [])
+
+
+@pytest.mark.parametrize(("effect", "action"), [("", False), (", effect: read", False), (", effect: effect", True)])
+async def test_the_click_that_continues_a_list_is_a_click_of_class_read(
+    tmp_path: Path, effect: str, action: bool
+) -> None:
+    """`next` is governed as a click with `effect: read` on its target: trusted, and listed in the notes, unless the draft calls it an *effect*."""
+    turns = "query: extract, target: {css: li}, fields: {no: b}, key: no, next: {role: button, name: Pay}"
+    clicks = "type: browser_action, action: click, target: {role: button, name: Pay}"
+    for node in (f"type: browser_query, {turns}{effect}", f"{clicks}{effect or ', effect: read'}"):
+        text = TEXT.replace("type: browser_action, action: press, key: Enter", node)
+        build, asked = asking(tmp_path / node[:24], policy="hold", text=text)
+        assert (await holds(build))(leaf(build, "note"), "note") is action
+        page = notes.page(build, tmp_path / "x.yaml", "It pays.", "runops run x.yaml")
+        assert ("`note` counts as no action" in page) is not action
+        assert not asked
 
 
 async def test_a_typed_line_break_is_the_key_enter(tmp_path: Path) -> None:

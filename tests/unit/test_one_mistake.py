@@ -78,6 +78,8 @@ SLIPS = [
     (f"{CLICK}, url: x", "`url`", "`browser_action goto`"),
     (f"{CLICK}, at: {{x: 1}}", "needs `y`", ""),
     ("type: browser_query, query: extract, target: {css: a}, fields: [a]", "must be a map", ""),
+    ("type: browser_query, query: extract, target: {css: a}, fields: {no: b}, key: nu, scroll: until_end", "no field `nu`", ""),
+    ("type: browser_query, query: table, target: {css: a}, columns: {no: No}, key: No, next: {css: b}", "no field `No`", ""),
     ("type: context, ask: {who: {questoin: x}}", "`questoin`", "`question`"),
     ("type: agent, goal: x, max_steps: many", "`max_steps`", "`max_turns`"),
 ]  # fmt: skip
