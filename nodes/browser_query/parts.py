@@ -70,7 +70,7 @@ class InParts(OfElement):
     @override
     def effect_class(self) -> EffectClass:
         given = super().effect_class
-        # The page is another one afterwards, so what is read on it may be read again only on its way there.
+        # It leaves the list's last page, so after a restore it is done again like a click, not passed over like a reading.
         return "idempotent" if self.next is not None and given == "read" else given
 
     @property
