@@ -24,6 +24,7 @@ from runtime.browser.site_answers import Answers
 _BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"  # failure of a request that the guard of Chromium refused
 _BY_PROTOCOL = "it goes through Chromium's own protocol"
 
+
 class DocumentGuard(Protocol):
     """What keeps documents of other origins out of the run's browser context."""
 
