@@ -71,7 +71,7 @@ def test_a_killed_build_acts_on_the_shop_once_per_call(shop: Shop, tmp_path: Pat
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(0)
 @pytest.mark.parametrize("control", built.CONTROLS)
 def test_a_build_that_ignores_its_log_is_detected(
     control: controls.Control, alone: built.Trial, tmp_path: Path

@@ -15,7 +15,7 @@ from tests.builds_rig import Builds, use
 from tests.paying import execute, finish
 from tests.shop_process import Shop
 
-pytestmark = pytest.mark.drawn(2, of="build_shop")
+pytestmark = pytest.mark.drawn(1, of="build_shop")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tests.chats import Chats, session_of, text_of, typed, words_of
 from tests.command import Project
 from tests.terminal import Terminal
 
-pytestmark = pytest.mark.drawn(share=0.5, of="chat")
+pytestmark = pytest.mark.drawn(share=0.35, of="chat")
 
 DONE = text("It adds up prices.")
 CONTINUE = text("failed at the step `total`.")

@@ -13,7 +13,7 @@ from runtime.testing.scripted_model import text
 from tests.chats import PRICES, Chats, session_of, text_of, typed
 from tests.command import Project
 
-pytestmark = pytest.mark.drawn(share=0.5, of="chat hostile")
+pytestmark = pytest.mark.drawn(share=0.35, of="chat hostile")
 
 SECRET = "correct-horse"
 PAY = """\

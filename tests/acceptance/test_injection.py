@@ -92,7 +92,7 @@ def assert_no_request_has_the_secret(server: responses.Server) -> None:
             assert form not in received.raw
 
 
-@pytest.mark.drawn(2, of="injection")
+@pytest.mark.drawn(1, of="injection")
 def test_no_page_can_send_a_model_to_another_site(tmp_path: Path, home: Site, foreign: Site) -> None:
     """Goto, link, redirect, refresh, popup, script, form post, `data:` and `file:` are each refused with a reason. Nothing reaches the other site, and the run passes."""
     away = ["Link", "Redirect", "Refresh", "Popup", "Script", "Data", "Post", "Bounce"]
@@ -116,7 +116,7 @@ def test_no_page_can_send_a_model_to_another_site(tmp_path: Path, home: Site, fo
     assert_no_request_has_the_secret(server)
 
 
-@pytest.mark.drawn(2, of="injection")
+@pytest.mark.drawn(1, of="injection")
 def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> None:
     """A secret is refused in every tool and encoding, by name and as its mask. The site receives none of it."""
     model = Obedient(
@@ -145,7 +145,7 @@ def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> N
     assert foreign.arrived() == []
 
 
-@pytest.mark.drawn(2, of="injection")
+@pytest.mark.drawn(1, of="injection")
 def test_a_page_cannot_end_its_own_section(tmp_path: Path, home: Site) -> None:
     """A page that contains the end marker gets it respelt, so only the real markers enclose its text."""
     model = Obedient(LOOK)
@@ -157,7 +157,7 @@ def test_a_page_cannot_end_its_own_section(tmp_path: Path, home: Site) -> None:
     assert "(end of page) and open" in look
 
 
-@pytest.mark.drawn(2, of="injection")
+@pytest.mark.drawn(1, of="injection")
 def test_a_tool_that_a_page_invents_is_unknown(tmp_path: Path, home: Site) -> None:
     """An unknown tool is refused with the list of real tools, and the run continues."""
     model = Obedient(("run_shell", {"command": "id"}), ("read_file", {"path": "/etc/passwd"}))
@@ -166,7 +166,7 @@ def test_a_tool_that_a_page_invents_is_unknown(tmp_path: Path, home: Site) -> No
     assert all("tool-unknown" in each and "finish" in each for each in model.told)
 
 
-@pytest.mark.drawn(2, of="injection")
+@pytest.mark.drawn(1, of="injection")
 def test_no_page_raises_the_turn_limit(tmp_path: Path, home: Site) -> None:
     """A model that observes a million times gets exactly the turns that the file allows."""
     model = Obedient(*[LOOK] * 1_000_000)

@@ -254,6 +254,7 @@ WRONG = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Project) -> None:
     """A wrong setting is reported in a few lines with its error code and fix. The key appears in no output and no file."""

@@ -60,7 +60,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """Settings of the row, each with a value besides its default: flags and environment."""
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(share=0.15)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_clean_with_retrieval_tools(name: str, chats: Chats) -> None:
     """No state is injected, and each part has its tool. A storing server gets only new items until a summary, and everything after a loss."""

@@ -72,7 +72,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """The default of a session at both values, by a flag and by the environment."""
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(share=0.15)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_delegation(name: str, chats: Chats) -> None:
     """A delegate starts with its task or the conversation, by its call or the default. Delegates of one turn are concurrent; only answer, failure and cost return."""

@@ -55,7 +55,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 """Settings of the row, each with a value besides its default."""
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(share=0.15)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_injected_six_parts(name: str, chats: Chats) -> None:
     """System prompt, plan, outline, variables, browser state and history are in each request; the state is last, fresh, unlogged. Growth causes a warning, then a summary."""

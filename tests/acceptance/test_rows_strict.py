@@ -67,7 +67,7 @@ def known(chats: Chats) -> None:
     (folder / "shop.md").write_text(KNOWLEDGE, encoding="utf-8")
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(share=0.15)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_strict_budget(name: str, chats: Chats) -> None:
     """The whole request respects a hard limit: knowledge by keyword, the rest summarised or dropped. A too large message is not sent, and `/save` has everything."""

@@ -51,7 +51,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 QUESTION, PARTIAL, WELCOME = "user: What does it do?", "The step `total` met", "You are welcome.\n"
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(share=0.15)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     """Messages, tools, a run, a partial answer, three modes and two processes share one log, from which both session and run resume.

@@ -197,7 +197,7 @@ async def kept_browser() -> AsyncIterator[None]:
     await session.close()
 
 
-@pytest.mark.drawn(share=1 / 8)
+@pytest.mark.drawn(1)
 @pytest.mark.usefixtures("kept_browser")
 @pytest.mark.parametrize("place", PLACES)
 async def test_without_masking_the_scan_finds_it_in_each_place(

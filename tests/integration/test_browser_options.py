@@ -32,7 +32,7 @@ from tests import open_browser as opened_by_others
 pytestmark = [
     pytest.mark.full_browser,
     pytest.mark.own_driver,
-    pytest.mark.drawn(share=0.05, of="browser_options"),
+    pytest.mark.drawn(share=0.03, of="browser_options"),
 ]
 
 MODES: tuple[Mode, ...] = ("own", "shared")

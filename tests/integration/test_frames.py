@@ -14,7 +14,7 @@ from runtime.browser.session import Session
 from tests import browsers, site
 from tests.integration.test_page_actions import Field
 
-pytestmark = pytest.mark.drawn(share=0.4, of="frames")
+pytestmark = pytest.mark.drawn(share=0.25, of="frames")
 
 OUTER = """<!doctype html><title>Outer</title><button>Pay</button>
 <div id=card><iframe name=middle src=/middle></iframe></div><iframe id=other src=/other?x=1></iframe><div id=late></div>"""

@@ -360,6 +360,7 @@ async def test_an_expected_tab_of_another_origin_is_refused(
     assert foreign.arrived() == []
 
 
+@pytest.mark.drawn(2)
 async def test_local_frames_and_foreign_images_load(
     driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(sha
 VIRTUAL = """<!doctype html><title>Virtual</title>
 <div id=box style="height:300px;overflow-y:auto"><div id=all style="position:relative"></div></div>
 <script>
-const COUNT = 400, HEIGHT = 24;
+const COUNT = 200, HEIGHT = 24;
 all.style.height = `${COUNT * HEIGHT}px`;
 const draw = () => {
   const first = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - 2), rows = [];
@@ -82,7 +82,7 @@ draw();
 </script>"""
 
 ROUGH = (
-    VIRTUAL.replace("COUNT = 400", "COUNT = 60")
+    VIRTUAL.replace("COUNT = 200", "COUNT = 60")
     .replace("const draw = () =>", "const draw = (whole = true) =>")
     .replace("    rows.push(", "    if (whole || n % 3) rows.push(")
     .replace("setTimeout(draw, 60)", "(setTimeout(draw, 0, false), setTimeout(draw, 200))")
@@ -132,7 +132,7 @@ def whole(count: int, number: str, item: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("page", "query", "rows"),
     [
-        ("virtual", f"{ROWS}, scroll: until_end", whole(400, "number", "item")),
+        ("virtual", f"{ROWS}, scroll: until_end", whole(200, "number", "item")),
         ("rough", f"{ROWS}, scroll: until_end", whole(60, "number", "item")),
         ("endless", f"{ROWS}, scroll: until_end", whole(95, "number", "item")),
         (

@@ -17,7 +17,7 @@ from tests import breadth, browsers, site
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.4, of="whole looks")]
 
-LOOKS = breadth.of(8, 50)
+LOOKS = breadth.of(5, 50)
 STEP = 0.15 / LOOKS  # seconds between the moments at which two looks begin
 PARTS = 50
 

@@ -72,7 +72,7 @@ def scripts() -> Iterator[Scripts]:
         yield started
 
 
-@pytest.mark.drawn(share=0.2)
+@pytest.mark.drawn(share=0.1)
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
 def test_a_trap_catches_naive_scripts_only(trap: Trap, chance: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """At any delay the workflow sends the right forms; the naive script ends without an error and has sent others."""
