@@ -66,7 +66,7 @@ async def _connect(url: str) -> shared.Chromium:
         for context in browser.contexts:
             # Playwright would dismiss a dialog that nobody listens to.
             context.on("dialog", _leave_open)
-        return shared.Chromium(address, folder, guard, browser, end)
+        return shared.Chromium(address, folder, guard, browser, end, keeps_pages=True)
     except BaseException as error:
         await end()
         if isinstance(error, shared.LOST):

@@ -48,6 +48,10 @@ class Worker(Protocol):
         ...
 
 
+_NOT_KEPT = "addEventListener('unload', () => {});"
+"""Chromium keeps no page that listens to its end."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Chromium:
     """A worker that is a Chromium."""
@@ -57,6 +61,8 @@ class Chromium:
     guard: origin_guard.Guard
     browser: Browser
     end: Callable[[], Awaitable[None]]
+    keeps_pages: bool = False
+    """True if it may keep a page that is left, and show it again on the way back: without any event, so that Playwright would wait for ever."""
 
     @classmethod
     async def start(cls, executable: Path, *, headed: bool, switches: Sequence[str]) -> Chromium:
@@ -94,6 +100,8 @@ class Chromium:
         guard = self.guard
         context = await self.browser.new_context(**for_playwright(options))
         try:
+            if self.keeps_pages:
+                await context.add_init_script(_NOT_KEPT)
             page = await context.new_page()
             # No document loads in the context until the guard knows it.
             name = guard.context_of(await own.target_id(context, page))

@@ -290,6 +290,21 @@ async def test_what_only_an_own_browser_can_do_is_refused(
     assert caught.value.code == "browser-url-lacks"
 
 
+async def test_a_page_that_the_browser_would_keep(
+    others: opened_by_others.Opened, served: site.Site, tmp_path: Path
+) -> None:
+    """`back` and `forward` arrive at pages, and read them, though other people's browsers keep a page that is left."""
+    async with browsers.opened(tmp_path, served.origin, url=others.url) as browser:
+        page = browser.page
+        await page.goto(f"{served.origin}/plain")
+        await page.goto(f"{served.origin}/upload")
+        browser.bound(8)
+        assert await page.back() == f"{served.origin}/plain"
+        assert await page.title() == "Plain"
+        assert await page.forward() == f"{served.origin}/upload"
+        assert await page.count(Target(css="label")) == 1
+
+
 async def test_a_browser_elsewhere_gives_no_files(others: opened_by_others.Opened, tmp_path: Path) -> None:
     """A browser of another machine keeps what it downloads: the step says so, before anything is requested."""
     async with browsers.opened(tmp_path, url=others.url) as browser:
