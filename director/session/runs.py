@@ -104,7 +104,7 @@ class Runs:
         )
 
     def _hide(self, code: str) -> None:
-        """Mask a run's one-time code from now on: a page on the bench, or of the scout, goes on to show it."""
+        """Mask a run's one-time code from now on: a page on the bench, or of the scout, may still show it."""
         self._writer.masker = self._writer.masker.passing(code)
 
     def of(self, call: entries.Call) -> Sequence[str]:

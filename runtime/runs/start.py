@@ -113,8 +113,7 @@ async def begin(
     part = options.part
     conversation = await (given.store.create(log_store.new_id()) if key is None else _of_key(given.store, key))
     async with log_store.release_on_error(conversation):
-        names = hidden_names.of(given.settings.hidden_names)
-        masker = masking.Masker({**known, **models.masked}, names, options.codes)
+        masker = _masker(known, models, given, options)
         writer = LogWriter(conversation, history.History(), masker, given.reader)
         trial = part.header if part is not None else None
         run.write_header(
@@ -134,6 +133,10 @@ async def begin(
             writer.said(entries.User(thread=entries.BACKGROUND_THREAD), said, entries.BACKGROUND_THREAD)
         opened = await _open(prepared, writer, given, listener, models, options)
     return await opened.begin() if part is None else await opened.drive(part.run(opened.engine))
+
+
+def _masker(secrets: Mapping[str, str], models: model_plan.Plan, given: host.Host, options: Options) -> masking.Masker:
+    return masking.Masker({**secrets, **models.masked}, hidden_names.of(given.settings.hidden_names), options.codes)
 
 
 async def _of_key(store: log_store.Store, key: str) -> log_store.Conversation:
@@ -225,8 +228,7 @@ async def resume_run(
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
     models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(store.private, run_id))
-    names = hidden_names.of(given.settings.hidden_names)
-    masker = masking.Masker({**text.secrets, **models.masked}, names, options.codes)
+    masker = _masker(text.secrets, models, given, options)
     try:
         writer = await run_index.claim(
             given.store,
@@ -287,8 +289,7 @@ async def resume_copy(
     text = workflow_source.WorkflowSource(run_id, past.header, given, loaded, take=True)
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
-    names = hidden_names.of(given.settings.hidden_names)
-    masker = masking.Masker({**text.secrets, **models.masked}, names, options.codes)
+    masker = _masker(text.secrets, models, given, options)
     writer = await copies.make(given.store, reading, masker, about, options.parent)
     opened = await _reopened(text, writer, given, listener, models, options)
     return await opened.drive(_copied(opened.engine, ended))

@@ -508,7 +508,7 @@ SEPARATE = {
 """Options that need a browser, or a site, of their own."""
 
 ELSEWHERE = {"engine"}
-"""Options of which other files are the tests: test_firefox.py, test_guard.py."""
+"""Options whose tests are in other files: test_firefox.py, test_guard.py."""
 
 
 @pytest.mark.drawn(1)

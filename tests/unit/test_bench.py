@@ -81,7 +81,7 @@ async def test_a_selection_runs_each_node_once_in_file_order(tmp_path: Path) -> 
 
 
 async def test_a_code_that_was_typed_stays_masked(tmp_path: Path) -> None:
-    """The page goes on to show a one-time code when its run is over: neither the model nor a log, also of a later run, has it."""
+    """The page still shows a one-time code when its run is over: neither the model nor a log, also of a later run, has it."""
     read = "  - {id: seen, type: browser_query, query: text, target: {text: status}}\n"
     rig = Rig(tmp_path, SIGN_IN + read, site(), known={"OTP": KEY})
     rig.edit("allowed_origins", "secrets: [OTP]\nallowed_origins")

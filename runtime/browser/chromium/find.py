@@ -43,13 +43,14 @@ def configured(named: str | Path | None = None, environ: Mapping[str, str] = os.
             f"{goal}, the browser that is set, is no Chromium",
             fix="write `browser: {engine: firefox}` into the file, or type `--engine firefox`",
         )
+    return runnable(goal, environ, f"set {VARIABLE} to the path of Chrome or Chromium, or unset it and type: {FIX}")
+
+
+def runnable(goal: str, environ: Mapping[str, str], fix: str) -> Path:
+    """Return the program that is set. Raises SetupError ``browser-not-found`` with this fix if it cannot be run."""
     path = shutil.which(goal, path=environ.get("PATH"))
     if path is None:
-        raise SetupError(
-            "browser-not-found",
-            f"{goal}, the browser that is set, cannot be run",
-            fix=f"set {VARIABLE} to the path of Chrome or Chromium, or unset it and type: {FIX}",
-        )
+        raise SetupError("browser-not-found", f"{goal}, the browser that is set, cannot be run", fix=fix)
     return Path(path)
 
 

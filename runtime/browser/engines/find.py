@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.async_api import BrowserType, async_playwright
 
 from nodes.errors import SetupError
-from runtime.browser.chromium.find import VARIABLE
+from runtime.browser.chromium.find import VARIABLE, runnable
 from runtime.browser.options import Engine
 
 NAMES = ("firefox", "firefox-esr")
@@ -22,14 +22,8 @@ def released(named: Path | None, environ: Mapping[str, str] = os.environ) -> Pat
     goal = str(named or environ.get(VARIABLE) or "")
     if "firefox" not in Path(goal).name:
         return None
-    path = shutil.which(goal, path=environ.get("PATH"))
-    if path is None:
-        raise SetupError(
-            "browser-not-found",
-            f"{goal}, the browser that is set, cannot be run",
-            fix=f"set {VARIABLE} to the path of Firefox, or unset it and type: runops install firefox",
-        )
-    return Path(path)
+    fix = f"set {VARIABLE} to the path of Firefox, or unset it and type: runops install firefox"
+    return runnable(goal, environ, fix)
 
 
 def find(kind: BrowserType, named: Path | None, environ: Mapping[str, str] = os.environ) -> Path | None:
