@@ -26,7 +26,7 @@ from runtime.observation import page_text
 from runtime.secrets import hidden_names
 from runtime.workspace import run_index
 
-TITLE = 120  # limit of the goal in the title, in characters
+TITLE = 60  # limit of the goal in the title, in characters
 WHOLE_RUNS = frozenset({"run_draft", "finish"})  # tools that run the whole draft
 NEW = "A new workflow is to be built: {goal}\nIts draft has no nodes yet: `create_nodes` begins it."
 
@@ -244,7 +244,13 @@ RESET = (
     "a reset puts the site's data back before each whole run (`run_draft`, `finish`), so each run must do each action: leave the action to these runs, "
     "and do on the bench all up to it"
 )
-"""What a reset means, as told to the model."""
+"""What a reset means for the whole runs, as told to the model."""
+
+AGAIN = (
+    "each on the data that the time before left: do what is still to do (`when`, `route`), and check what is done. If a queue empties, an empty one is right "
+    "the second time. What was already done while testing is named in `unproved` of `finish` with the reason, or shown by `run_draft` with other inputs"
+)
+"""What whole runs without a reset mean, as told to the model."""
 
 
 def _with_type(value: Json) -> str:
@@ -270,6 +276,6 @@ def goal_text(
         lines.append(f"Input {name}: {shown if name in declared else _with_type(shown)}")
     lines += [f"Secrets (their values are hidden): {', '.join(goal.secrets)}"] if goal.secrets else []
     times = "once" if goal.runs == 1 else f"{goal.runs} times"
-    again = f"; {RESET}" if reset else ""
-    lines += [f"Proof: the whole draft passes {times}{again}", f"Side effects: {POLICIES[goal.policy]}"]
+    how = f"; {RESET}" if reset else f", {AGAIN}" if goal.runs > 1 else ""
+    lines += [f"Proof: the whole draft passes {times}{how}", f"Side effects: {POLICIES[goal.policy]}"]
     return "\n".join(lines)

@@ -155,7 +155,7 @@ class Conversation:
             if self._supply is None and self.models is not None:
                 models = dataclasses.replace(self.models, settings=self.settings)
                 self._supply = models.supply(self.writer, self.here.reader)
-            own = loop.OPTIONS if self.session.builds else reply.CHAT
+            own, builds = loop.OPTIONS if self.session.builds else reply.CHAT, self.command == "build"
             self._talk = reply.Talk(
                 self.state,
                 self.subject,
@@ -165,7 +165,7 @@ class Conversation:
                 self.limits,
                 open_build.toolsets(self.build) if self.build is not None else (),
                 # In a chat the person continues after an interruption, so that no call stays open.
-                dataclasses.replace(own, left_open=self.command == "build"),
+                dataclasses.replace(own, left_open=builds, without=session_tools.OF_TALKS if builds else frozenset()),
                 self._delegates(),
             )
         return self._talk

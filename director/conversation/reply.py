@@ -38,6 +38,7 @@ class ReplyOptions:
     max_output: int = 0  # least limit of one answer that no setting names, in tokens, reasoning included
     left_open: bool = False
     """True if an interruption leaves open calls to the resumed session, as after a crash."""
+    without: frozenset[str] = frozenset()  # tools that are not offered
 
 
 CHAT = ReplyOptions()
@@ -78,7 +79,7 @@ class Talk:
         for each in every:
             if isinstance(each, subagents.SubagentCall):
                 each.employ(models, limits, sender)
-        self._tools = session_tools.Toolbox(state, subject, listener, every)
+        self._tools = session_tools.Toolbox(state, subject, listener, every, self._options.without)
         self._exchanges: requests.Exchanges | None = None
         self._turns: turn.Turns | None = None
         self._turning: asyncio.Task[turn.Turn] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from director.session import plan as plans
 from director.session import state_paths
@@ -42,6 +42,12 @@ REFRESH = frozenset({
 
 PROPOSE = "propose_command"
 
+OF_TALKS = frozenset({
+    "get_workflow_description", "update_workflow_description", "get_workflow_variable", "set_variable", "clear_variable",
+    "clear_all_variables", PROPOSE,
+})  # fmt: skip
+"""Tools for what a person says over a long talk. A build has its goal from the start, and pays for each tool with every request."""
+
 _PROPOSED = re.compile(r"/(answer \S.*|decide (done|not-done|skip)|resume)")
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
@@ -64,9 +70,18 @@ _Row = tuple[str, str, dict[str, dict[str, Json]], frozenset[entries.Mode], Call
 
 
 class Toolbox(ModelTools):
-    def __init__(self, state: SessionState, subject: Subject, listener: Listener, more: Sequence[Toolset] = ()) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        subject: Subject,
+        listener: Listener,
+        more: Sequence[Toolset] = (),
+        without: Collection[str] = (),
+    ) -> None:
+        """``without`` names tools that are not offered."""
         self._subject, self._runs = subject, session_runs.SessionRuns(state)
-        super().__init__(state, listener, [*self._own(), *more])
+        every = [*self._own(), *more]
+        super().__init__(state, listener, [each for each in every if each.tool.name not in without])
 
     def _own(self) -> Sequence[Toolset]:
         which = toolbox.of(TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from nodes import registry
@@ -23,11 +22,6 @@ Expressions are Jinja's: a.b, a['b'], a[0], + - * / // % **, ~ joins, == != < <=
 
 TARGETS = """\
 Best first: {role: button, name: Save} · {label: Email} · {test_id: status} · {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}} · {css: "#total"}"""
-
-ACTION = """\
-verify: rules that must hold after it, waited for: [{text: paid}, {visible: {role: row, has_text: "{{ no }}"}}, {url: "**/orders"}]. Name what is there when it succeeded: what is only gone, or an address, may be so on an error page too.
-effect: EFFECT
-confirm: {nodes: [goto and reads, in a fresh tab; for a list with pages an `iterate` that visits all of them by a click of `effect: read`], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
 
 QUERIES = """\
 For an HTML table use `table`: a list of maps by the headings of the columns, as text; `columns` names and types them. `extract` is for rows of anything else. Both wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the action that leads there)."""
@@ -98,22 +92,12 @@ def _entry(entry: reference.Entry) -> list[str]:
         lines.append(
             "Also: id, description, when, timeout, retry, on_error, verify, effect, after_crash, confirm (`step`, `rules`, `confirm`)."
         )
-        if any(each.effect in ("idempotent", "effect") for each in (entry, *entry.kinds)):
-            lines.append(ACTION.replace("EFFECT", _effect()))
     elif entry.around == "container":
         lines.append("Also: id, description, when, value, on_error, on_redo (`container`).")
     lines += {"target": [TARGETS], "confirm": [CARD["browser_action"]], "browser_query": [QUERIES]}.get(entry.name, [])
     if entry.name == "file":
         lines += ["an input:", *(_line(each, "  ") for each in _shown(reference.entry("input").fields)), INPUTS, HEAD]
-    if entry.name in CARD:
-        lines.append(CARD[entry.name])
     return lines
-
-
-def _effect() -> str:
-    text = next(each.text for each in reference.entry("step").fields if each.name == "effect")
-    text = re.sub("`(read|idempotent|effect)`", r"\1", text)
-    return text[0].lower() + text[1:]
 
 
 def _shown(fields: Iterable[reference.Field]) -> list[reference.Field]:

@@ -19,7 +19,7 @@ from runtime.messages.messages import Tool
 from runtime.models.turns import turn
 
 _PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if there is one, else the scout's.")
-_SAME_PAGE = of(PERHAPS, "As in inspect_tab.")
+_SAME_PAGE = PERHAPS  # as in inspect_tab
 _TAB = of(PERHAPS, "Scout tab; null: the one used last.")
 _MINE = of(PERHAPS, "A tab of yours; null: the first.")
 _REF_OR_TARGET = of(PERHAPS, "Ref of an element, or a target in YAML.")

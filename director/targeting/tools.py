@@ -22,7 +22,7 @@ PROPOSE = tool(
     NAME,
     "Find targets for an element, and prove each: now, after a reload, with more rows. For a row, card, table or text, also the `fields` of extract.",
     {
-        "tab": of(PERHAPS, "As in inspect_tab."),
+        "tab": PERHAPS,
         "ref": TEXT,
         "anchor": of(PERHAPS, "Text of the row, card or part to find it by."),
         "reason": TEXT,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from director.conversation import session_tools
 from runtime.testing.scripted_model import text
 from tests import builds_rig
 from tests.builds_rig import Builds, plan, use
@@ -129,12 +130,14 @@ def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: 
 
 
 def test_a_build_is_a_session_to_talk_with(builds: Builds) -> None:
-    """`chat --resume` talks in the session of a build, `build --resume` continues to build in it, and in a fork of it."""
+    """`chat --resume` talks in the session of a build, with tools for a talk that a build does without; `build --resume` continues to build in it, and in a fork of it."""
     done = builds.build([plan() + ASKS], "--yes")
     session = session_of(done)
+    building = {each["name"] for each in builds.asked[-1].body["tools"]}
     project = builds.answers(text("It is empty."), text("No nodes."), ASKS)
     talked = project.runops("chat", "--resume", session, "-m", "What is it?")
     assert (talked.returncode, talked.stdout) == (0, "It is empty.\n"), talked.stderr
+    assert {each["name"] for each in builds.asked[-1].body["tools"]} - building == session_tools.OF_TALKS
     forked = project.runops("chat", "--fork", session, "-m", "What is it?", "--mode", "chat")
     assert (forked.returncode, forked.stdout) == (0, "No nodes.\n"), forked.stderr
     fork = session_of(forked)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from director.builds import open as open_build
 from director.conversation.delegate import Delegates, Delegation
-from director.conversation.session_tools import Toolbox
+from director.conversation.session_tools import OF_TALKS, Toolbox
 from director.session.events import Listener
 from runtime.messages.messages import Tool
 from tests import build_contexts
@@ -21,7 +21,7 @@ def tools(folder: Path) -> list[Tool]:
     shop = build_contexts.opened(folder)
     try:
         delegate = Delegation(shop.state, Listener(), lambda: box, Delegates(clean=True))
-        box = Toolbox(shop.state, About(), shop.listener, [*open_build.toolsets(shop), delegate])
+        box = Toolbox(shop.state, About(), shop.listener, [*open_build.toolsets(shop), delegate], OF_TALKS)
         return list(box.offered)
     finally:
         let_go(shop.writer.conversation)

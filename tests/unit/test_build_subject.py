@@ -105,10 +105,9 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "`effect: idempotent`",
+        "the one that signs in `idempotent`",
         "`effect: read`",
         'output: {orders: "{{ orders }}"}',
-        "`unproved`",
         "`propose_target`",
         "by its own id",
         "inputs: {user: {type: string, default: admin}}",

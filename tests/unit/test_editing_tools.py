@@ -282,9 +282,7 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("browser_action.click", ["verify: rules", "effect: what doing it twice", "confirm: {nodes:"]),
-        ("browser_action.fill", ["verify: rules"]),
-        ("browser_action", ["confirm: {nodes:"]),
+        ("confirm", ["confirm: {nodes:"]),
         ("browser_query", ["For an HTML table use `table`", "1 by default", "`exists` yields true or false"]),
         ("workflow", ["an input:\n  type (string, number", "default (any value)", "output: {orders:"]),
         ("input", ["type (string, number"]),
@@ -292,11 +290,11 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
     ],
 )
 def test_a_reference_page_contains_all_that_a_node_needs(name: str, words: list[str]) -> None:
-    """A page includes what would be asked for next and stays within its limit; pages of reads leave out `confirm`."""
+    """A page includes what would be asked for next and stays within its limit. It leaves out what the instructions say of every action."""
     text = reference.render(name)
     assert [each for each in words if each not in text] == []
     assert len(text) <= reference.LONGEST
-    assert "confirm: {nodes:" not in reference.render("browser_query.text")
+    assert "confirm: {nodes:" not in reference.render("browser_action.click")
 
 
 def mistakes_in(example: str) -> list[str]:
@@ -442,10 +440,10 @@ def test_the_corrected_glob_matches(pattern: str, meant: str | None, url: str) -
 
 
 def test_an_effect_class_is_explained_the_same_everywhere() -> None:
-    """The card explains `effect` in the words of the documents. Documented clicks that open a tab have `effect: read`."""
-    card = reference.render("browser_action").replace("`", "")
+    """The model is told `effect` in the words of the documents. Documented clicks that open a tab have `effect: read`."""
+    card = reference.render("step").replace("`", "")
     (row,) = [each for each in DOCUMENTS["docs/nodes/README.md"].split("\n") if each.startswith("| `effect` |")]
-    assert row.split(" | ")[2].rstrip(" |").replace("`", "").removeprefix("W") in card
+    assert row.split(" | ")[2].rstrip(" |").rstrip(".").replace("`", "") in card
     opening = [
         line for text in DOCUMENTS.values() for line in text.split("\n") if "opens: " in line and "action: " in line
     ]
