@@ -28,7 +28,6 @@ PLAN: dict[str, Json] = {
             ],
         }
     ],
-    "next_actions": [],
     "blockers": [],
     "notes": None,
 }

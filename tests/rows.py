@@ -45,7 +45,6 @@ PLAN = {
             ],
         }
     ],
-    "next_actions": [],
     "blockers": [],
     "notes": None,
 }  # fmt: skip

@@ -263,7 +263,6 @@ PLAN: Json = {
             ],
         }
     ],
-    "next_actions": [],
     "blockers": [],
     "notes": "",
 }

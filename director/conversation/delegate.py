@@ -190,12 +190,16 @@ class _OneAtATime(Toolset):
 
     def __init__(self, toolset: Toolset, lock: asyncio.Lock) -> None:
         super().__init__(toolset.tool, toolset.modes)
-        self._toolset, self._lock = toolset, lock
+        self._toolset, self._lock, self.kind = toolset, lock, toolset.kind
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         async with self._lock:
             return await self._toolset.take(arguments, place)
+
+    @override
+    def needs(self, arguments: Mapping[str, Json], failed: str, theirs: Mapping[str, Json]) -> bool:
+        return self._toolset.needs(arguments, failed, theirs)
 
     @override
     def outcome_of_open_call(self, call: entries.Call) -> turn.Outcome | None:

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable, Collection, Sequence
 
+from typing_extensions import override
+
 from director.session import plan as plans
 from director.session import state_paths
 from director.session import variables as session_variables
@@ -40,6 +42,9 @@ REFRESH = frozenset({
 })  # fmt: skip
 """Tools that tell how things stand; a model is told of them after a summary."""
 
+NOTES = frozenset({"update_plan", "patch_plan_task", "update_workflow_description"})
+"""Tools whose failure keeps no other call from being done."""
+
 PROPOSE = "propose_command"
 
 OF_TALKS = frozenset({
@@ -59,7 +64,6 @@ _PLAN = toolbox.fields(
         "overall_goal": TEXT,
         "current_phase": PERHAPS,
         "phases": each(toolbox.fields({"phase_name": TEXT, "status": _STATUS, "tasks": each(_TASK)})),
-        "next_actions": each(TEXT),
         "blockers": each(TEXT),
         "notes": PERHAPS,
     }
@@ -83,6 +87,11 @@ class Toolbox(ModelTools):
         every = [*self._own(), *more]
         super().__init__(state, listener, [each for each in every if each.tool.name not in without])
 
+    @property
+    @override
+    def lenient(self) -> Collection[str]:
+        return ("update_plan",)
+
     def _own(self) -> Sequence[Toolset]:
         which = toolbox.of(TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head.")
         table: list[_Row] = [
@@ -102,7 +111,10 @@ class Toolbox(ModelTools):
             ("clear_all_variables", "Clears all of both.", {"reason": REASON}, CHANGED, self._all_cleared),
             (PROPOSE, "Proposes what the person may do with the session's run; it is done if they say yes.", {"command": toolbox.of(TEXT, "`/answer TEXT`, `/decide done`, `/decide not-done`, `/decide skip` or `/resume`."), "reason": REASON}, READ, self._proposed),
         ]  # fmt: skip
-        return [Simple(tool(name, text, fields), modes, do) for name, text, fields, modes, do in table]
+        return [
+            Simple(tool(name, text, fields), modes, do, "note" if name in NOTES else None)
+            for name, text, fields, modes, do in table
+        ]
 
     def _summary(self) -> str:
         phase = f"Phase: {plans.phase(self._state.plan)}"
@@ -150,9 +162,11 @@ class Toolbox(ModelTools):
         return masking.MASK if names.named(last) else names.text(text)
 
     def _write_plan(self, arguments: dict[str, Json]) -> str:
-        plan = plans.of(arguments["plan"])
-        self._state.set_plan(plan, reason=str(arguments["reason"]))
-        return self._stored("plan", f"kept as version {self._number('plan')}")
+        given = {name: value for name, value in arguments.items() if name != "reason"}
+        plan, otherwise = plans.taken(given.get("plan") or given)
+        self._state.set_plan(plan, reason=str(arguments.get("reason") or "none given"))
+        more = f"; {'; '.join(otherwise)}" if otherwise else ""
+        return self._stored("plan", one_line(f"kept as version {self._number('plan')}{more}"))
 
     def _write_task(self, arguments: dict[str, Json]) -> str:
         task = str(arguments["task_id"])

@@ -26,16 +26,16 @@ class Draft:
     """
 
     text: str
-    loaded: workflow.Loaded
     files: callees.Files | None = None
+    checked: bool = True  # False: it may have mistakes, and so may what an edit makes of it
 
     @classmethod
     def of(cls, text: str, files: callees.Files | None = None) -> Draft:
         """Return the draft with this text, which may use ``files``. Raises WorkflowInvalid with every mistake."""
-        return cls(text, reader.parse(text, NAME, files), files)
+        return cls(text, files)._read()
 
     @classmethod
-    def begun(cls, head: str, nodes: str, files: callees.Files | None = None) -> Draft:
+    def begun(cls, head: str, nodes: str, files: callees.Files | None = None, *, checked: bool = True) -> Draft:
         """Return a draft with its first nodes. ``head`` is everything in the file but ``nodes``, such as ``version`` and ``name``.
 
         Keys given next to ``nodes`` change the head, as ``with_head`` does.
@@ -46,11 +46,30 @@ class Draft:
         lines = [line for each in new for line in shifted(each.lines, 2)]
         text = "\n".join([head.rstrip(), "", "nodes:", *lines, ""])
         data = {**yaml_text.read(NAME, head).data, "nodes": [each.data for each in new]}
-        return _made(edits.Edit(text, data), "", files)
+        return cls("", files, checked)._made(edits.Edit(text, data))
+
+    def unchecked(self) -> Draft:
+        """Return the draft for edits that are checked once behind the last of them: ``check``."""
+        return Draft(self.text, self.files, checked=False)
+
+    def check(self) -> Draft:
+        """Return the draft, checked. Raises WorkflowInvalid with every mistake, its node and its field."""
+        try:
+            return Draft(self.text, self.files)._read()
+        except WorkflowInvalid as error:
+            raise WorkflowInvalid([self.layout.located(each) for each in error.diagnostics], NAME) from None
+
+    @functools.cached_property
+    def loaded(self) -> workflow.Loaded:
+        return reader.parse(self.text, NAME, self.files)
+
+    def _read(self) -> Draft:
+        assert self.loaded
+        return self
 
     @functools.cached_property
     def layout(self) -> layout.Layout:
-        return layout.Layout(self.loaded.document)
+        return layout.Layout(self._given)
 
     def outline(self, configuration: int = 0) -> str:
         return self.layout.outline(configuration=configuration)
@@ -63,7 +82,7 @@ class Draft:
         Raises ModelError ``node-unknown``, ``block-unknown``, ``edit-not-possible``.
         """
         new, place = edits.given(nodes), self._spot(after)
-        return self._edited(edits.spliced(self._in_lines([place]), {place: new}, ()))
+        return self._made(edits.spliced(self._in_lines([place]), {place: new}, ()))
 
     def with_updates(self, nodes: str, node: str | None = None) -> Draft:
         """Return the draft with new text for ``node``, or without it for each given node, by id. Raises ModelError ``update-unclear``."""
@@ -83,7 +102,7 @@ class Draft:
             raise _unclear(f"`{min(twice)}` is given twice", "give each node once")
         paths = [self._place(each) for each in names]
         self._refuse_nested(names)
-        return self._edited(edits.replaced(self._in_lines(paths), dict(zip(paths, new, strict=True))))
+        return self._made(edits.replaced(self._in_lines(paths), dict(zip(paths, new, strict=True))))
 
     def with_moved(self, ids: Sequence[str], after: str | None) -> Draft:
         """Return the draft with these nodes moved, in this order; ``after`` as in ``with_nodes``. Raises ModelError ``move-unclear``, ``block-empty``."""
@@ -99,28 +118,36 @@ class Draft:
                 )
         self._refuse_emptied(paths.values(), but=place[:-1])
         lines = self._in_lines([place, *paths.values()])
-        return self._edited(
-            edits.spliced(lines, {place: [lines.item(each) for each in paths.values()]}, paths.values())
-        )
+        return self._made(edits.spliced(lines, {place: [lines.item(each) for each in paths.values()]}, paths.values()))
 
     def without(self, ids: Sequence[str]) -> Draft:
         """Return the draft without these nodes and the nodes in them. Raises ModelError ``block-empty``."""
         paths = self._named(ids).values()
         outer = [path for path in paths if not any(within(path, each) for each in paths)]
         self._refuse_emptied(outer)
-        return self._edited(edits.spliced(self._in_lines(outer), {}, outer))
+        return self._made(edits.spliced(self._in_lines(outer), {}, outer))
 
     def with_head(self, head: str) -> Draft:
         """Return the draft with a changed head. ``head`` maps keys to values: null removes a key, inputs are merged by name."""
-        return self._edited(header.changed(self._document, head))
+        return self._made(header.changed(self._document, head))
+
+    @functools.cached_property
+    def _given(self) -> yaml_text.Document:
+        return self.loaded.document if self.checked else yaml_text.read(NAME, self.text)
 
     @property
     def _document(self) -> yaml_text.Document:
-        text = self.loaded.document.source.text
-        return self.loaded.document if ended(text) == text else yaml_text.read(NAME, ended(text))
+        text = self._given.source.text
+        return self._given if ended(text) == text else yaml_text.read(NAME, ended(text))
 
-    def _edited(self, edit: edits.Edit) -> Draft:
-        return _made(edit, "\ufeff" if self.text.startswith("\ufeff") else "", self.files)
+    def _made(self, edit: edits.Edit) -> Draft:
+        """Return the edited draft, with its byte order mark. The text is parsed again, and must yield the intended data."""
+        document = yaml_text.read(NAME, edit.text)
+        if document.problems or document.data != edit.data:
+            raise unsuited("the text would say something else than was meant")
+        mark = "\ufeff" if self.text.startswith("\ufeff") else ""
+        made = Draft(f"{mark}{edit.text}", self.files, checked=False)
+        return made.check() if self.checked else made
 
     def _in_lines(self, places: Iterable[Path]) -> Lines:
         document = self._document
@@ -128,10 +155,14 @@ class Draft:
             document = in_lines(document, each[:-1])
         return Lines(document)
 
+    @functools.cached_property
+    def _places(self) -> dict[str, Path]:
+        return {each.id: each.path for each in self.layout.nodes}
+
     def _place(self, node: str) -> Path:
-        found = self.loaded.places.get(node)
+        found = self._places.get(node)
         if found is None:
-            close = errors.near(node, self.loaded.places)
+            close = errors.near(node, self._places)
             raise ModelError(
                 "node-unknown",
                 f"the draft has no node `{node[:80]}`",
@@ -193,15 +224,3 @@ def within(path: Path, outer: Path) -> bool:
 
 def _unclear(what: str, fix: str) -> ModelError:
     return ModelError("update-unclear", what, fix=fix)
-
-
-def _made(edit: edits.Edit, mark: str, files: callees.Files | None) -> Draft:
-    """Return the edited draft, with its byte order mark. The text is parsed again, and must yield the intended data."""
-    document = yaml_text.read(NAME, edit.text)
-    if document.problems or document.data != edit.data:
-        raise unsuited("the text would say something else than was meant")
-    try:
-        return Draft.of(f"{mark}{edit.text}", files)
-    except WorkflowInvalid as error:
-        laid = layout.Layout(document)
-        raise WorkflowInvalid([laid.located(each) for each in error.diagnostics], NAME) from None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
+
+from typing_extensions import override
 
 from director.draft import draft as drafts
 from director.draft import edits, header
@@ -18,6 +21,9 @@ from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import threads
+from runtime.messages.messages import Tool, ToolCall
+from runtime.models.turns import call_checks, turn
 from runtime.secrets import masking
 
 MOST_PROBLEMS = 10  # limit of the mistakes reported for one edit
@@ -26,7 +32,7 @@ MOST_HINTS = 4  # limit of the hints reported for one edit
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    edit = _Edits(build)
+    edits_of = _Edits(build)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
     flag = of(FLAG, "Only check.")
     nodes = of(
@@ -35,23 +41,65 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
     one = of(TEXT, "The node's whole text; of the head only keys to change.")
     ids: dict[str, Json] = {"type": "array", "items": TEXT}
     node = of(PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
-    return (
-        Simple(tool("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}), READ, edit.reference),
-        Simple(tool("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}), CHANGED, edit.create),
-        Simple(tool("update_node", "Replaces a node.", {"id": node, "yaml": one, "reason": REASON}), CHANGED, edit.update),
-        Simple(tool("move_nodes", "Moves nodes after another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), CHANGED, edit.move),
-        Simple(tool("delete_nodes", "Deletes nodes, and those in them.", {"ids": ids, "reason": REASON}), CHANGED, edit.delete),
+    changing = (
+        Edit(tool("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}), edits_of.create, edits_of),
+        Edit(tool("update_node", "Replaces a node.", {"id": node, "yaml": one, "reason": REASON}), edits_of.update, edits_of),
+        Edit(tool("move_nodes", "Moves nodes after another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), edits_of.move, edits_of),
+        Edit(tool("delete_nodes", "Deletes nodes, and those in them.", {"ids": ids, "reason": REASON}), edits_of.delete, edits_of),
     )  # fmt: skip
+    edits_of.offer(changing)
+    how = tool("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT})  # fmt: skip
+    return (Simple(how, READ, lambda arguments: reference.render(str(arguments["type"]))), *changing)
+
+
+Make = Callable[[Draft | None], Draft]
+"""Makes an edit. An unchecked draft stays unchecked; the first nodes begin a checked one."""
+
+OF_REFERENCES = frozenset({
+    "unknown-reference", "later-reference", "unguarded-reference", "unknown-variable", "unknown-input", "unknown-secret",
+})  # fmt: skip
+"""Codes of mistakes that another edit may resolve."""
+
+
+class Edit(Toolset):
+    """A tool that edits the draft. A mistake in a reference is none if the edits right after it in the same answer resolve it."""
+
+    kind = "edit"
+
+    def __init__(self, offered: Tool, make: Callable[[dict[str, Json]], Make], edits: _Edits) -> None:
+        super().__init__(offered, CHANGED)
+        self.make, self._edits = make, edits
+
+    @override
+    def needs(self, arguments: Mapping[str, Json], failed: str, theirs: Mapping[str, Json]) -> bool:
+        """What was to be replaced is not deleted, and nothing is added where something else was to come first."""
+        if self.tool.name == "delete_nodes":
+            return failed != "delete_nodes"
+        return self.tool.name == failed == "create_nodes" and arguments.get("after") == theirs.get("after")
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        text = self._edits.done(self, arguments, place)
+        return turn.Outcome(text, text)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """An edit that the model asked for."""
+
+    make: Make
+    reason: str
 
 
 class _Edits:
     def __init__(self, build: BuildContext) -> None:
         self._build = build
+        self._tools: Mapping[str, Edit] = {}
 
-    def reference(self, arguments: dict[str, Json]) -> str:
-        return reference.render(str(arguments["type"]))
+    def offer(self, tools: Sequence[Edit]) -> None:
+        self._tools = {each.tool.name: each for each in tools}
 
-    def create(self, arguments: dict[str, Json]) -> str:
+    def create(self, arguments: dict[str, Json]) -> Make:
         text, after = str(arguments["yaml"]), cast("str | None", arguments["after"] or None)
 
         def make(before: Draft | None) -> Draft:
@@ -61,79 +109,139 @@ class _Edits:
                 raise ModelError("node-unknown", "there is no draft yet", fix="its first nodes have `after` null")
             return Draft.begun(header.begun(self._build.goal), text, self._build.state.files)
 
-        return self._done(make, arguments, dry=bool(arguments["dry_run"]))
+        return make
 
-    def update(self, arguments: dict[str, Json]) -> str:
+    def update(self, arguments: dict[str, Json]) -> Make:
         text, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
 
         def make(before: Draft | None) -> Draft:
             draft = _begun(before)
             return draft.with_head(text) if node == "workflow" else draft.with_updates(text, node)
 
-        return self._done(make, arguments)
+        return make
 
-    def move(self, arguments: dict[str, Json]) -> str:
+    def move(self, arguments: dict[str, Json]) -> Make:
         ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"] or None)
-        return self._done(lambda before: _begun(before).with_moved(ids, after), arguments, ids)
+        return lambda before: _begun(before).with_moved(ids, after)
 
-    def delete(self, arguments: dict[str, Json]) -> str:
+    def delete(self, arguments: dict[str, Json]) -> Make:
         ids = _texts(arguments["ids"])
-        return self._done(lambda before: _begun(before).without(ids), arguments)
+        return lambda before: _begun(before).without(ids)
 
-    def _done(
-        self,
-        make: Callable[[Draft | None], Draft],
-        arguments: dict[str, Json],
-        named: Collection[str] = (),
-        *,
-        dry: bool = False,
-    ) -> str:
-        """Make the edit, store it as a version unless ``dry``, and return the report. ``named`` nodes are reported even if unchanged."""
-        state = self._build.state
+    def done(self, edit: Edit, arguments: dict[str, Json], place: turn.Place) -> str:
+        """Make the edit, store it as a version unless it is only checked, and return the report."""
+        state, dry = self._build.state, bool(arguments.get("dry_run"))
         began = not state.history.versions("draft")
         begin.with_draft(self._build)
-        reason = str(arguments["reason"])
+        asked = _Asked(edit.make(arguments), str(arguments["reason"]))
         before = state.draft
         masker = self._build.writer.masker
-        again = self._taken_again(make, reason) if not dry else None
+        if not dry and self._was_resolving(place):
+            return f"done in version {len(state.history.versions('draft'))}, with an edit before it"
+        calls, index = self._answer(place) if not dry else ([], 0)
+        every = [asked, *self._from(calls[index + 1 :])]
+        again = self._taken_again(every) if not dry else None
         if again is not None:
             before, made = again
         else:
             try:
-                made = make(before)
-                modules = self._build.here.settings.python_modules
-                if problems := limits.refused(made, before, self._build.goal, modules):
-                    raise WorkflowInvalid([made.layout.located(each) for each in problems], drafts.NAME)
+                made = self._made(before, every)[0]
             except WorkflowInvalid as error:
                 raise refused(error, masker, first=before is None) from None
             if not dry:
                 begin.fixed(self._build)
-                state.write_draft(made, reason=reason)
+                state.write_draft(made, reason=asked.reason)
                 self._build.listener.changed("draft", "")
         head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"
         told = begin.told(self._build) if began and not dry else None
         lines = [
             head,
             *([told] if told is not None else []),
-            render_changes(before, made, named),
+            # Moved nodes are reported even if they say the same.
+            render_changes(before, made, _texts(arguments.get("ids"))),
             *advised(before, made, self._build.goal),
         ]
         return masker.text("\n".join(lines))
 
-    def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
-        """Return the draft before and after this edit if it is the last version: a crash came before its answer, so it is not repeated."""
+    def _made(self, before: Draft | None, asked: Sequence[_Asked]) -> tuple[Draft, int]:
+        """Return the draft after the first edit, and after as many of the others as its references need; and their number.
+
+        Raises WorkflowInvalid with the mistakes of the first one alone.
+        """
+        try:
+            return self._checked(asked[0].make(before), before), 1
+        except WorkflowInvalid as error:
+            if before is None or any(each.code not in OF_REFERENCES for each in error.diagnostics):
+                raise
+            with contextlib.suppress(ModelError):
+                made = asked[0].make(before.unchecked())
+                for number, each in enumerate(asked[1:], 2):
+                    made = each.make(made)
+                    with contextlib.suppress(WorkflowInvalid):
+                        return self._checked(made.check(), before), number
+            raise
+
+    def _checked(self, made: Draft, before: Draft | None) -> Draft:
+        modules = self._build.here.settings.python_modules
+        if problems := limits.refused(made, before, self._build.goal, modules):
+            raise WorkflowInvalid([made.layout.located(each) for each in problems], drafts.NAME)
+        return made
+
+    def _answer(self, place: turn.Place) -> tuple[list[ToolCall], int]:
+        """Return the calls of the answer that asks for this one, and its index; no calls if one before it failed."""
+        said = self._build.writer.history.thread(place.thread).said
+        latest = next((each for each in reversed(said) if isinstance(each, threads.Exchange)), None)
+        calls = [*self._build.writer.calls_of(latest.answer)] if latest is not None else []
+        index = next((index for index, each in enumerate(calls) if each.id == place.asked), 0)
+        results = [latest.done[each.id].result for each in calls[:index]] if latest is not None else []
+        return ([], 0) if any(each is not None and each.error is not None for each in results) else (calls, index)
+
+    def _from(self, calls: Sequence[ToolCall]) -> list[_Asked]:
+        """Return the edits with which these calls begin."""
+        found: list[_Asked] = []
+        for call in calls:
+            tool = self._tools.get(call.name)
+            if tool is None or call_checks.of(call, [tool.tool], holds_secret=masking.MASK in call.arguments):
+                break
+            given: Any = call_checks.arguments(call, [tool.tool])
+            if given.get("dry_run"):
+                break
+            found.append(_Asked(tool.make(given), str(given["reason"])))
+        return found
+
+    def _was_resolving(self, place: turn.Place) -> bool:
+        """Return whether the last version has this edit already: one before it in the same answer needed it."""
+        calls, index = self._answer(place)
+        for number in range(index):
+            asked = self._from(calls[number:])
+            taken = self._versions(asked[0]) if len(asked) > index - number else None
+            if taken is not None:
+                with contextlib.suppress(RunOpsError):
+                    made, count = self._made(taken[0], asked)
+                    if count > index - number and made.text == taken[1].text:
+                        return True
+        return False
+
+    def _versions(self, asked: _Asked) -> tuple[Draft | None, Draft] | None:
+        """Return the draft before and after the last version, if it has the reason of this edit."""
         state = self._build.state
         versions = state.history.versions("draft")
-        said = state.masker.text(" ".join(reason.split()))
+        said = state.masker.text(" ".join(asked.reason.split()))
         if not versions or versions[-1].reason != said or versions[-1].by != "model" or versions[-1].cleared:
             return None
-        now = state.draft
         older = versions[-2] if len(versions) > 1 and not versions[-2].cleared else None
         before = Draft.of(str(self._build.writer.value_of(older)), state.files) if older is not None else None
-        with contextlib.suppress(RunOpsError):
-            made = make(before)
-            if now is not None and made.text == now.text:
-                return before, made
+        now = state.draft
+        return (before, now) if now is not None else None
+
+    def _taken_again(self, asked: Sequence[_Asked]) -> tuple[Draft | None, Draft] | None:
+        """Return the draft before and after this edit if it is the last version: a crash came before its answer, so it is not repeated."""
+        taken = self._versions(asked[0])
+        if taken is not None:
+            before, now = taken
+            with contextlib.suppress(RunOpsError):
+                if self._made(before, asked)[0].text == now.text:
+                    return before, now
         return None
 
 

@@ -7,13 +7,13 @@ import json
 import re
 import urllib.parse
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from typing_extensions import override
 
 from director.draft.goal import GIVEN_BY_NAME
 from director.scouting import given, observer, page_tools
-from nodes import registry
+from nodes import browser_action, registry
 from nodes.base import Leaf
 from nodes.errors import ModelError, SiteError
 from nodes.values import Json
@@ -44,8 +44,21 @@ SETTLE_SECONDS = 3.0  # limit of the wait for the page to settle after an action
 MOST_PAGE_ERRORS = 3
 HELD = "held"
 ENDED = frozenset({"page-crashed", "guard-lost"})
-ON_ELEMENT = frozenset({"click", "fill", "select", "check", "uncheck", "hover"})
-WITH_VALUE = {"fill": "value", "select": "value", "press": "key"}
+BY_OTHER_TOOLS = frozenset({
+    "goto", "wait", "open_tab", "switch_tab", "close_tab", "screenshot", "pdf", "save_session", "load_session",
+})  # fmt: skip
+ACTIONS: Mapping[str, type[Leaf]] = {
+    name: kind
+    for kind in browser_action.VARIANTS
+    if (name := get_args(kind.model_fields["action"].annotation)[0]) not in BY_OTHER_TOOLS
+}
+WITH_VALUE = {
+    **dict.fromkeys(("fill", "type", "select", "paste"), "value"),
+    "press": "key",
+    "upload": "files",
+    "select_text": "text",
+}
+"""The field that the value of a call is, by action. That of ``drag`` is an element."""
 
 _SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
@@ -95,6 +108,12 @@ def written(fields: Mapping[str, Json], secrets: Sequence[str], allowed: Sequenc
     return reader.parse(text, FILE), literal
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Element:
+    target: Json
+    facts: Facts | None  # None if an observation has no ref for it
+
+
 class ScoutActions:
     def __init__(self, build: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
         """``mine`` are the only tabs in which it may act, by default all; tabs that these open are added."""
@@ -127,7 +146,7 @@ class ScoutActions:
             return await self._do(call, session, self._page(arguments["name"]), {"action": "close_tab"})
 
     async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
-        action, ref, value = str(arguments["action"]), arguments["ref"], arguments["value"]
+        action, value = str(arguments["action"]), arguments["value"]
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"])
             # A model may think for longer than the last look was allowed to take.
@@ -137,41 +156,68 @@ class ScoutActions:
                 await self._observer.look_at(page)
             if page.dialog is not None and action != "dialog":
                 raise SiteError("dialog-open", "the page shows a dialog", fix=f"{page_tools.ANSWER} first")
-            if action in ON_ELEMENT and ref is None:
-                raise _mismatch(f"`{action}` needs the ref of an element, or a target")
-            if action in WITH_VALUE and value is None:
-                raise _mismatch(f"`{action}` needs a value")
             if action == "dialog":
                 accept = value not in (None, "dismiss")
                 fields = actions.answered(page.dialog, None if value == "accept" else value, accept=accept)
                 return await self._do(call, session, page, fields)
-            earlier = self._observer.last_of(page)
-            fields: dict[str, Json] = {"action": action}
-            leads, facts = "", None
-            if given.is_target(ref) and action != "back":
-                wanted = given.target(str(ref), self._build.masker)
-                found = await page.matches(wanted, 1)
-                if (error := await page.mismatch(found, wanted)) is not None:
-                    return await self._looks.missed(page, error, [self._observer.mask(given.unwaited(error))])
-                fields["target"] = wanted.model_dump(mode="json", exclude_unset=True, by_alias=True)
-                facts = await self._facts(page, found)
-            elif ref is not None and action != "back":
-                try:
-                    async with self._observer.pointed_at(page, str(ref)) as (pointed, element):
-                        fields["target"] = await actions.target_of(pointed, element, self._build.masker)
-                        facts = pointed.facts
-                except SiteError as error:
-                    # The report shows the current page, so that the model can find the element there.
-                    recorded: dict[str, Json] = self._build.masker.json(error.as_json())
-                    return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
-            if action == "click" and facts is not None:
-                fields["action"] = actions.clicked(facts)
-                leads = urllib.parse.urljoin(page.url, facts.link) if facts.link else ""
-            if action in WITH_VALUE:
-                fields[WITH_VALUE[action]] = _options(str(value)) if action == "select" else value
-            return await self._do(call, session, page, fields, leads=leads)
+            return await self._on_page(call, session, page, arguments)
+
+    async def _on_page(
+        self, call: entries.Call, session: Session, page: Tab, arguments: dict[str, Json]
+    ) -> turn.Outcome:
+        action, ref, value = str(arguments["action"]), arguments["ref"], arguments["value"]
+        kind, other = ACTIONS[action], arguments["options"]
+        fields: dict[str, Json] = {"action": action}
+        if isinstance(other, str) and other.strip():
+            fields |= given.fields(other, _own(kind), action, self._build.masker)
+        takes_target, takes_value = kind.model_fields.get("target"), WITH_VALUE.get(action)
+        if takes_target is not None and takes_target.is_required() and ref is None:
+            raise _mismatch(f"`{action}` needs the ref of an element, or a target")
+        if (
+            takes_value is not None
+            and value is None
+            and takes_value not in fields
+            and kind.model_fields[takes_value].is_required()
+        ):
+            raise _mismatch(f"`{action}` needs a value")
+        facts: Facts | None = None
+        for name, at in (
+            ("target", ref if takes_target is not None else None),
+            ("to", value if action == "drag" else None),
+        ):
+            if at is not None:
+                found = await self._element(page, at)
+                if isinstance(found, turn.Outcome):
+                    return found
+                fields[name] = found.target
+                facts = found.facts if name == "target" else facts
+        leads = ""
+        if action == "click" and facts is not None and len(fields) == 2:
+            fields["action"] = actions.clicked(facts)
+            leads = urllib.parse.urljoin(page.url, facts.link) if facts.link else ""
+        if takes_value is not None and value is not None:
+            fields[takes_value] = _options(str(value)) if action in ("select", "upload") else value
+        return await self._do(call, session, page, fields, leads=leads)
 
     # The request.
+
+    async def _element(self, page: Tab, at: Json) -> _Element | turn.Outcome:
+        """Return the element at a ref, or the one that a target finds; else the outcome, with what else there is."""
+        if given.is_target(at):
+            wanted = given.target(str(at), self._build.masker)
+            found = await page.matches(wanted, 1)
+            if (error := await page.mismatch(found, wanted)) is not None:
+                return await self._looks.missed(page, error, [self._observer.mask(given.unwaited(error))])
+            target = wanted.model_dump(mode="json", exclude_unset=True, by_alias=True)
+            return _Element(target, await self._facts(page, found))
+        earlier = self._observer.last_of(page)
+        try:
+            async with self._observer.pointed_at(page, str(at)) as (pointed, element):
+                return _Element(await actions.target_of(pointed, element, self._build.masker), pointed.facts)
+        except SiteError as error:
+            # The report shows the current page, so that the model can find the element there.
+            recorded: dict[str, Json] = self._build.masker.json(error.as_json())
+            return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
 
     async def _facts(self, page: Tab, found: inspection.Matches) -> Facts | None:
         """Return the facts of the element that a target finds; None if an observation has no ref for it."""
@@ -337,6 +383,12 @@ def _options(value: str) -> Json:
         if several and all(isinstance(each, str) for each in several):
             return several
     return value
+
+
+def _own(kind: type[Leaf]) -> list[str]:
+    """Return the fields that an action adds to those of every node, as a file names them."""
+    shared = {*browser_action.BrowserAction.model_fields, "action", "target", "opens"}
+    return [each.alias or name for name, each in kind.model_fields.items() if name not in shared]
 
 
 def _mismatch(message: str) -> ModelError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -42,7 +42,25 @@ def rule(text: str, masker: Masker) -> Rule:
     return found
 
 
+def fields(text: str, known: Collection[str], of: str, masker: Masker) -> dict[str, Json]:
+    """Return the fields of a node with the action ``of``. Raises ModelError ``tool-arguments``, ``secret-refused``."""
+    data = _map(text, masker, f"a map of its fields: {', '.join(known) or 'it has none'}")
+    if left := [each for each in data if each not in known]:
+        raise _refused(f"`{of}` has no `{left[0][:80]}` here", f"it has: {', '.join(known) or 'none'}")
+    return data
+
+
 def _read(kind: type[_Given], text: str, masker: Masker, wanted: str) -> _Given:
+    data = _map(text, masker, wanted)
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        said = (f"{'.'.join(map(str, each['loc']))} {each['msg']}".strip() for each in error.errors())
+        why = "; ".join(dict.fromkeys(each.replace("Value error, ", "") for each in said))
+        raise _refused(why, f"give {wanted}") from None
+
+
+def _map(text: str, masker: Masker, wanted: str) -> dict[str, Json]:
     document = yaml_text.read(NAME, text)
     if document.problems:
         raise _refused(f"it is no YAML: {document.problems[0].message}", f"give {wanted}")
@@ -53,12 +71,7 @@ def _read(kind: type[_Given], text: str, masker: Masker, wanted: str) -> _Given:
         raise _refused("it has `{{ … }}`, which only a run fills", "write the text itself")
     if (why := secret_checks.refusal(data, masker)) is not None:
         raise ModelError("secret-refused", why, fix="leave it out")
-    try:
-        return kind.model_validate(data)
-    except ValidationError as error:
-        said = (f"{'.'.join(map(str, each['loc']))} {each['msg']}".strip() for each in error.errors())
-        why = "; ".join(dict.fromkeys(each.replace("Value error, ", "") for each in said))
-        raise _refused(why, f"give {wanted}") from None
+    return data
 
 
 def _refused(message: str, fix: str) -> ModelError:

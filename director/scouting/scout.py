@@ -39,6 +39,7 @@ SCOUT = toolbox.tool(
 class Scouting(subagents.SubagentCall):
     turns = TURNS
     budget = BUDGET
+    kind = "scout"
 
     def __init__(self, build: BuildContext) -> None:
         super().__init__(build.state, build.listener, SCOUT, CHANGED)

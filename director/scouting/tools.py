@@ -30,8 +30,8 @@ _RULE = of(
     TEXT,
     "In YAML, as in `verify`: visible, hidden, text, url, count …, as `{visible: {role: alert}}`; or `quiet`: no more requests.",
 )
-_ACTIONS: list[Json] = ["click", "fill", "select", "press", "check", "uncheck", "hover", "back", "dialog"]
-_VALUE = "Text or `{{ secrets.NAME }}`; option; key; for a dialog accept, dismiss, or the text of a prompt."
+_VALUE = "Text or `{{ secrets.NAME }}`; option; key; file; where to drag it, as `ref`; for a dialog accept, dismiss, or the text of a prompt."
+_OPTIONS = "Other fields of the action, in YAML as in a file: `{button: right}`, `{by: {y: 300}}`."
 
 
 class LookTool(OfBuild):
@@ -47,6 +47,8 @@ class LookTool(OfBuild):
 
 
 class ActionTool(OfBuild):
+    kind = "scout"
+
     def __init__(
         self, build: BuildContext, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
     ) -> None:
@@ -138,9 +140,10 @@ def toolsets(
         "Do one action on a scout page, and show what changed; a click or key may be held.",
         {
             "tab": tab,
-            "action": {**TEXT, "enum": _ACTIONS},
+            "action": {**TEXT, "enum": list[Json](actions.ACTIONS)},
             "ref": _REF_OR_TARGET,
             "value": of(PERHAPS, _VALUE),
+            "options": of(PERHAPS, _OPTIONS),
             "reason": REASON,
         },
     )

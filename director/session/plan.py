@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import pydantic
@@ -48,7 +47,6 @@ class Plan(Part):
     overall_goal: str
     current_phase: str = ""  # name of the current phase
     phases: tuple[Phase, ...] = ()
-    next_actions: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     notes: str = ""
 
@@ -59,7 +57,7 @@ class Plan(Part):
     def patch(self, task_id: str, *, status: Status | None = None, notes: str | None = None) -> Plan:
         """Return the plan with the given fields of one task changed; the status of its phase follows from its tasks.
 
-        A completed task is removed from the next actions. If that completes the current phase, the first open one becomes current.
+        If that completes the current phase, the first open one becomes current.
         Raises ModelError ``task-unknown``, with the closest id, and ``plan-invalid``.
         """
         if all(each.task_id != task_id for each in self.tasks()):
@@ -77,8 +75,6 @@ class Plan(Part):
                 if task["task_id"] == task_id:
                     task.update(update)
                     phase["status"] = _together([each["status"] for each in phase["tasks"]])
-                    if task["status"] == "completed":
-                        data["next_actions"] = [each for each in data["next_actions"] if not _names(each, task)]
         return _settled(data)
 
     def find(self, part: str) -> Task:
@@ -118,13 +114,11 @@ class Plan(Part):
     def drop(self, task_id: str) -> Plan:
         """Return the plan without a task, and without its phase if that has no other. Raises ModelError ``plan-invalid``."""
         data = self.as_json()
-        gone = self.find(task_id).as_json()
         for phase in data["phases"]:
             before, phase["tasks"] = phase["tasks"], [each for each in phase["tasks"] if each["task_id"] != task_id]
             if len(before) != len(phase["tasks"]) and phase["tasks"]:
                 phase["status"] = _together([each["status"] for each in phase["tasks"]])
         data["phases"] = [each for each in data["phases"] if each["tasks"] or each["phase_name"] in self._empty()]
-        data["next_actions"] = [each for each in data["next_actions"] if not _names(each, gone)]
         if data["current_phase"] not in [each["phase_name"] for each in data["phases"]]:
             data["current_phase"] = ""
         return _settled(data)
@@ -180,6 +174,89 @@ def of(data: Json) -> Plan:
     return plan
 
 
+class _Taking:
+    """Makes a plan of what a model wrote, and says what it took otherwise."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self._ids: set[str] = set()
+        self._names: set[str] = set()
+
+    def plan(self, data: Json) -> Plan:
+        given = self._map(Plan, data if isinstance(data, dict) else {"phases": data}, "phases", "the plan")
+        if "tasks" in given:
+            given["phases"] = [*_list(given.get("phases")), {"phase_name": "Tasks", "tasks": given.pop("tasks")}]
+        phases = [self._phase(each) for each in _list(given.get("phases"))]
+        if current := given.get("current_phase"):
+            names = [each["phase_name"] for each in phases]
+            name = current if current in names else errors.near(str(current), names) or str(current)
+            if name not in names:
+                phases.append({"phase_name": name})
+            if name not in names or name != current:
+                self.said.append(
+                    f"the current phase is {'the new' if name not in names else ''} `{name}`".replace("  ", " ")
+                )
+            given["current_phase"] = name
+        blockers = [str(each) for each in _list(given.get("blockers"))]
+        return of({"overall_goal": "", **given, "phases": phases, "blockers": blockers})
+
+    def _phase(self, data: Json) -> dict[str, Json]:
+        given = self._map(Phase, data, "phase_name", "a phase")
+        name = self._free(str(given.get("phase_name") or f"Phase {len(self._names) + 1}"), self._names)
+        tasks = [self._task(each) for each in _list(given.get("tasks"))]
+        found = self._status(given, name) or (_together([each["status"] for each in tasks]) if tasks else "pending")
+        return {"phase_name": name, "status": found, "tasks": tasks}
+
+    def _task(self, data: Json) -> dict[str, Any]:
+        given = self._map(Task, data, "description", "a task")
+        name = self._free(str(given.get("task_id") or f"task_{len(self._ids) + 1}"), self._ids)
+        nodes = [str(each) for each in _list(given.get("node_ids"))]
+        said = {"description": given.get("description") or name, "status": self._status(given, name) or "pending"}
+        return {**given, **said, "task_id": name, "node_ids": nodes}
+
+    def _map(self, part: type[Part], data: Json, alone: str, what: str) -> dict[str, Json]:
+        """Return the fields of a part; ``alone`` is the one that a text or list without a map is."""
+        given = _without_nulls(data if isinstance(data, dict) else {alone: data})
+        known = {*part.model_fields, *({"tasks"} if part is Plan else ())}
+        if left := ", ".join(f"`{each}`" for each in given if each not in known):
+            self.said.append(f"{what} has no {left}")
+        return {name: each for name, each in given.items() if name in known}
+
+    def _free(self, name: str, taken: set[str]) -> str:
+        others = (f"{name}_{number}" for number in itertools.count(2))
+        free = next(each for each in itertools.chain([name], others) if each not in taken)
+        if free != name:
+            self.said.append(f"the second `{name}` is `{free}`")
+        taken.add(free)
+        return free
+
+    def _status(self, given: dict[str, Json], name: str) -> Status | None:
+        said = given.get("status")
+        if said is None or said in STATUSES:
+            return said
+        meant = _MEANT.get(str(said).casefold(), "pending")
+        self.said.append(f"`{name}` is {meant}: there is no status `{str(said)[:40]}`")
+        return meant
+
+
+_MEANT: dict[str, Status] = {
+    "done": "completed",
+    "complete": "completed",
+    "active": "in_progress",
+    "doing": "in_progress",
+}
+
+
+def taken(data: Json) -> tuple[Plan, list[str]]:
+    """Return the plan that a model wrote, as far as it is one, and what was taken otherwise. Raises ModelError ``plan-invalid``."""
+    taking = _Taking()
+    return taking.plan(data), list(dict.fromkeys(taking.said))
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 def as_text(plan: Plan | None, *, open_only: bool = False) -> str:
     """Return the plan as a list of tasks; ``open_only``: without the completed ones."""
     if plan is None:
@@ -219,14 +296,6 @@ def as_step(plan: Plan, task_id: str) -> str:
     else:
         more = f"next: {coming.task_id}, {coming.description}"
     return f"{task.task_id} is {task.status}; {more}"
-
-
-def _names(action: str, task: Mapping[str, Json]) -> bool:
-    """Return whether a next action names this task: it is the description or the id, or begins with the id. ``pay 7`` is the id ``pay_7``."""
-    said, described = (" ".join(each.split()).casefold() for each in (action, task["description"]))
-    words = [re.escape(each) for each in re.split(r"[\s_-]+", task["task_id"].casefold())]
-    name = r"[\s_-]+".join(words)
-    return re.fullmatch(rf"(?:task )?(?:{name}|{name}\s*[:.)-].*|(?:{name} )?{re.escape(described)})", said) is not None
 
 
 def _settled(data: dict[str, Any]) -> Plan:

@@ -31,6 +31,8 @@ PROPOSE = tool(
 
 
 class Propose(OfBuild):
+    kind = "read"
+
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.observer)

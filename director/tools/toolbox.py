@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
 
@@ -34,19 +34,39 @@ CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
 """The modes that allow a tool that reads (``READ``), that keeps a value (``KEPT``), or that changes something (``CHANGED``)."""
 
 
+Kind = Literal["read", "note", "edit", "scout", "work"]
+"""What a tool changes: nothing, the plan or description, the draft, a page beside the draft; ``work`` uses or changes all of these."""
+
+NEEDS: Mapping[Kind, frozenset[Kind]] = {
+    "read": frozenset(),
+    "note": frozenset({"edit", "scout", "work"}),
+    "edit": frozenset({"scout", "work"}),
+    "scout": frozenset({"scout", "work"}),
+    "work": frozenset({"edit", "scout", "work"}),
+}
+"""A call is not done if one of these kinds failed before it in the same answer."""
+
+
 class Toolset:
     """One tool and its implementation."""
 
     side_by_side = False  # True if consecutive calls of it run concurrently
+    kind: Kind = "work"
 
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
         """``offered`` describes the tool to the model; ``modes`` are those in which it may be used."""
         self.tool, self.modes = offered, modes
+        if modes == READ:
+            self.kind = "read"
 
     @property
     def reads(self) -> bool:
-        """True if it changes nothing: it then runs even after a failed call of the same answer, and its failure stops no other."""
+        """True if it changes nothing."""
         return self.modes == READ
+
+    def needs(self, arguments: Mapping[str, Json], failed: str, theirs: Mapping[str, Json]) -> bool:
+        """Return whether a call needs one of the same kind that failed: of the tool ``failed``, with ``theirs`` as arguments."""
+        return False
 
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Execute a call. A mistake of the model is an outcome with an error, or a RunOpsError. After a crash the ``value`` is shown."""
@@ -62,9 +82,15 @@ class Toolset:
 
 
 class Simple(Toolset):
-    def __init__(self, offered: Tool, modes: frozenset[entries.Mode], do: Callable[[dict[str, Json]], str]) -> None:
+    def __init__(
+        self,
+        offered: Tool,
+        modes: frozenset[entries.Mode],
+        do: Callable[[dict[str, Json]], str],
+        kind: Kind | None = None,
+    ) -> None:
         super().__init__(offered, modes)
-        self._do = do
+        self._do, self.kind = do, kind or self.kind
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -101,9 +127,18 @@ class ModelTools(turn.Tools):
         return frozenset(name for name, each in self.toolsets.items() if each.side_by_side)
 
     @property
-    @override
     def reads(self) -> Collection[str]:
         return frozenset(name for name, each in self.toolsets.items() if each.reads)
+
+    @override
+    def needs(self, asked: ToolCall, failed: ToolCall) -> bool:
+        mine, theirs = self.toolsets.get(asked.name), self.toolsets.get(failed.name)
+        if mine is None or theirs is None:
+            return mine is None or mine.kind != "read"
+        if mine.kind == theirs.kind == "edit":
+            given, other = (call_checks.arguments(each, self.offered) for each in (asked, failed))
+            return isinstance(given, dict) and isinstance(other, dict) and mine.needs(given, failed.name, other)
+        return theirs.kind in NEEDS[mine.kind]
 
     @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

@@ -15,7 +15,7 @@ DRAWN = {"pending": "☐", "in_progress": "▶", "completed": "☑", "blocked": 
 
 
 def as_todo(plan: Json, marks: Mapping[str, str] = MARKS) -> list[str]:
-    """Return the plan as lines: goal, phases, tasks, next actions, blockers, notes; data of another shape as one line."""
+    """Return the plan as lines: goal, phases, tasks, blockers, notes; data of another shape as one line."""
     try:
         return _lines(plan, marks) if plan else []
     except (AttributeError, TypeError):
@@ -32,7 +32,6 @@ def _lines(plan: Mapping[str, Json], marks: Mapping[str, str]) -> list[str]:
         name = _text(phase, "phase_name")
         lines.append(f"{mark(phase)} {name}{'  (now)' if name and name == current else ''}")
         lines += [f"  {mark(each)} {_task(each)}" for each in phase.get("tasks") or ()]
-    lines += [f"Next: {one_line(each)}" for each in plan.get("next_actions") or ()]
     lines += [f"Blocked by: {one_line(each)}" for each in plan.get("blockers") or ()]
     notes = _text(plan, "notes")
     return [*lines, f"Notes: {notes}"] if notes else lines

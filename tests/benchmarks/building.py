@@ -148,7 +148,6 @@ def _plan(done: int) -> Json:
         "overall_goal": "Settle the orders each evening",
         "current_phase": "Build",
         "phases": [phase],
-        "next_actions": [],
         "blockers": [],
         "notes": None,
     }

@@ -49,7 +49,6 @@ PLAN = {
     "overall_goal": "Prices",
     "current_phase": "Work",
     "phases": [{"phase_name": "Work", "status": "pending", "tasks": TASKS}],
-    "next_actions": [],
     "blockers": [],
     "notes": None,
 }

@@ -69,6 +69,32 @@ async def call(build: BuildContext, tool: str, /, **arguments: Json) -> turn.Out
     return await build_contexts.call(build, tool, toolsets, **{**given, **arguments})
 
 
+HANDS = """<!doctype html><title>Hands</title><p id=said></p>
+<button oncontextmenu="said.textContent='Menu'; return false" ondblclick="said.textContent='Twice'">Card</button>
+<div role=button aria-label=Item draggable=true style="width:60px">Item</div>
+<div role=button aria-label=Bin style="width:60px" ondragover="event.preventDefault()" ondrop="said.textContent='Dropped'">Bin</div>
+<label>Note <input oninput="said.textContent='Typed ' + value"></label>
+<p onmouseup="said.textContent='Selected ' + getSelection()">Tea and milk</p>"""
+
+
+async def test_a_scout_has_every_action_of_a_node(build: BuildContext, served: site.Site) -> None:
+    """A right click, double click, drag, typing and selecting are done as a node does them; only fields of the action itself are taken."""
+    served.page("/hands", HANDS)
+    page = (await call(build, "debug_navigate", url=f"{served.origin}/hands")).text
+    card, item, bin_ = (ref(page, f'button "{each}"') for each in ("Card", "Item", "Bin"))
+
+    async def does(action: str, **fields: Json) -> str:
+        return (await call(build, "debug_action", action=action, **fields)).text
+
+    assert "Menu" in await does("click", ref=card, options="{button: right}")
+    assert "Twice" in await does("dblclick", ref=card)
+    assert "Dropped" in await does("drag", ref=item, value=bin_)
+    assert "Typed tea" in await does("type", ref="label: Note", value="tea", options="delay: 1")
+    assert "Selected and" in await does("select_text", ref="{css: 'body > p:last-child'}", value="and")
+    assert "`click` has no `effect` here" in await does("click", ref=card, options="{effect: read}")
+    assert "it has: button, modifiers, at, hold, count" in await does("click", ref=card, options="{knob: left}")
+
+
 async def fresh(build: BuildContext) -> str:
     """Reloads the stock page and returns what the tool shows."""
     return (await call(build, "debug_navigate", url="/stock")).text

@@ -100,7 +100,6 @@ PLANNED: dict[str, Json] = {
             "tasks": [{"task_id": "t", "description": "look", "status": "pending", "notes": None, "node_ids": []}],
         }
     ],
-    "next_actions": [],
     "blockers": [],
     "notes": None,
 }

@@ -85,6 +85,66 @@ def test_invalid_calls_are_answered_and_the_build_continues(tmp_path: Path) -> N
     assert one.told[4].startswith("kept as version 1")
 
 
+CREATE = (
+    "create_nodes",
+    {"yaml": "- {id: one, type: transform, expr: 1}", "after": None, "dry_run": None, "reason": "r1"},
+)
+BROKEN = ("create_nodes", {"yaml": "- {id: two, type: transfrm}", "after": "one", "dry_run": None, "reason": "r2"})
+RUN = ("execute_nodes", {"nodes": "all", "mode": None, "from": None, "item": None, "reason": "r"})
+
+
+def _codes(one: Life) -> list[str]:
+    return [result.rpartition(" (")[2].partition(").")[0] if ")." in result else "" for result in one.told]
+
+
+def test_a_refused_plan_or_read_stops_nothing(tmp_path: Path) -> None:
+    """After a plan, a read or a target that was refused, the calls after it are done; a plan with missing fields is none of them."""
+    plan = ("update_plan", {"plan": {"overall_goal": "x" * 3_000}, "reason": "r"})
+    bare = ("update_plan", {"plan": {"phases": []}})
+    target = ("propose_target", {"tab": None, "ref": "e1", "anchor": None, "reason": "r"})
+    one = Life(tmp_path, in_turn([asks(plan, LOOKS, target, bare, CREATE), said("x"), said("x")])).live()
+    assert _codes(one)[0] == "plan-invalid"
+    assert _codes(one)[2] == "page-unknown"
+    assert one.told[3].startswith("kept as version 1")
+    assert one.told[4].startswith("version 1")
+
+
+def test_a_failed_edit_stops_what_needs_it(tmp_path: Path) -> None:
+    """After an edit that failed nothing runs the draft, adds nodes at its place, or deletes what it was to replace; other edits and the scout go on."""
+    other = ("update_node", {"id": "one", "yaml": "{id: one, type: transform, expr: 2}", "reason": "r3"})
+    behind = ("create_nodes", {"yaml": "- {id: three, type: transform, expr: 3}", "after": "one", "dry_run": None, "reason": "r4"})  # fmt: skip
+    last = ("create_nodes", {"yaml": "- {id: four, type: transform, expr: 4}", "after": None, "dry_run": None, "reason": "r5"})  # fmt: skip
+    gone = ("delete_nodes", {"ids": ["one"], "reason": "r6"})
+    scout = ("debug_close_tab", {"name": "x", "reason": "r"})
+    task = ("patch_plan_task", {"task_id": "t", "status": "completed", "notes": None, "reason": "r"})
+    calls = asks(CREATE, BROKEN, other, behind, last, gone, RUN, task, scout)
+    one = Life(tmp_path, in_turn([calls, said("x"), said("x")])).live()
+    assert one.told[1].startswith("nothing was changed")
+    assert one.told[2].startswith("version 2")
+    assert "tool-not-done" in one.told[3]
+    assert one.told[4].startswith("version 3")
+    assert all("`create_nodes` (draft-invalid)" in each for each in (one.told[3], *one.told[5:8]))
+    assert "page-unknown" in one.told[8]
+
+
+def test_edits_of_one_answer_are_checked_behind_all_of_them(tmp_path: Path) -> None:
+    """A reference that an edit breaks is no mistake if the edits after it in the same answer resolve it; else it is told at the edit."""
+    two = "- {id: one, type: transform, expr: 1}\n- {id: two, type: transform, expr: '{{ one }}'}"
+    begins = ("create_nodes", {"yaml": two, "after": None, "dry_run": None, "reason": "r1"})
+    delete = ("delete_nodes", {"ids": ["one"], "reason": "r2"})
+    update = ("update_node", {"id": None, "yaml": "- {id: two, type: transform, expr: 7}", "reason": "r3"})
+    more = ("create_nodes", {"yaml": "- {id: three, type: transform, expr: '{{ two }}'}", "after": None, "dry_run": None, "reason": "r4"})  # fmt: skip
+    one = Life(
+        tmp_path, in_turn([asks(begins), asks(delete, more), asks(delete, update, more), said("x"), said("x")])
+    ).live()
+    assert "unknown-reference" in one.told[1]
+    assert one.told[2].startswith("version 2\n  3 three")
+    assert one.told[3].startswith("version 3\n  1 two  transform")
+    assert "gone: one" in one.told[3]
+    assert one.told[4] == "done in version 3, with an edit before it"
+    assert "duplicate-id" in one.told[5]
+
+
 def _empty(name: str) -> tuple[str, str]:
     return name, "{}"
 

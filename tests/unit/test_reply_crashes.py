@@ -26,7 +26,6 @@ PLAN: dict[str, Json] = {
             "tasks": [{"task_id": "t", "description": "buy it", "status": "pending", "notes": None, "node_ids": []}],
         }
     ],
-    "next_actions": [],
     "blockers": [],
     "notes": None,
 }

@@ -61,11 +61,14 @@ class Tools:
     )
     final = frozenset({"finish"})
     side_by_side = frozenset[str]()
-    reads = frozenset({"look"})
+    lenient = frozenset[str]()
 
     def __init__(self, writer: LogWriter, actions: list[str]) -> None:
         self.writer, self.actions = writer, actions
         self.taken: list[tuple[str, dict[str, Json]]] = []
+
+    def needs(self, asked: ToolCall, failed: ToolCall) -> bool:
+        return "look" not in (asked.name, failed.name)
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Executes the call as a step of the engine would."""

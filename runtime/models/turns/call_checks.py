@@ -22,8 +22,8 @@ REFUSAL_CODES = frozenset(
 )  # codes of refusals by a turn itself
 
 
-def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> ModelError | None:
-    """Return the error of a call that must not be executed; None if a tool may receive it."""
+def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool, lenient: bool = False) -> ModelError | None:
+    """Return the error of a call that must not be executed; None if a tool may receive it. A ``lenient`` tool receives any JSON object."""
     tool = _tool(asked, offered)
     if tool is None:
         names = ", ".join(each.name for each in offered)
@@ -34,8 +34,9 @@ def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> Model
             "a secret of the run is in the arguments, and no secret is typed or sent for a model",
             fix="continue without it",
         )
-    problems = list(_problems(tool, arguments(asked, offered)))
-    if not problems:
+    given = arguments(asked, offered)
+    problems = list(_problems(tool, given))
+    if not problems or (lenient and isinstance(given, dict)):
         return None
     found = "; ".join(problems[:MOST_PROBLEMS])
     return ModelError("tool-arguments", f"the arguments do not fit `{tool.name}`: {found}", fix="call it again, fixed")

@@ -79,9 +79,13 @@ class Tools(Protocol):
         return ()
 
     @property
-    def reads(self) -> Collection[str]:
-        """Names of the tools that change nothing. They run even after a failed call, and their failure stops no later call."""
+    def lenient(self) -> Collection[str]:
+        """Names of the tools that take what they can of arguments that do not fit their schema."""
         return ()
+
+    def needs(self, asked: ToolCall, failed: ToolCall) -> bool:
+        """Return whether a call is not done because an earlier one of the same answer failed."""
+        return True
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
         """Execute a call with valid ``arguments``. An error for the model is an outcome; an exception ends the step."""
@@ -284,7 +288,8 @@ class Turns:
         hidden = {each.id for each in exchange.answer.calls or () if each.masked}
         done: list[Done] = []
         given_up: Done | None = None
-        why = ""  # reason to skip the remaining calls: the model relied on the success of the earlier ones
+        over = False
+        failed: list[Done] = []
         begun = await self._side_by_side(answer, exchange, hidden)
         for number, asked in enumerate(answer.calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
@@ -295,8 +300,8 @@ class Turns:
             elif (text := self._rendered(asked, state)) is not None:
                 one = self._report(asked, text, place, state)
             else:
-                ended = why and (why == _OVER or asked.name not in self._tools.reads)
-                refusal = call_checks.over(why) if ended else self._refusal(asked, hidden)
+                why = _OVER if over else self._needed(asked, failed)
+                refusal = call_checks.over(why) if why else self._refusal(asked, hidden)
                 refusal = call_checks.stopped() if self.stopped else refusal
                 one = self._report(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
@@ -305,11 +310,17 @@ class Turns:
                 given_up = given_up or one
             if asked.name in self._tools.side_by_side:
                 pass
-            elif one.error is not None:
-                why = why or ("" if asked.name in self._tools.reads else _failed(asked, one.error))
-            elif asked.name in self._tools.final:
-                why = why or _OVER
+            elif one.error is None:
+                over = over or asked.name in self._tools.final
+            elif one.error.get("code") != call_checks.OVER:
+                failed.append(one)
         return tuple(done), given_up
+
+    def _needed(self, asked: ToolCall, failed: Sequence[Done]) -> str:
+        """Return why a call is not done after those that failed; empty if it needs none of them."""
+        one = next((each for each in failed if self._tools.needs(asked, each.asked)), None)
+        code = (one.error or {}).get("code") if one is not None else None
+        return f"an earlier call of the same answer failed: `{one.asked.name}` ({code})" if one is not None else ""
 
     def _place(self, number: int, asked: ToolCall) -> Place:
         path = f"{self._options.path}/{number}_{asked.name}".removeprefix("/")
@@ -424,12 +435,8 @@ class Turns:
         return Done(asked, self._writer.text_of(output), self._writer.value_of(result), _error_of(result))
 
     def _refusal(self, asked: ToolCall, hidden: Collection[str]) -> RunOpsError | None:
-        return call_checks.of(asked, self._tools.offered, holds_secret=asked.id in hidden)
-
-
-def _failed(asked: ToolCall, error: Mapping[str, Json]) -> str:
-    """Return the reason to skip the actions of an answer after one that failed."""
-    return f"an earlier call of the same answer failed: `{asked.name}` ({error.get('code')})"
+        lenient = asked.name in self._tools.lenient
+        return call_checks.of(asked, self._tools.offered, holds_secret=asked.id in hidden, lenient=lenient)
 
 
 def _error_of(result: entries.Result | None) -> dict[str, Json] | None:
