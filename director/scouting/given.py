@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.agents import secret_checks
-from runtime.language import yaml_text
+from runtime.language import words, yaml_text
 from runtime.observation.lines import quoted
 from runtime.secrets.masking import Masker
 
@@ -55,9 +55,15 @@ def _read(kind: type[_Given], text: str, masker: Masker, wanted: str) -> _Given:
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        said = (f"{'.'.join(map(str, each['loc']))} {each['msg']}".strip() for each in error.errors())
-        why = "; ".join(dict.fromkeys(each.replace("Value error, ", "") for each in said))
+        why = "; ".join(dict.fromkeys(_said(kind, each["loc"], each["msg"]) for each in error.errors()))
         raise _refused(why, f"give {wanted}") from None
+
+
+def _said(kind: type[Part], loc: Sequence[str | int], message: str) -> str:
+    """Return a mistake at a place; a field that another tool has is told in the words of the language."""
+    model = kind if len(loc) == 1 else Target
+    habit = words.of_field(model, str(loc[-1]), model.model_fields) if loc and "Extra inputs" in message else None
+    return f"{'.'.join(map(str, loc))} {habit or message}".strip().replace("Value error, ", "")
 
 
 def _map(text: str, masker: Masker, wanted: str) -> dict[str, Json]:

@@ -18,6 +18,7 @@ from nodes.registry import NodeType
 from nodes.targets import ROLES, Target
 from nodes.template import kind_of
 from nodes.values import Json
+from runtime.language import words
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.node_tree import IDENTIFYING, Anatomy
 from runtime.language.yaml_text import Document, Path
@@ -83,7 +84,7 @@ def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
         for path, meant in anatomy.misspelt.items()
     ]
     for path, (field, value, meant) in anatomy.mistaken.items():
-        fix = f"did you mean `{meant}`?"
+        fix = _habit(str(value)) or f"did you mean `{meant}`?"
         found.append(document.problem("unknown-choice", f"there is no {field} `{value}`", path, fix))
     return found
 
@@ -126,7 +127,7 @@ class _Mismatch:
         if kind == "choice":
             choices, word = self.error["ctx"]["choices"], str(self.error["ctx"]["name"])
             help = nodes_errors.did_you_mean(word, choices, _choices(choices))
-            return self.say("unknown-choice", str(self.error["msg"]), _variant(word) or help)
+            return self.say("unknown-choice", str(self.error["msg"]), _variant(word) or _habit(word) or help)
         if kind == "literal_error":
             return self._literal()
         if kind in WANTED or len(self.errors) > 1:
@@ -142,6 +143,9 @@ class _Mismatch:
         model = self.anatomy.parts.get(owner)
         fields = _fields(model) if model else []
         what = self._what(owner, model)
+        if (habit := words.of_field(model, key, fields)) is not None:
+            needs = f"{what} needs {_listed(missing)}" if len(missing) > 1 else None
+            return self.say("unknown-field", f"`{key}` is not a field of {what}", habit, needs, key=True)
         elsewhere = self._elsewhere(key, model)
         return self.say(
             "unknown-field",
@@ -198,8 +202,8 @@ class _Mismatch:
         """Return the fix if a node without its ``action`` or ``query`` has the other one of both, or says it by an unknown field."""
         node = next((each for each in self.anatomy.every_unit() if each.path == owner), None)
         fields = (*IDENTIFYING[1:], *self.anatomy.unknown.get(owner, ()))
-        words = [word for field in fields if node is not None and (word := node.text(field))]
-        return next((fix for word in words if (fix := _variant(word))), None)
+        said = [word for field in fields if node is not None and (word := node.text(field))]
+        return next((fix for word in said if (fix := _variant(word))), None)
 
     def _literal(self) -> Diagnostic:
         field = self.path[-1]
@@ -223,8 +227,8 @@ class _Mismatch:
         if "string_type" in kinds and isinstance(value, bool | int | float):
             help = f'write it in quotes: "{_yaml(value)}"'
         elif isinstance(value, str) and "bool_type" in kinds:
-            words = ("true", "false", "yes", "no", "on", "off")
-            help = "write `true` or `false`, without quotes" if value.lower() in words else None
+            known = ("true", "false", "yes", "no", "on", "off")
+            help = "write `true` or `false`, without quotes" if value.lower() in known else None
         elif isinstance(value, str) and kinds & {"int_type", "float_type"}:
             number = value.replace(".", "", 1).lstrip("-").isdigit()
             help = "write the number without quotes" if number else None
@@ -315,9 +319,17 @@ def _variant(word: str) -> str | None:
     return None
 
 
+def _habit(word: str) -> str | None:
+    """Return how a node is written for which another tool has this word."""
+    meant = words.CHOICES.get(word.casefold())
+    if meant is None or " " in meant:
+        return meant
+    return _variant(meant) or f"write `type: {meant}`"
+
+
 def _listed(names: Sequence[str]) -> str:
-    words = [f"`{each}`" for each in names]
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    quoted = [f"`{each}`" for each in names]
+    return " and ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
 
 
 def _choices(names: Iterable[object]) -> str:

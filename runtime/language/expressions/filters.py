@@ -11,6 +11,7 @@ import itertools
 import json as json_codec
 import re
 import unicodedata
+import urllib.parse
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -224,6 +225,13 @@ def escape(value: Json) -> Json:
 
 
 OWN["e"] = escape
+
+
+@own
+def absolute(value: Json, base: str) -> Json:
+    """The whole address of a link (`/orders/7`, `?page=2`) on a page with the address `base`; a whole address stays as it is."""
+    return urllib.parse.urljoin(text_of(base, "absolute"), text_of(value, "absolute").strip())
+
 
 # Numbers and dates
 

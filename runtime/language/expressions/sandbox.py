@@ -244,6 +244,8 @@ METHODS = {
     "get": "use `x.key | default(…)`",
     "range": "use `n | range`",
     "startswith": "take the beginning: `x[:3] == 'abc'`",
+    "len": "use `x | length`",
+    "str": "use `x | string`",
     "strip": "use `x | trim`",
     "strftime": "use `x | date('%d.%m.%Y')`",
 }
