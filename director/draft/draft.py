@@ -84,6 +84,12 @@ class Draft:
         new, place = edits.given(nodes), self._spot(after)
         return self._made(edits.spliced(self._in_lines([place]), {place: new}, ()))
 
+    def ids(self, but: Collection[str] = ()) -> list[str]:
+        """Return the ids of all nodes ``but`` these and those in them."""
+        outer = [path for each, path in self._places.items() if each in but]
+        gone = {*outer, *(path for path in self._places.values() if any(within(path, each) for each in outer))}
+        return [each for each, path in self._places.items() if path not in gone]
+
     def with_updates(self, nodes: str, node: str | None = None) -> Draft:
         """Return the draft with new text for ``node``, or without it for each given node, by id. Raises ModelError ``update-unclear``."""
         new = edits.given(nodes)

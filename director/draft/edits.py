@@ -71,6 +71,11 @@ def has_head(text: str) -> bool:
     return False
 
 
+def ids_of(text: str) -> list[str]:
+    """Return the ids of the nodes of a text. Raises like ``given``."""
+    return [str(data_at(each.data, ()).get("id")) for each in given(text)]
+
+
 def read(text: str) -> Document:
     """Read the text, without a Markdown fence around it. Raises WorkflowInvalid if it is empty or no YAML."""
     document = yaml_text.read(GIVEN, ended(_FENCE.sub("", text)))

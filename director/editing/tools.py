@@ -10,7 +10,7 @@ from typing import Any, cast
 from typing_extensions import override
 
 from director.draft import draft as drafts
-from director.draft import edits, header
+from director.draft import edits, header, renames
 from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import limits, lint, reference
@@ -95,14 +95,17 @@ class _Edits:
     def __init__(self, build: BuildContext) -> None:
         self._build = build
         self._tools: Mapping[str, Edit] = {}
+        self._renamed: list[str] = []  # what the last edit names otherwise than given
 
     def offer(self, tools: Sequence[Edit]) -> None:
         self._tools = {each.tool.name: each for each in tools}
 
     def create(self, arguments: dict[str, Json]) -> Make:
-        text, after = str(arguments["yaml"]), cast("str | None", arguments["after"] or None)
+        given, after = str(arguments["yaml"]), cast("str | None", arguments["after"] or None)
 
         def make(before: Draft | None) -> Draft:
+            text, said = renames.of(given, before.ids() if before is not None else ())
+            self._renamed += said
             if before is not None and not (edits.has_head(text) and begin.is_of_another(self._build, before)):
                 return before.with_nodes(text, after)
             if after is not None and after != "/":
@@ -112,11 +115,15 @@ class _Edits:
         return make
 
     def update(self, arguments: dict[str, Json]) -> Make:
-        text, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
+        given, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
 
         def make(before: Draft | None) -> Draft:
             draft = _begun(before)
-            return draft.with_head(text) if node == "workflow" else draft.with_updates(text, node)
+            if node == "workflow":
+                return draft.with_head(given)
+            text, said = renames.of(given, draft.ids([node] if node is not None else edits.ids_of(given)))
+            self._renamed += said
+            return draft.with_updates(text, node)
 
         return make
 
@@ -134,7 +141,7 @@ class _Edits:
         began = not state.history.versions("draft")
         begin.with_draft(self._build)
         asked = _Asked(edit.make(arguments), str(arguments["reason"]))
-        before = state.draft
+        before, self._renamed = state.draft, []
         masker = self._build.writer.masker
         if not dry and self._was_resolving(place):
             return f"done in version {len(state.history.versions('draft'))}, with an edit before it"
@@ -157,6 +164,7 @@ class _Edits:
         lines = [
             head,
             *([told] if told is not None else []),
+            *dict.fromkeys(self._renamed),
             # Moved nodes are reported even if they say the same.
             render_changes(before, made, _texts(arguments.get("ids"))),
             *advised(before, made, self._build.goal),

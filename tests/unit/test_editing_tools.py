@@ -450,3 +450,40 @@ def test_an_effect_class_is_explained_the_same_everywhere() -> None:
     assert opening
     assert [line for line in opening if "effect: read" not in line] == []
     assert not re.search(r"only opens (or|a page|something)[^.;`]*`effect: idempotent`", "".join(DOCUMENTS.values()))
+
+
+CONFIRM = """\
+- id: {id}
+  type: browser_action
+  action: click
+  target: {{css: "#{id}"}}
+  confirm:
+    nodes:
+      - {{id: look, type: browser_action, action: goto, url: "{{{{ inputs.base_url }}}}/x"}}
+      - {{id: paid, type: browser_query, query: text, target: {{css: p}}}}
+    done: "{{{{ paid == 'is paid' and paid is defined }}}}"
+"""
+
+
+async def test_ids_in_a_confirm_are_those_of_the_confirm(tmp_path: Path) -> None:
+    """An id in a ``confirm`` that another node has is renamed there, with its references, and that is told; so it is when the node is written anew."""
+    build = build_of(tmp_path)
+    await create(build, CONFIRM.format(id="pay"))
+    answer = await create(build, CONFIRM.format(id="send"))
+    assert "`look` is called `send_look`: another node has that id\n`paid` is called `send_paid`" in answer
+    assert build.state.draft is not None
+    assert "done: \"{{ send_paid == 'is paid' and send_paid is defined }}\"" in build.state.draft.text
+    again = await answer_of(build, "update_node", id="pay", yaml=CONFIRM.format(id="pay").replace("/x", "/y"))
+    assert "is called" not in again
+    twice = CONFIRM.format(id="other").replace("id: look", "id: paid")
+    assert "duplicate-id" in await create(build, twice)
+
+
+async def test_a_word_of_the_language_as_an_id_is_renamed(tmp_path: Path) -> None:
+    """A node with a reserved id is called otherwise, its references too, and that is told; what the language has under the word stays."""
+    build = build_of(tmp_path)
+    nodes = """- {id: run, type: group, value: "{{ {'id': 1, 'total': 2} }}", nodes: [{id: now, type: transform, expr: 1}]}\n- {id: sum, type: transform, expr: "{{ run.total ~ run.id ~ now() }}"}\n"""
+    answer = await create(build, nodes)
+    assert "`run` is called `run_step`: that is a word of the language\n`now` is called `now_step`" in answer
+    assert build.state.draft is not None
+    assert "{{ run_step.total ~ run.id ~ now() }}" in build.state.draft.text
