@@ -148,7 +148,7 @@ class ScoutActions:
     async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         action, value = str(arguments["action"]), arguments["value"]
         async with self._observer.scout.there() as session:
-            page = self._page(arguments["tab"])
+            page = self._page(arguments["tab"], arguments["ref"])
             # A model may think for longer than the last look was allowed to take.
             self._observer.bound(page, observer.LOOK_SECONDS)
             if page.dialog is None and self._observer.last_of(page) is None:
@@ -227,15 +227,12 @@ class ScoutActions:
         async with page.pointed(ref) as pointed:
             return pointed.facts
 
-    def _page(self, tab: Json) -> Tab:
-        name: str | None = tab
-        if self._mine is not None:
-            _where, name = self._looks.place(name)
-        elif name is not None:
-            where, name = self._observer.place(name)
-            if where == "bench":
-                fix = "run nodes there: `execute_nodes`; or null"
-                raise ModelError("page-unknown", "the bench is not a tab of the scout", fix=fix)
+    def _page(self, tab: Json, ref: Json = None) -> Tab:
+        where, name = self._looks.place(cast("str | None", tab), ref, "scout")
+        if where == "bench":
+            shown = f"{ref} was shown there: " if tab is None else ""
+            fix = f"{shown}run nodes there: `execute_nodes`; or `debug_navigate` loads its page for the scout"
+            raise ModelError("page-unknown", "the bench is not a tab of the scout", fix=fix)
         return self._observer.page("scout", name)
 
     def _address(self, url: str, here: str) -> str:

@@ -15,10 +15,13 @@ from typing_extensions import override
 from director.scouting import browser as scouting
 from director.tools.build_context import Observer, OpenTab
 from nodes.errors import ModelError, RunOpsError, SiteError
+from nodes.tabs import MAIN
+from nodes.values import Json
 from runtime.agents import actions
 from runtime.browser import isolated_world, origins
 from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.page.tab import Tab
+from runtime.display.text import cut
 from runtime.observation import page_frame, page_text
 from runtime.observation.finding import Element
 from runtime.observation.observation import Observation
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 WHOLE = 5_000
 LOOK_SECONDS = 10.0
 STATUS_SECONDS = 1.0
+ADDRESS = 120  # limit of an address in a message, in characters
 BENCH = "bench"  # name of the bench's page in tool calls; ``bench/NAME`` is another tab of it
 
 SCOUT = "scout"  # the same for the scout, whose tabs are also known by their names alone
@@ -59,19 +63,60 @@ class PageObserver(Observer):
         self._build = build
         self.scout = scouting.Browser(build)
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
+        self._last: dict[str, weakref.ref[Tab]] = {}  # the tab that each thread was shown last
+        self._refs: dict[tuple[str, str], weakref.ref[Tab]] = {}  # the tab that showed a ref to a thread last
         self._around: dict[str, set[str]] = {}
         """The site frames (banners, navigations) that each thread was shown, on any page."""
 
     # Selection of the page.
 
-    def place(self, tab: str | None) -> tuple[Where, str | None]:
-        """Return browser and tab for ``tab``: ``bench``, ``bench/NAME`` or a scout tab. None is the bench's page, else the scout's."""
+    def place(
+        self, tab: str | None, thread: str, ref: Json = None, only: Where | None = None
+    ) -> tuple[Where, str | None]:
+        """Return browser and tab for ``tab``: ``bench``, ``bench/NAME`` or a scout tab.
+
+        None is the tab that showed ``ref`` to the model of the thread, else the one that it was shown last (in the browser ``only``), else
+        the bench's page or the scout's.
+        """
         if tab is None:
-            return ("bench", None) if self._bench is not None else ("scout", None)
+            showed = self._where(self._refs.get((thread, str(ref)))) if ref is not None else None
+            last = self._where(self._last.get(thread))
+            if showed is not None or (last is not None and only in (None, last[0])):
+                return showed or last or ("scout", None)
+            return ("bench", None) if self._bench is not None and only != "scout" else ("scout", None)
         head, _, name = tab.partition("/")
         if head == BENCH:
             return "bench", name or None
         return "scout", (name or None) if head == SCOUT else tab
+
+    def _where(self, page: weakref.ref[Tab] | None) -> tuple[Where, str | None] | None:
+        """Return browser and name of an open tab; None if it is closed."""
+        tab = page() if page is not None else None
+        if tab is None or tab.closed:
+            return None
+        where: Where = "bench" if self._of_bench(tab) else "scout"
+        browser = self._bench if where == "bench" else self.scout.session
+        if browser is None or tab not in cast("Tabs", browser.tabs).all():
+            return None
+        named = cast("Tabs", browser.tabs).named
+        return where, next((name for name, each in named.items() if each is tab.page), None)
+
+    def called(self, page: Tab) -> str:
+        """Return the name of a tab as a tool takes it."""
+        where, name = self._where(weakref.ref(page)) or ("scout", None)
+        if where == "scout":
+            return name or SCOUT
+        return f"{BENCH}/{name}" if name not in (None, MAIN) else BENCH
+
+    def searched(self, page: Tab) -> str:
+        """Return tab and address of a page, for a failure."""
+        return f"{self.called(page)} ({cut(self.mask(page.url), ADDRESS)})"
+
+    def introduced(self, page: Tab, thread: str) -> str:
+        """Return the line that names the tab of a page: empty if the model of the thread was shown it last, or there is no other."""
+        last = self._last.get(thread)
+        other = last is not None and last() is not page and len(self.tabs()) > 1
+        return f"tab: {self.called(page)}" if other else ""
 
     def page(self, where: Where, tab: str | None = None) -> Tab:
         """Return the current tab. Raises ModelError ``page-unknown``."""
@@ -153,7 +198,10 @@ class PageObserver(Observer):
             return
         if whole:
             seen.whole.add(thread)
-        seen.shown |= {ref: _known(seen.view, ref) for ref in page_text.refs_in(text) if seen.view.has(ref)}
+        refs = [ref for ref in page_text.refs_in(text) if seen.view.has(ref)]
+        seen.shown |= {ref: _known(seen.view, ref) for ref in refs}
+        self._last[thread] = weakref.ref(page)
+        self._refs |= {(thread, ref): weakref.ref(page) for ref in refs}
         lines = set(map(page_frame.bare, text.split("\n")))
         known = (part for part in seen.view.around if page_frame.is_shown(part, lines))
         self._around.setdefault(thread, set()).update(known)
@@ -230,7 +278,7 @@ class PageObserver(Observer):
         return element
 
     def gone(self, page: Tab, ref: str, why: str = "") -> SiteError:
-        return actions.gone(ref, why, f"the {BENCH if self._of_bench(page) else SCOUT}'s page")
+        return actions.gone(ref, why, self.searched(page))
 
     async def status(self, page: Tab) -> int | None:
         if page.dialog is not None:

@@ -47,10 +47,12 @@ class Looking:
         """Make the tools of the model of ``thread``. ``mine`` are the scout tabs to which it is restricted; the first is its default."""
         self._build, self._observer, self._thread, self._mine = build, observer, thread, mine
 
-    def place(self, tab: str | None) -> tuple[Where, str | None]:
+    def place(self, tab: str | None, ref: Json = None, only: Where | None = None) -> tuple[Where, str | None]:
+        ref = None if given.is_target(ref) else ref
         if self._mine is None:
-            return self._observer.place(tab)
-        name = tab or self._mine[0]
+            return self._observer.place(tab, self._thread, ref, only)
+        shown = self._observer.place(tab, self._thread, ref, "scout")[1]
+        name = tab or (shown if shown in self._mine else None) or self._mine[0]
         if name not in self._mine:
             raise ModelError(
                 "page-unknown",
@@ -63,8 +65,8 @@ class Looking:
         return "scout", name
 
     @contextlib.asynccontextmanager
-    async def _page(self, tab: str | None, *, despite_dialog: bool = False) -> AsyncGenerator[Tab]:
-        where, name = self.place(tab)
+    async def _page(self, tab: str | None, ref: Json = None, *, despite_dialog: bool = False) -> AsyncGenerator[Tab]:
+        where, name = self.place(tab, ref)
         async with self._observer.alone(where):
             page = self._observer.page(where, name)
             if page.dialog is not None and not despite_dialog:
@@ -78,7 +80,7 @@ class Looking:
         if arguments["dom"] and ref is None:
             fix = "give the ref of the part; `get_html` shows the whole page"
             raise ModelError("tool-arguments", "`dom` is about one part of the page", fix=fix)
-        async with self._page(arguments["tab"], despite_dialog=True) as page:
+        async with self._page(arguments["tab"], ref, despite_dialog=True) as page:
             if page.dialog is not None:
                 return await self.report(
                     page, "the page shows a dialog, and nothing else can be seen", self._observer.mask(page.dialog)
@@ -116,7 +118,9 @@ class Looking:
             )
         async with self._page(arguments["tab"]) as page:
             view = await self._observer.look_at(page)
-            return await self.report(page, "", view.find(role, name, row, text, WHOLE))
+            theirs = view.find(role, name, row, text, WHOLE)
+            ours = "" if page_text.refs_in(theirs) else f"in {self._observer.searched(page)}"
+            return await self.report(page, ours, theirs)
 
     async def try_target(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
         """Report how many elements a target finds now, and which; near ones if none, and targets that find one alone if several."""
@@ -129,7 +133,9 @@ class Looking:
             if error is not None and not found.count:
                 code = f" ({error.code})" if error.code != "target-not-found" else ""
                 theirs = [mask(given.unwaited(error)), *given.evidence(error, mask)]
-                return await self.report(page, f"it finds nothing now{code}", "\n".join(theirs))
+                return await self.report(
+                    page, f"it finds nothing now{code} in {self._observer.searched(page)}", "\n".join(theirs)
+                )
             lines: list[str] = []
             for each in found.first:
                 ref = each.ref if each.ref is not None and view.has(each.ref) else None
@@ -160,7 +166,7 @@ class Looking:
             except SiteError as error:
                 mask, seen = self._observer.masking(), error.as_json()
                 more, theirs, whole = await self.after(page, earlier)
-                ours = f"it did not come within {limit} s ({error.code})"
+                ours = f"it did not come within {limit} s ({error.code}) in {self._observer.searched(page)}"
                 what = "\n".join([mask(given.unwaited(error)), *given.evidence(error, mask), theirs])
                 outcome = await self.report(page, "\n".join(filter(None, [ours, more])), what, whole=whole)
                 return dataclasses.replace(outcome, error={**seen, "message": mask(error.message), "evidence": {}})
@@ -171,7 +177,7 @@ class Looking:
     async def get_html(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
         """Return the HTML of an element or of the page, with attributes; long ones are read on with ``read_state``."""
         ref, depth = arguments["ref"], arguments["depth"]
-        async with self._page(arguments["tab"]) as page:
+        async with self._page(arguments["tab"], ref) as page:
             await self._observer.look_at(page)
             if ref is None:
                 located = page.page.locator(":root")
@@ -192,7 +198,9 @@ class Looking:
         """Return the outcome for a target that does not find one element: the error, with what else there is."""
         mask, said = self._observer.masking(), error.as_json()
         outcome = await self.report(
-            page, f"failed: {error.code}; {error.fix}", "\n".join([*lines, *given.evidence(error, mask)])
+            page,
+            f"failed: {error.code} in {self._observer.searched(page)}; {error.fix}",
+            "\n".join([*lines, *given.evidence(error, mask)]),
         )
         return dataclasses.replace(outcome, error={**said, "message": mask(error.message), "evidence": {}})
 
@@ -220,10 +228,11 @@ class Looking:
         return f"picture kept: {kept['path']} ({kept['size']:,} bytes)", picture
 
     async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
+        tab = self._observer.introduced(page, self._thread)
         self._observer.shown(page, theirs, self._thread, whole=whole)
         status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
-        text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(_by_our_tool, theirs))]))
+        text = "\n".join(filter(None, [tab, bad, ours, page_text.fenced(_FOLD.sub(_by_our_tool, theirs))]))
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:

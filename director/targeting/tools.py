@@ -36,7 +36,7 @@ class Propose(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.observer)
-        where, name = sight.place(cast("str | None", arguments["tab"]))
+        where, name = sight.place(cast("str | None", arguments["tab"]), place.thread, arguments["ref"])
         anchor = cast("str | None", arguments["anchor"]) or None
         usable = actions.usable(masker)
         async with sight.alone(where):

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from director.builds import open as open_build
 from director.conversation import reply
 from director.scouting import scout, tools
 from director.tools.build_context import BuildContext
@@ -93,6 +94,43 @@ async def test_a_scout_has_every_action_of_a_node(build: BuildContext, served: s
     assert "Selected and" in await does("select_text", ref="{css: 'body > p:last-child'}", value="and")
     assert "`click` has no `effect` here" in await does("click", ref=card, options="{effect: read}")
     assert "it has: button, modifiers, at, hold, count" in await does("click", ref=card, options="{knob: left}")
+
+
+GOES = """- {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/other"}\n"""
+
+
+async def test_without_a_tab_the_one_that_showed_the_ref_is_meant(served: site.Site, tmp_path: Path) -> None:
+    """Without a tab a tool takes the tab that showed the ref, else the one shown last; a failure names the tab and its address, and a change of the tab is told."""
+    served.page("/pair", "<!doctype html><title>Pair</title><button>One</button><p>x</p>")
+    build = build_contexts.opened(tmp_path, f"{served.origin}/stock")
+    try:
+        scouted = (await call(build, "debug_navigate", url="/pair")).text
+        one = ref(scouted, 'button "One"')
+        assert "tab:" not in scouted
+        second = await call(build, "debug_open_tab", name="second", url=f"{served.origin}/other")
+        assert "tab: second" in second.text
+        assert "Hello" in (await call(build, "inspect_tab")).text
+        missing = await call(build, "try_target", target="{role: button, name: Two}")
+        assert f"it finds nothing now in second ({served.origin}/other)" in missing.text
+        part = await call(build, "inspect_tab", ref=one)
+        assert part.text.startswith("tab: main\n")
+        assert 'button "One"' in part.text
+        assert (await call(build, "debug_action", action="hover", ref=one)).error is None
+        more = [*open_build.toolsets(build)]
+        given = {"yaml": GOES, "after": None, "dry_run": None, "reason": "r"}
+        await build_contexts.call(build, "create_nodes", more, **given)
+        ran = await build_contexts.call(
+            build, "execute_nodes", more, nodes="all", mode=None, item=None, reason="r", **{"from": None}
+        )
+        assert "Hello" in ran.text
+        assert "other" in (await call(build, "find", role="heading")).text
+        gone = await call(build, "get_html", ref="e99")
+        assert f"bench ({served.origin}/other) has no element e99 now" in gone.text
+        assert "One" in (await call(build, "get_html", ref=one)).text
+        acted = await call(build, "debug_action", action="press", value="Tab")
+        assert "done" in acted.text
+    finally:
+        await build.close()
 
 
 async def fresh(build: BuildContext) -> str:
