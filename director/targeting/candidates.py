@@ -9,6 +9,7 @@ from typing import Literal
 
 from nodes.targets import Target
 from nodes.values import Json
+from runtime.browser.elements import targets
 from runtime.browser.elements.facts import Facts
 from runtime.browser.elements.targets import Way
 from runtime.language import writer
@@ -114,6 +115,8 @@ def kind(role: str, facts: Facts) -> tuple[str, str]:
         return f"{facts.type or role} field", "`fill`, `type`, `press`; read: `query: value`"
     if facts.tag == "table":
         return "table", "read: `query: table`"
+    if role in targets.HOLDERS or (role == "generic" and facts.inside is not None):
+        return role, "`within` of what is in it; read: `query: text`; all of its kind: `query: extract`"
     return role or facts.tag, "read: `query: text`; all of its kind: `query: extract`"
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from nodes.values import Json
 from runtime.browser import isolated_world
-from runtime.browser.elements import facts, text_match
+from runtime.browser.elements import text_match
+from runtime.browser.elements.naming import NAMING
 from runtime.language import writer
 from runtime.observation.lines import quoted
 
@@ -39,7 +40,7 @@ class Fields:
 FIELDS = isolated_world.Script[Fields | None](
     "(element) => {"
     + text_match.SEEN
-    + facts.NAMING
+    + NAMING
     + r"""
   const short = (text) => folded(text || '').slice(0, 60);
   const role = (node) => node.getAttribute('role') || '';

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runtime.browser import isolated_world
 from runtime.browser.elements import facts
+from runtime.browser.elements.naming import NAMING
 
 FOUND = isolated_world.Script[tuple[int, str, bool | None, bool]](
     "(all, meant) => {"
@@ -16,18 +17,20 @@ FOUND = isolated_world.Script[tuple[int, str, bool | None, bool]](
 """Number of matches, identity of the only one, whether it is the intended one, and whether any is visible."""
 
 GROW = isolated_world.Script[int](
-    r"""(element) => {
+    "(element) => {"
+    + NAMING
+    + r"""
   const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
   const shape = (node) => Array.from(node.children, (child) => child.localName).join(' ');
   const like = (node) => {
     const role = node.getAttribute('role');
     const row = ['tr', 'li', 'article'].includes(node.localName) || ['row', 'listitem', 'article', 'option'].includes(role);
-    const classes = Array.from(node.classList);
+    const named = Array.from(node.classList);
     const all = Array.from(node.parentElement ? node.parentElement.children : []).filter((each) => each.localName === node.localName);
     if (row) return node.parentElement && node.parentElement.localName === 'thead' ? [] : all.filter((each) => each === node || shape(each) === shape(node));
     if (!['div', 'section', 'figure', 'a', 'details', 'form', 'tbody', 'dl'].includes(node.localName) && !node.localName.includes('-')) return [];
-    const cards = all.filter((each) => classes.some((one) => each.classList.contains(one)) && shape(each) === shape(node));
-    return cards.length > 1 && node.children.length ? cards : [];
+    const cards = all.filter((each) => named.some((one) => each.classList.contains(one)) && shape(each) === shape(node));
+    return (cards.length > 1 || isCardByName(node)) && node.children.length ? cards : [];
   };
   const texts = (node) => {
     const found = [], walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
@@ -39,10 +42,13 @@ GROW = isolated_world.Script[int](
     .replace(/[a-z]/g, (each) => String.fromCharCode(97 + (each.charCodeAt(0) - 97 + by) % 26))
     .replace(/[A-Z]/g, (each) => String.fromCharCode(65 + (each.charCodeAt(0) - 65 + by) % 26))
     .replace(/[^\x00-\x7f]/gu, (each) => /\p{L}/u.test(each) ? 'x' : each);
-  const BUTTON = 'button, [role=button]', CONTROL = `${BUTTON}, a, label, th, dt, legend, summary, option, [role=tab], [role=menuitem]`;
+  const BUTTON = 'button, [role=button]', CONTROL = `${BUTTON}, a, label, thead th, dt, legend, summary, option, [role=tab], [role=menuitem]`;
   const SAID = ['aria-label', 'title', 'alt', 'href'];
-  let added = 0, levels = 0;
-  for (let around = up(element); around && around.localName !== 'body' && levels < 2; around = up(around)) {
+  const added = [];
+  let levels = 0;
+  // A row or card is itself what there can be more of.
+  const pressed = element.matches('a, button, input, select, textarea, [onclick], [role=button], [role=link], [role=option], [role=tab], [role=menuitem]');
+  for (let around = pressed ? up(element) : element; around && around.localName !== 'body' && levels < 2; around = up(around)) {
     const all = like(around);
     if (!all.length) continue;
     levels += 1;
@@ -54,10 +60,11 @@ GROW = isolated_world.Script[int](
     }
     for (const by of [3, 6]) {
       const clone = around.cloneNode(true);
-      for (const node of texts(clone)) {
+      for (const [place, node] of texts(clone).entries()) {
         const said = node.data.trim(), plain = !/[0-9]/.test(said);
         const control = node.parentElement.closest(all.length > 1 ? BUTTON : CONTROL);
-        if (times.get(said) > 1 || (plain && control && clone.contains(control))) continue;
+        // The first text of a part is its name, also as a link.
+        if (times.get(said) > 1 || (plain && control && clone.contains(control) && !(place === 0 && control.localName === 'a'))) continue;
         node.data = turned(node.data, by);
       }
       // No two elements have one id: what belongs together in a row belongs together in the next one too.
@@ -70,11 +77,12 @@ GROW = isolated_world.Script[int](
           else if (SAID.includes(name) && all.length > 1 && times.get(value.trim()) === 1) node.setAttribute(name, name === 'href' ? `${value}-${by}` : turned(value, by));
           else if (/[0-9]/.test(value) && !['class', 'style', 'colspan', 'rowspan', 'width', 'height', 'src', 'd', 'viewBox', 'type', 'maxlength', 'tabindex'].includes(name))
             node.setAttribute(name, value.replace(/[0-9]/g, (each) => String((Number(each) + by) % 10)));
-      all[0].before(clone);
-      added += 1;
+      added.push([all[0], clone]);
     }
   }
-  return added;
+  // The rows of one level are no parts of those of the next.
+  for (const [first, clone] of added) first.before(clone);
+  return added.length;
 }""",
     int,
 )

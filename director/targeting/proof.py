@@ -163,7 +163,8 @@ async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) 
         return "none"
     if count != 1:
         return "several" if count else "none"
-    if said == who and same is not False:
+    # The element itself stays what it is, though rows that were added make another row of what is around it.
+    if same if same is not None else said == who:
         return "one"
     # A hidden match may be the intended element, whose text is still another.
     return "another" if seen else "none"

@@ -5,18 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from runtime.browser.elements import guesses, text_match
-
-NAMING = r"""
-  // A class that a person wrote: one that a program makes holds digits, or capitals in odd places.
-  const plain = (name) => /^[a-z][a-z_-]{1,40}$/.test(name) && !/^(active|selected|hover|focus|open|closed|odd|even|first|last|is-|has-|js-)/.test(name);
-  const classes = (node) => Array.from(node.classList).filter(plain);
-  // An attribute that a person wrote to say what an element is: not one of a framework, none that gives its present state, and no number.
-  const NOISE = /^data-(v-|react|ng-|svelte|ember|radix|headlessui|turbo|hx-|bs-|reach|styled|emotion|testid$|id$|uid$|key$|index$|state|status$|active$|open$|selected$|checked$|value$|count$|text$|title$|label$|toggle$|target$|original|loaded|href$|url$|src$|date|time)/;
-  const data = (node) => Array.from(node.attributes)
-    .filter(({name, value}) => /^data-[a-z][a-z-]*$/.test(name) && !NOISE.test(name) && /^[A-Za-z][A-Za-z_.:-]{1,40}$/.test(value) && !/^(true|false|null|none|on|off|yes|no)$/i.test(value))
-    .map(({name, value}) => `${node.localName}[${name}="${value}"]`);
-"""
-"""JavaScript: classes and attributes that a person gave an element."""
+from runtime.browser.elements.naming import NAMING
 
 FACTS = (
     "(element) => {"
@@ -35,19 +24,25 @@ FACTS = (
     + NAMING
     + r"""
   const named = (node) => classes(node).map((each) => `${node.localName}.${CSS.escape(each)}`);
-  const textsOf = (around) => {
-    const texts = [];
+  // What is chosen in a field is not what a part of the page is about.
+  const CHOICE = 'select, option, datalist, script, style, template, [role=option], [role=listbox], [role=combobox]';
+  // Headings and links tell best which part of the page it is; what its neighbours say too, and what its buttons say, least.
+  const rankOf = (node, said, kin) => node.closest('button, [role=button]') ? 2 : kin.some((each) => each.textContent.includes(said)) ? 3 : node.closest('h1, h2, h3, h4, h5, h6, [role=heading], a, strong, b, th') ? 0 : 1;
+  const saidIn = (around, kin) => {
+    const found = new Map();
     const walk = (node) => {
-      if (node === element || texts.length >= 8) return;
+      if (node === element && around !== element || found.size >= 12 || node.matches(CHOICE)) return;
       const own = Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
-      const holds = node.contains(element);
-      const said = own.trim() ? short(holds ? own : seen(node)) : '';
-      if (said && !texts.includes(said)) texts.push(said);
+      const holds = around !== element && node.contains(element);
+      const said = own.trim() ? short(unglyphed(holds ? own : seen(node))) : '';
+      if (said && !found.has(said)) found.set(said, {said, node, rank: rankOf(node, said, kin)});
       if (!said || holds) for (const child of node.children) walk(child);
     };
     walk(around);
-    return texts;
+    return Array.from(found.values()).sort((one, other) => one.rank - other.rank).slice(0, 8);
   };
+  const kinOf = (node) => Array.from(node.parentElement ? node.parentElement.children : []).filter((each) => each !== node && each.localName === node.localName);
+  const textsOf = (around) => saidIn(around, kinOf(around).slice(0, 5)).map((each) => each.said);
   const HEADING = 'h1, h2, h3, h4, h5, h6, [role=heading], legend, summary, caption';
   const REGIONS = {DIALOG: 'dialog', FIELDSET: 'group', NAV: 'navigation', MAIN: 'main', ASIDE: 'complementary', TABLE: 'table', FORM: 'form', SECTION: 'region'};
   const ids = (node, name) => (node.getAttribute(name) || '').split(/\s+/).map((id) => id && node.getRootNode().getElementById(id)).filter(Boolean);
@@ -65,7 +60,38 @@ FACTS = (
     const first = own && Array.from(node.children).find((each) => each.localName === own);
     return first ? raw(first) : '';
   };
-  const rows = [], areas = [];
+  const landmark = (node) => ({HEADER: 'banner', FOOTER: 'contentinfo'})[node.tagName] && !node.parentElement.closest('main, article, section, aside, nav') ? {HEADER: 'banner', FOOTER: 'contentinfo'}[node.tagName] : '';
+  const ALONE = ['dialog', 'alertdialog', 'search', 'banner', 'contentinfo', 'complementary', 'toolbar'];
+  // CSS of a part that no part around it fits as well: by test id, data, id, class; of its classes, the one of a card, then the rarest.
+  const cssOf = (node) => {
+    const fit = (css) => document.querySelectorAll(css).length;
+    const test = node.getAttribute('data-testid') || '', id = node.id;
+    const named = classes(node).map((each) => [each, `${node.localName}.${CSS.escape(each)}`]).map(([each, css]) => [/(card|tile|item|entry|row)(-root)?$/i.test(each) ? 0 : 1, /__|-(content|header|body|inner|wrapper)/.test(each) ? 1 : 0, fit(css), -each.length, css])
+      .sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[3] - other[3]).map((each) => each[4]);
+    return [.../^[A-Za-z][A-Za-z_-]{1,40}$/.test(test) ? [`[data-testid="${test}"]`] : [], .../^[A-Za-z][A-Za-z_-]{1,40}$/.test(id) && plain(id) ? [`#${id}`] : [], ...data(node), ...named]
+      .filter((css) => !node.parentElement.closest(css)).slice(0, 2);
+  };
+  // CSS of a part by a text in it alone: by the way from the part down to the text.
+  const downTo = (around, found) => {
+    const steps = [];
+    for (let node = found.node; node !== around; node = node.parentElement) { if (!node || steps.length > 4) return null; steps.unshift(node.localName); }
+    const said = raw(found.node);
+    return steps.length && said === found.said ? {text: said, way: [`${around.localName}:has(> ${steps.join(' > ')}:${found.node.childElementCount ? 'has-text' : 'text-is'}(`, said, '))']} : null;
+  };
+  const partOf = (around, known) => {
+    const part = {role: '', name: '', css: cssOf(around), heading: null, texts: [], says: [], card: false};
+    const kin = kinOf(around), own = classes(around);
+    // A card is one of several of its kind that stand side by side, or is called one.
+    part.card = !['td', 'th'].includes(around.localName) && (kin.some((each) => own.some((one) => each.classList.contains(one))) || isCardByName(around));
+    const said = ['td', 'th'].includes(around.localName) ? [] : saidIn(around, kin.slice(0, 5)), fresh = said.filter((each) => !known.has(each.said));
+    for (const each of said) known.add(each.said);
+    if (fresh.length || part.card) part.texts = said.map((each) => each.said);
+    if (!part.css.length && !around.matches('table, tbody, thead, ul, ol, dl, [role=rowgroup], [role=table], [role=grid], [role=list]')) part.says = fresh.filter((each) => each.rank < 2).slice(0, 3).map((each) => downTo(around, each)).filter(Boolean);
+    return part;
+  };
+  // What holds all of the page is no part of it.
+  const isAll = (node) => node.parentElement.localName === 'body' && !Array.from(node.parentElement.children).some((each) => each !== node && each.checkVisibility());
+  const rows = [], areas = [], known = new Set();
   for (let around = up(element); around && around.localName !== 'body'; around = up(around)) {
     const role = around.getAttribute('role');
     const kind = role || {TR: 'row', LI: 'listitem', ARTICLE: 'article'}[around.tagName];
@@ -73,19 +99,13 @@ FACTS = (
       if (rows.length < 2) rows.push({role: kind, texts: textsOf(around)});
       continue;
     }
-    const part = {role: '', name: '', css: [], heading: null, texts: []};
-    const region = role || REGIONS[around.tagName] || '';
+    const part = around.parentElement && !isAll(around) ? partOf(around, known) : {role: '', name: '', css: [], heading: null, texts: [], says: [], card: false};
+    const region = role || REGIONS[around.tagName] || landmark(around);
     const name = called(around);
-    if (['dialog', 'alertdialog', 'group', 'radiogroup', 'region', 'form', 'navigation', 'complementary', 'table', 'grid', 'tabpanel', 'search'].includes(region)
-        && (name || ['dialog', 'alertdialog', 'search'].includes(region))) {
+    if (['group', 'radiogroup', 'region', 'form', 'navigation', 'table', 'grid', 'tabpanel', ...ALONE].includes(region) && (name || ALONE.includes(region))) {
       part.role = region;
       part.name = name;
     }
-    part.css = named(around);
-    // A card is one of several of its kind that stand side by side.
-    const like = !['td', 'th'].includes(around.localName) && around.parentElement && Array.from(around.parentElement.children)
-      .filter((each) => each !== around && each.localName === around.localName && classes(around).some((one) => each.classList.contains(one)));
-    if (like && like.length) part.texts = textsOf(around);
     const heads = Array.from(around.querySelectorAll(HEADING));
     // The heading of a part comes before everything else in it, and is the only one of its rank.
     const head = heads[0];
@@ -98,7 +118,7 @@ FACTS = (
     const leads = around.previousElementSibling;
     if (!part.heading && leads && leads.matches('h1, h2, h3, h4, h5, h6') && short(seen(leads)))
       part.heading = {text: short(seen(leads)), way: [...saying(leads, leads.localName), `) + ${around.localName}`]};
-    if ((part.role || part.heading || part.texts.length) && areas.length < 5) areas.push({...part, tag: around.localName});
+    if ((part.role || part.heading || part.says.length || (part.texts.length && part.css.length)) && areas.length < 7) areas.push({...part, tag: around.localName});
   }
   // The text beside a field or a value that names it.
   const beside = [];
@@ -113,6 +133,8 @@ FACTS = (
       if (term) note(seen(term), [...saying(term, 'dt'), `) + dd${tail(node)}`]);
       break;
     }
+    // What says several things is no caption.
+    if (before && /[\n\t]/.test(seen(before).trim())) break;
     if (before && speaks(before) && before.localName !== 'br' && seen(before).trim()) {
       note(seen(before), [...saying(before, before.localName), `) + ${node.localName}${tail(node)}`]);
       break;
@@ -132,6 +154,11 @@ FACTS = (
     note(seen(after), [`${element.localName}:has(+ ${saying(after, after.localName)[0]}`, raw(after), '))']);
   else if (box && !beside.length && up(element) && up(element).querySelectorAll('input').length === 1 && own(up(element)).trim())
     note(own(up(element)), [`${up(element).localName}:has-text(`, short(own(up(element))), `) > ${element.localName}`]);
+  // An icon that nothing names is known by how it is drawn.
+  const stroke = reads || element.querySelectorAll('svg').length !== 1 ? null : element.querySelector('svg path[d], svg polyline[points]');
+  const drawn = [];
+  for (let node = stroke; node && node !== element; node = node.parentElement) drawn.unshift(node.localName);
+  const line = stroke ? stroke.localName === 'path' ? 'd' : 'points' : '', strokes = stroke ? stroke.getAttribute(line).slice(0, 32) : '';
   return {
     tag: element.localName,
     type: field ? element.type : '',
@@ -145,7 +172,9 @@ FACTS = (
     text: reads ? short(unglyphed(seen(element))) : '',
     hint: guessed ? guessed[1] : '',
     checked: box ? element.checked : aria === null ? null : aria === 'true',
+    drawn: /^[\w .,-]{8,}$/.test(strokes) ? `${element.localName}:has(> ${drawn.join(' > ')}[${line}^="${strokes}"])` : '',
     classes: named(element),
+    inside: element.childElementCount && element.parentElement && !field ? {...partOf(element, new Set()), tag: element.localName} : null,
     data: data(element),
     link: element.localName === 'a' ? attribute('href') : '',
     rows, areas, beside,
@@ -207,9 +236,11 @@ class Area:
     tag: str
     role: str = ""
     name: str = ""  # name of the part with that role
-    css: tuple[str, ...] = ()  # selectors of it, by classes that a person gave it
+    css: tuple[str, ...] = ()  # selectors of it, by what a person called it; no part around it has the same
     heading: Caption | None = None  # heading above it, with the CSS from the heading to the part
-    texts: tuple[str, ...] = ()  # short texts in it, if it is one of several cards
+    texts: tuple[str, ...] = ()  # short texts in it, those first that tell best which part it is
+    says: tuple[Caption, ...] = ()  # texts in it, each with CSS that finds the part by it, if nothing else names the part
+    card: bool = False  # True if it is one of several of its kind, or called a card
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -231,6 +262,8 @@ class Facts:
     classes: tuple[str, ...] = ()  # selectors of it, by classes that a person gave it
     data: tuple[str, ...] = ()  # selectors of it, by `data-` attributes that a person gave it as a name
     link: str = ""  # address of a link, as written
+    drawn: str = ""  # CSS by the lines of its icon, if nothing else says what it is
+    inside: Area | None = None  # the element itself as a part of the page
     rows: tuple[Row, ...] = ()  # rows, items and articles around it, the nearest first
     areas: tuple[Area, ...] = ()  # other parts of the page around it, the nearest first
     beside: tuple[Caption, ...] = ()

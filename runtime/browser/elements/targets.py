@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from nodes.errors import SiteError
 from nodes.targets import ROLES, Target
-from runtime.browser.elements.facts import Facts
+from runtime.browser.elements.facts import Area, Facts
 from runtime.observation import tree
 
 FIELDS = frozenset(
@@ -22,17 +22,21 @@ FIELDS = frozenset(
 SAID_BY_TEXT = frozenset({"generic", "none", "presentation", "paragraph", "text", "cell", "listitem"} | tree.SPOTS)
 """Roles that do not tell an element's purpose."""
 
-_CONTENT = frozenset({"definition", "term", "gridcell", "rowheader", "strong", "emphasis", "time", "code"})
+_CONTENT = frozenset({"definition", "term", "gridcell", "rowheader", "strong", "emphasis", "time", "code", "status"})
 READ = (SAID_BY_TEXT - tree.SPOTS) | _CONTENT
 """Roles of content to be read: its text changes, so it is no way to find it."""
 
+HOLDERS = frozenset({"row", "listitem", "article"})
+"""Roles of parts that hold others: their name is all of their content, so a text in them tells better which it is."""
+
 MOST_ROW_TEXTS = 6  # most texts of a row that are tried to identify it
+MOST_PART_TEXTS = 4  # most texts of a card or part that are tried
 PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")  # an id that a person wrote: generated ones contain digits
 
 FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
 """Name that a field is submitted under. The server reads it, so its digits are stable, as in `lines-0-quantity`."""
 
-ADDRESS = re.compile(r"[/?.][\w/?.=&%+~,:@-]{1,80}")
+ADDRESS = re.compile(r"[/?.][\w/?.=&%+~,:@-]{0,80}")
 """Address of a link on the same site, as written, that may identify it."""
 
 LONGEST = 80  # most characters of a text that identifies an element
@@ -131,13 +135,21 @@ def _ways(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
     named = _speaks(role) and 0 < len(name) <= LONGEST
+    if facts.inside is not None:
+        yield from _itself(facts.inside, role)
     if role in FIELDS:
         if name and any(name in each and name != each for each in facts.labels):
             # A label around a list also contains the texts of its options.
             yield Way({"label": name}, 96, "its label")
         for each in facts.labels:
             yield Way({"label": each}, 95, "its label")
-    if named:
+    if len(name) > LONGEST and _speaks(role):
+        # The first words of a long name suffice, as a part of it.
+        for most in (LONGEST // 2, LONGEST):
+            yield Way({"role": role, "name": name[: most + 1].rpartition(" ")[0] or name[:most]}, 92, "its role and how its name begins")
+    if named and role in HOLDERS:
+        yield Way({"role": role, "name": name}, 40, "all that it says")
+    elif named:
         yield Way({"role": role, "name": name}, 94, "its role and name")
         if (stem := _BADGE.sub("", name)) and stem != name:
             yield Way({"role": role, "name": stem}, 93, "its role and name without what counts")
@@ -147,6 +159,15 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
     if role not in FIELDS and facts.text and not named:
         worth, why = (30, "the very text that it says now") if role in READ else (70, "its text")
         yield Way({"text": facts.text}, worth, why)
+
+
+def _itself(area: Area, role: str) -> Iterator[Way]:
+    """Yield the ways to find a row or card by a text in it."""
+    for text in _telling(area.texts) if role in HOLDERS else ():
+        yield Way({"role": role, "has_text": text}, _holding(text, 90, 84), "a text in it")
+    if area.card or role == "generic":
+        for fields, worth, why in _holds(area, None):
+            yield Way(fields, worth, why.replace("the card that", "a card that"))
 
 
 def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
@@ -161,6 +182,8 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
             yield Way({"css": caption.css}, 56, "the text beside it")
     if facts.hint and not name:
         yield Way({"css": facts.hint}, 62, "its icon or its tooltip")
+    if facts.drawn and not name:
+        yield Way({"css": facts.drawn}, 44, "the lines of its icon")
     for css in facts.data:
         yield Way({"css": css}, 69, "its data attribute")
     if ADDRESS.fullmatch(facts.link):
@@ -219,18 +242,27 @@ def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], 
         for text in _telling(row.texts) if anchor is None else [anchor]:
             yield {"role": row.role, "has_text": text}, _holding(text, 96, 90), f"the {row.role} that says so"
     for area in facts.areas:
-        for css in area.css if area.texts else ():
-            for text in _telling(area.texts) if anchor is None else [anchor]:
-                yield {"css": css, "has_text": text}, _holding(text, 88, 82), "the card that says so"
+        yield from _holds(area, anchor)
         named = {"role": area.role, **({"name": area.name} if area.name else {})}
         if area.role and anchor in (None, area.name):
-            yield named, 93, f"the {area.role} of that name"
+            yield named, 93 if area.name else 82, f"the {area.role}{' of that name' if area.name else ''}"
         elif area.role:
             yield {**named, "has_text": anchor}, 90, f"the {area.role} that says so"
         if area.heading is not None and anchor in (None, area.heading.text):
             for css in [*area.css, *([area.tag] if area.tag != "div" else [])]:
                 yield {"css": css, "has_text": area.heading.text}, 85, "the part with that heading"
             yield {"css": area.heading.css}, 75, "the part with that heading"
+
+
+def _holds(area: Area, anchor: str | None) -> Iterator[tuple[dict[str, Any], int, str]]:
+    """Yield a part of the page as targets by a text in it: a card best, a part that nothing names by the way down to the text."""
+    code, words, what = (88, 82, "card") if area.card else (80, 74, "part")
+    for css in area.css if area.texts else ():
+        for text in _telling(area.texts)[:MOST_PART_TEXTS] if anchor is None else [anchor]:
+            yield {"css": css, "has_text": text}, _holding(text, code, words), f"the {what} that says so"
+    for each in area.says:
+        if anchor is None or _plain(anchor) in _plain(each.text):
+            yield {"css": each.css}, _holding(each.text, 72, 68), "the part that says so"
 
 
 def _telling(said: Sequence[str]) -> list[str]:
