@@ -32,9 +32,16 @@ ROLES = frozenset(
 """The ARIA roles that Playwright's ``get_by_role`` knows."""
 
 
+_INSTEAD = {
+    "item": ": write `listitem`",
+    **dict.fromkeys(("card", "clickable", "editable", "draggable", "droppable"), ": find it by `css`"),
+}
+"""What to write for a word with which an observation begins a line, and which is no role."""
+
+
 def _known_role(role: str) -> str:
     if "{{" not in role and role not in ROLES:
-        raise ValueError(f"`{role}` is not an ARIA role")
+        raise ValueError(f"`{role}` is not an ARIA role{_INSTEAD.get(role, '')}")
     return role
 
 

@@ -20,6 +20,8 @@ from runtime.browser.page.tab import Tab
 from runtime.messages import messages
 from runtime.models.turns import turn
 from runtime.observation import page_text
+from runtime.observation.lines import NAME_MOST, quoted
+from runtime.observation.tree import ROWS
 from runtime.system import files
 
 if TYPE_CHECKING:
@@ -140,9 +142,11 @@ class Looking:
             for each in found.first:
                 ref = each.ref if each.ref is not None and view.has(each.ref) else None
                 element = view.element(ref) if ref is not None else None
-                named = (
-                    f'{element.role} "{element.name}"' if element is not None else f"<{each.tag}> {each.text}".strip()
-                )
+                named = f"<{each.tag}> {each.text}".strip()
+                if element is not None:
+                    # A row or card has no name: it is known by what it says.
+                    said = element.name or (element.row if element.role in ROWS else each.text)
+                    named = f"{element.role} {quoted(said, NAME_MOST)}"
                 states = f"{'visible' if each.visible else 'hidden'}, {'enabled' if each.enabled else 'disabled'}"
                 lines.append(f"{mask(named)}{f' [ref={ref}]' if ref is not None else ''}: {states}")
             if found.count > len(lines):

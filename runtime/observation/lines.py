@@ -13,6 +13,7 @@ from runtime.observation.tree import ACTING, FIELDS, LANDMARKS, ROWS, SPOTS, URG
 
 NAME_MOST = 100
 TEXT_MOST = 300
+VALUE_MOST = 30  # most characters of a text that stands alone and gets a ref: a number, with its unit
 OPTIONS_MOST = 12
 """Most options of a select on its line, without the chosen one; of more, the first three and the last."""
 ADDRESS_MOST = 60
@@ -26,6 +27,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
 UNNAMED = "(unnamed)"  # text for an element without a name, but with a caption beside it or a guess
+_HOLDERS = ("row ", "item ", "card ", "article ")  # how the line of a part begins that holds others
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PUNCTUATION = re.compile(
@@ -184,7 +186,21 @@ def items(root: Node) -> Item:
             child.parent = item
             child.depth = item.depth + (1 if item.line else 0)
             open_.append(child)
+    for item in top.walk():
+        _refer(item)
     return top
+
+
+def _refer(item: Item) -> None:
+    """Add the ref of a row or card, and of a value that stands alone: what holds others, or is read, can be asked about too."""
+    node = item.node
+    if node.acting or node.reach or node.ref is None:
+        return
+    said = json.loads(item.line) if _is_text(item) else node.text if node.role == "status" else ""
+    alone = said == (node.text or node.name) and len(said) <= VALUE_MOST and any(map(str.isdigit, said))
+    holds = item.line.startswith(_HOLDERS) and not any(each.role == "columnheader" for each in node.children)
+    if (alone or holds) and f"[ref={node.ref}]" not in item.line:
+        item.line += f" [ref={node.ref}]"
 
 
 def _children(node: Node, *, texts: bool = True) -> list[Item]:

@@ -112,6 +112,11 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
+def readable(text: str) -> str:
+    """Return the text without the pictures of icon fonts."""
+    return folded(_GLYPHS.sub(" ", text))
+
+
 def read(snapshot: str) -> Node:
     """Parse the output of ``aria_snapshot(mode="ai")``; the root is a node of role ``page``."""
     root = Node("page")
@@ -266,7 +271,7 @@ def _adopt(root: Node, fact: Fact, refs: MutableMapping[str, Node]) -> None:
     above = _first(fact.within, refs) or (None if fact.framed else root)
     if above is None or fact.role is None:
         return
-    name = folded(_GLYPHS.sub(" ", fact.name))
+    name = readable(fact.name)
     for node in above.walk():
         if node.role == fact.role and node.ref is None and node.name == name:
             node.ref, node.acting = fact.own, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import cast
 
@@ -15,9 +16,11 @@ from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
+from runtime.browser.elements import locators
 from runtime.log import entries
 from runtime.observation.observation import Observation
 from tests import breadth, build_contexts, site
+from tests.observed import libraries
 
 pytestmark = pytest.mark.drawn(share=0.3, of="propose_target")
 
@@ -314,3 +317,79 @@ async def test_fields_of_all_rows_are_proposed_for_reading(build: BuildContext, 
         assert [dict(zip(fields, each, strict=True)) for each in read] == EXTRACTED[css.split()[0].partition(":")[0]], (
             said
         )
+
+
+CONTROLS = "a, button, input, [role=switch]"
+READ = "td:first-child, output, .MuiTypography-root + p, .ant-statistic-content-value, td > span, div > span + span"
+
+
+@pytest.mark.parametrize("library", libraries.LIBRARIES)
+async def test_what_component_libraries_draw_is_found_without_counting(
+    build: BuildContext, served: site.Site, library: str
+) -> None:
+    """Each control and value of a component library has a target without `nth`: the same element now, after a reload, and with one more row and card."""
+    served.page(f"/{library}", libraries.page(library))
+    served.page(f"/{library}/more", libraries.page(library, more=True))
+    observer = await show(build, f"{served.origin}/{library}", "42")
+    view, page = await look(observer), observer.page("scout")
+    async with page.beside(30) as grown:
+        await grown.goto(f"{served.origin}/{library}/more")
+        failed: list[str] = []
+        tried = 0
+        for ref in view.all_refs:
+            found = await page.by_ref(ref)
+            if not await found.evaluate("(element, css) => element.matches(css)", f"{CONTROLS}, {READ}"):
+                continue
+            said, target = await propose(build, ref)
+            tried += 1
+            there = locators.locator(grown.page, Target.model_validate(target))
+            held = await there.count() == 1 and await there.evaluate(IDENTITY) == await found.evaluate(IDENTITY)
+            marks = said.split("\n")[1]
+            if "nth" in str(target) or not held or "one now, one after reload" not in marks:
+                failed.append(f"{view.element(ref)}: {said}")
+            assert not re.search(r"css-|sc-|bdVaJa|_tog|dKm|kXy|_a1b", str(target)), said
+    assert tried >= 11
+    assert not failed, "\n".join(failed)
+
+
+IDENTITY = """(element) => {
+  const card = element.closest('tr, .MuiCard-root, .ant-card, .sc-fzXfMv');
+  return [card && card.textContent, element.outerHTML, Array.from((card || document).querySelectorAll('*')).indexOf(element) * (card ? 1 : 0)].join();
+}"""
+"""JavaScript: what an element is, also on a page with more rows and cards."""
+
+
+async def test_a_card_alone_is_the_place_of_what_is_in_it(build: BuildContext, served: site.Site) -> None:
+    """A switch without a name is found in the one card that says the anchor, in the banner, and a long name by how it begins."""
+    served.page("/card", libraries.ALONE)
+    await show(build, f"{served.origin}/card", "printers")
+    refs = await refs_of(build, ".work-pool-card label", "header label", "input[type=radio]", "input[name=amount]")
+    best = [
+        {"role": "switch", "within": {"css": "div.work-pool-card", "has_text": "printers"}},
+        {"role": "switch", "within": {"role": "banner"}},
+        {"role": "radio", "name": "Process Execute flow runs as"},
+        {"css": 'input[name="amount"]'},
+    ]
+    for ref, anchor, wanted in zip(refs, ("printers", None, None, None), best, strict=True):
+        said, target = await propose(build, ref, anchor)
+        assert target == wanted, said
+        assert "one now, one after reload" in said
+        assert ("with 2 more rows" in said) == (anchor is not None), said
+
+
+async def test_a_row_that_is_pointed_at_is_a_place_for_others(build: BuildContext, served: site.Site) -> None:
+    """Rows and cards are shown with refs; a target of one is what `within` takes, and it comes with the fields."""
+    served.page("/mui", libraries.page("mui"))
+    observer = await show(build, f"{served.origin}/mui", "42")
+    shown = (await look(observer)).render()
+    for line, wanted in {
+        'row "1002': {"role": "row", "has_text": "1002"},
+        'card "scanners': {"css": "div.MuiCard-root", "has_text": "scanners"},
+    }.items():
+        ref = re.search(rf"{line}.* \[ref=(\w+)\]", shown)
+        assert ref is not None, shown
+        said, target = await propose(build, ref[1])
+        assert target == wanted, said
+        assert "`within` of what is in it" in said
+        assert "with " in said.split("\n")[1]
+        assert "\nfields:\n" in said

@@ -123,7 +123,7 @@ def test_a_snapshot_of_playwright_is_read_back() -> None:
     assert '\n"button \\"Pay\\" [ref=e9]"' in seen.render()
 
 
-def test_only_actionable_elements_have_refs() -> None:
+def test_what_is_only_read_has_no_ref() -> None:
     """Headings, paragraphs, tables and wrappers are shown without refs, and wrappers without a line."""
     seen = page(
         "- generic [ref=e1]:", '  - heading "Shop" [level=1] [ref=e2]', "  - paragraph [ref=e3]: Hello",
@@ -137,6 +137,19 @@ def test_only_actionable_elements_have_refs() -> None:
     ]
 
 
+def test_parts_that_hold_others_and_numbers_alone_have_refs() -> None:
+    """Rows, items and a number that stands alone can be asked about by ref; their cells, header rows and prose cannot."""
+    seen = page(
+        "- table [ref=e1]:", '  - row "Name Total" [ref=e2]:', "    - columnheader [ref=e3]: Name", "    - columnheader [ref=e4]: Total",
+        '  - row "Tea 12" [ref=e5]:', "    - cell [ref=e6]: Tea", "    - cell [ref=e7]: 12", "- status [ref=e8]: 42 sold", '- heading "Sum" [ref=e9]',
+        "- paragraph [ref=e10]: 3.20", '- heading "Note" [ref=e11]', "- paragraph [ref=e12]: There are 12 of them in the house by the sea",
+    )  # fmt: skip
+    assert seen.render().split("\n")[1:] == [
+        "table", '  row "Name | Total"', '  row "Tea | 12" [ref=e5]', 'status "42 sold" [ref=e8]', 'heading "Sum"', '"3.20" [ref=e10]',
+        'heading "Note"', '"There are 12 of them in the house by the sea"',
+    ]  # fmt: skip
+
+
 def test_labels_are_shown_once() -> None:
     """A text that only repeats the label of the field beside it is left out; the text before it stays."""
     seen = page(
@@ -145,7 +158,7 @@ def test_labels_are_shown_once() -> None:
         "  - text: Name",
         '  - textbox "Name" [ref=e3]',
     )
-    assert seen.render().split("\n")[1:] == ['"Step 1 of 2"', 'textbox "Name" [ref=e3]']
+    assert seen.render().split("\n")[1:] == ['"Step 1 of 2" [ref=e1]', 'textbox "Name" [ref=e3]']
 
 
 def rows(count: int) -> list[str]:
@@ -167,7 +180,7 @@ def test_rows_that_are_alike_are_folded() -> None:
     seen = page(*rows(200))
     text = seen.render().split("\n")
     assert [line.strip() for line in text if "row " in line] == [
-        f'row "No {number} | Pay Show"' for number in (0, 1, 2, 199)
+        f'row "No {number} | Pay Show" [ref=r{number}]' for number in (0, 1, 2, 199)
     ]
     assert "  … 392 buttons, 196 rows: look(ref=e1)" in text
     assert "…" not in page(*rows(5)).render()

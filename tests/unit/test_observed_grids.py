@@ -51,8 +51,8 @@ def test_parts_of_a_row_are_one_line() -> None:
         'treegrid "Runs" (3 of 9 columns rendered)',
         'row "Name | C2 | C3"',
         'clickable "\ue900" [ref=e5]',
-        'row "run 0 | a2 | a3"',
-        'row "run 1 | b2 | Open"',
+        'row "run 0 | a2 | a3" [ref=e13]',
+        'row "run 1 | b2 | Open" [ref=e11]',
         'button "Open" [ref=e18]',
         '"Loading more"',
     ]

@@ -16,6 +16,7 @@ from runtime.browser import isolated_world
 from runtime.browser.diagnosis import nearest_selectors
 from runtime.browser.elements import locators, pointed, targets
 from runtime.browser.playwright_errors import short
+from runtime.observation import tree
 
 MOST, MOST_UNLIKE = 5, 3  # most elements to list, and most of those that only share the place
 
@@ -35,7 +36,7 @@ _TEST_IDS = isolated_world.Script[list[str]](
 _DESCRIBE = isolated_world.Script[list[str]](
     r"""(elements, most) => elements.slice(0, most).map((element) => {
   const line = (text, length) => {
-    const folded = (text ?? '').replace(/\s+/g, ' ').trim();
+    const folded = (text ?? '').replace(/[\s\p{Co}]+/gu, ' ').trim();
     return folded.length > length ? folded.slice(0, length - 1) + '…' : folded;
   };
   const tag = element.tagName.toLowerCase();
@@ -56,12 +57,13 @@ def goal(target: Target) -> str:
 
 
 def parse(snapshot: str) -> list[tuple[str, str]]:
-    """Return role and name of every named element of an accessibility snapshot, in order."""
+    """Return role and name of every element of an accessibility snapshot whose name can be read, in order."""
     elements: list[tuple[str, str]] = []
     for line in snapshot.splitlines():
         if match := _LINE.match(line):
-            name = re.sub(r"\\(.)", r"\1", match["name"])
-            elements.append((match["role"], name.replace("''", "'") if match["quote"] else name))
+            name = tree.readable(re.sub(r"\\(.)", r"\1", match["name"]))
+            if name:
+                elements.append((match["role"], name.replace("''", "'") if match["quote"] else name))
     return elements
 
 

@@ -124,7 +124,8 @@ FACTS = (
   const beside = [];
   const own = (node) => Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
   const note = (caption, way) => { const said = short(caption); if (said && !beside.some((each) => each.text === said)) beside.push({text: said, way}); };
-  const speaks = (node) => !node.querySelector('input, select, textarea, button, a') && !node.matches('input, select, textarea, button, a, script, style');
+  const FILLED = `input, textarea, button, a, ${CHOICE}`;
+  const speaks = (node) => !node.querySelector(FILLED) && !node.matches(FILLED);
   const tail = (from) => from === element ? '' : ` ${element.localName}`;
   for (let node = element, levels = 0; node && levels < 3 && node.localName !== 'body'; node = up(node), levels += 1) {
     const before = node.previousElementSibling;

@@ -40,9 +40,11 @@ GUESS = (
     return /\p{L}{2}|^\p{L}$/u.test(said) && said.length <= 40 && !LOOKS.test(said) ? said : '';
   };
   const quote = (value) => `"${value.replace(/["\\]/g, '\\$&')}"`;
-  const of_class = (node) => {
+  const of_class = (node, element) => {
+    // `ant-btn-icon` in an `ant-btn` is a part of any such button.
+    const part = (name) => Array.from(element.classList).some((each) => name.startsWith(`${each}-`));
     for (const name of node.classList) {
-      const found = OF_ICON.exec(name), said = found && worded(found[1] || found[2] || found[3]);
+      const found = OF_ICON.exec(name), said = found && !(found[3] && part(name)) && worded(found[1] || found[2] || found[3]);
       if (said) return [said, `.${CSS.escape(name)}`];
     }
     return null;
@@ -88,7 +90,7 @@ GUESS = (
     for (const node of parts) {
       const word = ligature(node);
       if (word) return [worded(word), `${tag}:has(:text-is(${quote(word)}))`];
-      const found = of_class(node) || of_attribute(node) || of_file(node);
+      const found = of_class(node, element) || of_attribute(node) || of_file(node);
       if (found) return [found[0], css(node, found[1])];
     }
     return classed ? of_own_class(element) : null;
