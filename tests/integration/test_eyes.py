@@ -67,6 +67,7 @@ async def fresh(build: BuildContext) -> str:
             "{role: button, name: Pay, within: {role: row, has_text: A-7}}",
             ["1 element", 'button "Pay" [ref=', "enabled"],
         ),
+        ("{role: row, has_text: A-7}", ["1 element", 'row "A-7']),
         ("css: .pay", ["2 elements", "visible, disabled", "candidates:"]),
         ("{css: '#none'}", ["1 element", "<div>", "hidden"]),
         ("{role: button, name: Inner, frame: inner}", ["1 element", 'button "Inner" [ref=f']),

@@ -10,8 +10,9 @@ import pytest
 from nodes.errors import SiteError
 from nodes.targets import Target
 from runtime.browser.elements import targets
-from runtime.browser.elements.facts import Facts, Row
+from runtime.browser.elements.facts import Area, Caption, Facts, Row
 
+LINK = Caption("printers", ("div:has(> a:text-is(", "printers", "))"))
 ROW = Row("row", ("Ada Okafor", "1001", "248.50"))
 
 
@@ -99,6 +100,30 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         "",
         {'test_id="go"': (1, 0)},
         'test_id="go"',
+    ),
+    (
+        "with a long name, by how it begins",
+        Facts("input", "radio"),
+        "radio",
+        "Process " * 6 + "of a worker that runs on this machine and does what it is told to do by the server",
+        {'role=radio name="Process Process Process Process Process"': (1, 0)},
+        'role=radio name="Process Process Process Process Process"',
+    ),
+    (
+        "a card, by a text in it",
+        Facts("div", inside=Area("div", css=("div.MuiCard-root",), texts=("printers", "3"), card=True)),
+        "generic",
+        "",
+        {'css=div.MuiCard-root has_text="printers"': (1, 0), "css=div": (9, 3)},
+        'css=div.MuiCard-root has_text="printers"',
+    ),
+    (
+        "in a card whose classes a program made, by the way down to its name",
+        Facts("input", "checkbox", areas=(Area("div", says=(LINK,)),)),
+        "switch",
+        "",
+        {'role=switch within css=div:has(> a:text-is("printers"))': (1, 0), "role=switch": (2, 1)},
+        'role=switch within css=div:has(> a:text-is("printers"))',
     ),
     (
         "in a frame",

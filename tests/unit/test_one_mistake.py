@@ -74,6 +74,8 @@ SLIPS = [
     (f"{CLICK}, timeout: 10s", "must be a number", "`10`"),
     (f"{CLICK}, verify: {{url: x}}", "must be a list", "`-`"),
     (f"{CLICK}, verify: [{{visible: a}}]", "must be a map", "`{css: …}`"),
+    ("type: browser_action, action: click, target: {role: item}", "write `listitem`", ""),
+    ("type: browser_action, action: click, target: {role: card}", "find it by `css`", ""),
     (f"{CLICK}, button: middel", "cannot be `middel`", "`middle`"),
     (f"{CLICK}, url: x", "`url`", "`browser_action goto`"),
     (f"{CLICK}, at: {{x: 1}}", "needs `y`", ""),

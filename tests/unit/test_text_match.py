@@ -158,20 +158,22 @@ def test_the_last_obstacle_counts(lines: list[str], problem: str, element: str) 
     assert (found[0], found[2]) == (problem, element)
 
 
-SNAPSHOT = r"""- heading "Shop" [level=1]
+SNAPSHOT = """- heading "Shop" [level=1]
 - textbox "User name": hunter2
 - heading "Sign in"
 - button "Sign in" [disabled]
-- link "Say \"hi\"":
+- link "Say \\"hi\\"":
   - /url: /hi
 - text: Sign out
 - paragraph: nothing
 - 'button "Odd: one"'
+- button "\ue5cc"
+- button "\ue5cc Next"
 """
 
 
 def test_a_snapshot_is_read_by_role_and_name() -> None:
-    """Roles and names are read from a snapshot, and field values are not."""
+    """Roles and names are read from a snapshot; field values are not, nor the pictures of icon fonts."""
     assert nearest.parse(SNAPSHOT) == [
         ("heading", "Shop"),
         ("textbox", "User name"),
@@ -179,6 +181,7 @@ def test_a_snapshot_is_read_by_role_and_name() -> None:
         ("button", "Sign in"),
         ("link", 'Say "hi"'),
         ("button", "Odd: one"),
+        ("button", "Next"),
     ]
 
 
