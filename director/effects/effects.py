@@ -18,6 +18,8 @@ NO_ACTION_OF_AGENT = NO_ACTION | {"max_turns", "max_output", "budget", "model", 
 
 FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})  # actions that fill in a form without sending it
 
+MARKS = frozenset({"check", "uncheck"})
+
 OPENS = frozenset({"goto", "open_tab"})  # actions that open an address: earlier actions on the page no longer matter
 
 HARMLESS = frozenset({"http:", "https:", "about:"})
@@ -48,6 +50,16 @@ def presses(leaf: Leaf) -> bool:
     if not isinstance(leaf, Download) or leaf.target is None or leaf.effect is not None:
         return False
     return any(each.role != "link" for each in leaf.target.any_of or [leaf.target])
+
+
+def is_repeatable(leaf: Leaf) -> bool:
+    """Return whether the leaf counts as no side effect, and may still change something on the site for good.
+
+    So does a check mark, as a switch is often saved at once, and what the file declares ``idempotent``.
+    """
+    if changes(leaf) or leaf.effect_class != "idempotent":
+        return False
+    return leaf.effect_default == "effect" or getattr(leaf, "action", None) in MARKS
 
 
 def core(leaf: Leaf) -> dict[str, Json]:
@@ -103,6 +115,11 @@ def above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
 def actions_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
     """Return every side effect of a file and of the files that it uses, with its path (``key_of``), in file order."""
     return [(leaf, path) for leaf, path in leaves_of(loaded) if changes(leaf)]
+
+
+def repeatable_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
+    """Return the leaves that may change something on the site though they count as no side effect, without those that only sign in."""
+    return [(leaf, path) for leaf, path in leaves_of(loaded) if is_repeatable(leaf) and not only_signs_in(loaded, path)]
 
 
 def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf, str]]:

@@ -30,7 +30,7 @@ _NOT_SHOWN = frozenset({"id", "type", "action", "query", "description", "target"
 
 def lines_of(action: EffectRequest, page: Json) -> list[str]:
     """Return an action as lines. Texts that may come from a page are quoted; references to inputs are resolved."""
-    lines = [f"  what   {one_line(_done(action.leaf))}"]
+    lines = [f"  what   {one_line(done(action.leaf))}"]
     lines += [f"  {name:<6} {_plainly(value)}" for name, value in sorted(_fields(action.leaf).items())]
     lines += [f"  page   {one_line(page)}"] if page else []
     lines += [f"  after  {each}" for each in steps(action)]
@@ -99,7 +99,7 @@ def _quoted(text: str) -> str:
     return json.dumps(" ".join(text.split()), ensure_ascii=False)
 
 
-def _done(leaf: Leaf) -> str:
+def done(leaf: Leaf) -> str:
     target, said = getattr(leaf, "target", None), leaf.summary()
     return said.replace(str(target), element(target), 1) if isinstance(target, Target) else said
 
@@ -131,6 +131,6 @@ def steps(action: EffectRequest) -> list[str]:
     for each in action.steps:
         values = [getattr(each, name, None) for name in VALUES]
         given = [f" {json.dumps(value, ensure_ascii=False)}" for value in values if value is not None]
-        summary = _done(each) if isinstance(each, Leaf) else f"use {getattr(each, 'use', '')}"
+        summary = done(each) if isinstance(each, Leaf) else f"use {getattr(each, 'use', '')}"
         lines.append(one_line(f"{summary}{''.join(given)}"))
     return lines if len(lines) <= MOST_READ else [f"… ({len(lines) - MOST_READ} more)", *lines[-MOST_READ:]]

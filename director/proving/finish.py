@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from director.draft import output_files
 from director.editing import lint
 from director.effects import effects
-from director.proving import draft_runs, notes, proofs, repair_builds, report, unused_values
+from director.proving import draft_runs, notes, performed, proofs, repair_builds, report, unused_values
 from director.tools import begin
 from director.tools.toolbox import FINISH
 from nodes.errors import ModelError, RunOpsError
@@ -74,6 +74,11 @@ class Proof:
         return proofs.of_runs(self.loaded, self.every, self.alone)
 
     @property
+    def listed(self) -> list[proofs.Effect]:
+        """Every action as it is reported: the side effects, then what may change something without counting as one."""
+        return [*self.effects, *proofs.repeatable(self.loaded, self.every)]
+
+    @property
     def reset(self) -> bool:
         return proofs.reset(self.runs)
 
@@ -88,7 +93,7 @@ class Proof:
         fresh = f"fresh browsers{', the site reset before each' if self.reset else ''}"
         return [
             f"{output_files.PROVED}{self.headline}; {passed} of {len(self.runs)} runs passed in {fresh}",
-            *(f"{each.key}: {each.describe()}" for each in self.effects),
+            *(f"{each.key}: {each.describe()}" for each in self.listed),
         ]
 
     @property
@@ -322,7 +327,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
     """Write the workflow and its notes; return the value of ``finish``. Raises UsageError ``file-not-written``."""
     goal, session = build.goal, build.writer.conversation.id
     file, beside = goal.save, output_files.notes_of(goal.save)
-    every, headline = proof.effects, proof.headline
+    every, headline, done = proof.effects, proof.headline, performed.of_build(build)
     lines = [*proof.head, f"{output_files.BUILT}{beside.name}"]
     # An existing page of notes by another stays; these go next to it.
     beside = beside if goal.force else output_files.free_name(beside, session)
@@ -331,7 +336,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
     command = notes.run_command(file, needed)
     next_command = repair_builds.command(goal) or command
     text = notes.page(
-        build, file, said.summary, next_command, unproved=said.unproved, proof=proof, better=better(build)
+        build, file, said.summary, next_command, done=done, unproved=said.unproved, proof=proof, better=better(build)
     )
     _write(build, file, beside, proof.text, lines, text)
     fix = repair_builds.leave(build, every, proof.runs, summary=said.summary)
@@ -353,7 +358,8 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
             for each in proof.runs
         ],
         "not_executed": list[Json](proof.not_executed),
-        "effects": [{"node": each.key, "action": each.said, "what": each.describe()} for each in every],
+        "effects": [{"node": each.key, "action": each.said, "what": each.describe()} for each in proof.listed],
+        "left": _left(done),
         "output": proof.runs[-1].output,
         "summary": said.summary,
         "unproved": said.unproved or None,
@@ -370,6 +376,8 @@ def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
     """
     draft, session = build.state.draft, build.writer.conversation.id
     left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}
+    done = performed.of_build(build)
+    left["left"] = _left(done)
     if draft is None:
         return left
     failure = draft_runs.last_failure(build)
@@ -378,10 +386,25 @@ def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
     step = briefs.ours(failure[0]) if failure is not None else ""
     failing = f"it fails at {step or 'no step'} ({failure[1].get('code')})" if failure else "no run of it failed"
     lines = [f"NOT FINISHED: {failing}", f"{output_files.STOPPED}{beside.name}"]
-    text = notes.page(build, file, why, f"runops build --resume {session}", failure=failure)
+    text = notes.page(build, file, why, f"runops build --resume {session}", done=done, failure=failure)
     _write(build, file, beside, draft.text, lines, text)
     stays = {"stays": str(build.goal.save)} if file != build.goal.save else {}
     return {**left, "file": str(file), "notes": str(beside), "failing": step or None, **stays}
+
+
+def _left(done: Sequence[performed.Performed]) -> list[Json]:
+    return [
+        {
+            "step": each.step,
+            "action": each.said,
+            "inputs": dict(each.inputs),
+            "tools": list[Json](each.tools),
+            "undone": each.undone,
+            "uncertain": each.uncertain,
+            "what": each.describe(),
+        }
+        for each in done
+    ]
 
 
 def _write(build: BuildContext, file: Path, beside: Path, text: str, head: Sequence[str], page: str) -> None:

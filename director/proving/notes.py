@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from director.effects import effects, grants, wording
-from director.proving import report
+from director.proving import performed, report
 from nodes.base import Leaf
 from nodes.browser_query.parts import InParts
 from nodes.values import Json
@@ -43,12 +43,13 @@ def page(
     summary: str,
     next_command: str,
     *,
+    done: Sequence[performed.Performed] = (),
     unproved: str = "",
     proof: Proof | None = None,
     better: Sequence[str] = (),
     failure: tuple[str, dict[str, Json]] | None = None,
 ) -> str:
-    """Return the page, secrets masked. Only an accepted draft has a ``proof``."""
+    """Return the page, secrets masked. Only an accepted draft has a ``proof``; ``done`` is what the build did on the site."""
     history, draft, plan = build.writer.history, build.state.draft, build.state.plan
     granted = list(grants.answers(build.writer))
     places = {str(each.get("place")) for each in granted}
@@ -72,6 +73,7 @@ def page(
         plan_notes=plan.notes if plan is not None else "",
         targets=list(_targets(build)),
         proof=proof,
+        performed=performed.told(done, MOST),
         passed=passed[-1:],
         better=better,
         questions=[each for each in history.questions if each.place not in places],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Literal
 
 from director.effects import effects
@@ -64,6 +64,7 @@ class Effect:
     alone: bool = False
     in_each: bool = False  # True if each run must do it: the site's data were put back before each
     moot: bool = False  # True if its ``verify`` already held before it in each run that did it
+    repeatable: bool = False  # True if it counts as no side effect: to do it twice is as good as once
 
     @property
     def done(self) -> int:
@@ -104,7 +105,7 @@ class Effect:
         parts = parts or ["never reached"]
         if self.alone and not self.done:
             parts.append("done by itself on the bench, in no whole run")
-        return f"{'; '.join(parts)}{moot}"
+        return f"{'; '.join(parts)}{'; idempotent' if self.repeatable else ''}{moot}"
 
 
 def outcomes_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
@@ -178,12 +179,19 @@ def reset(ran: Sequence[Ran]) -> bool:
 
 def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
     """Return each side effect of the file with its outcomes in these runs, in file order; those in ``alone`` were done on the bench."""
-    found: list[Effect] = []
-    for leaf, key in effects.actions_of(loaded):
+    return list(_effects(effects.actions_of(loaded), ran, alone))
+
+
+def repeatable(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[Effect]:
+    """Return what may change something on the site though it counts as no side effect, with its outcomes in these runs."""
+    return [dataclasses.replace(each, repeatable=True) for each in _effects(effects.repeatable_of(loaded), ran, ())]
+
+
+def _effects(leaves: Sequence[tuple[Leaf, str]], ran: Sequence[Ran], alone: Container[str]) -> Iterator[Effect]:
+    for leaf, key in leaves:
         moot = [key in each.moot for each in ran if each.became(key) == "done"]
         outcomes: tuple[Outcome, ...] = tuple(each.became(key) for each in ran)
-        found.append(Effect(key, leaf.summary(), outcomes, key in alone, reset(ran), bool(moot) and all(moot)))
-    return found
+        yield Effect(key, leaf.summary(), outcomes, key in alone, reset(ran), bool(moot) and all(moot))
 
 
 def errors_of(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:

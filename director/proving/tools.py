@@ -158,7 +158,7 @@ class Finish(_WholeRuns):
             return turn.Outcome(f"{text}{finish.hints(build)}", error=_unfinished(text))
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
         lines = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
-        lines += [f"{each.key}: {each.describe()}" for each in proof.effects]
+        lines += [f"{each.key}: {each.describe()}" for each in proof.listed]
         lines += [proof.without_reset] if proof.without_reset else []
         if "fix" in value:
             lines.append(f"the change is left for review: {value['fix']['kept']}")

@@ -24,6 +24,7 @@ from runtime.report.parts import Costs, ErrorReport
 
 READY = 6  # the exit code if a fix is ready for review
 MOST_OUTPUT = 400  # limit of a workflow's output as shown to a person, in characters
+MOST_LEFT = 8  # limit of the actions that stay on the site, as shown to a person
 MOST_OUTPUTS = 3  # limit of the runs of a proof whose output is shown
 
 
@@ -156,6 +157,11 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
     effects: list[dict[str, Json]] = left.get("effects") or []
     for number, each in enumerate(effects):
         yield ("" if number else "actions"), one_line(f"{each['node']}: {each['what']}")
+    stays = [each for each in left.get("left") or () if each["undone"] < len(each["tools"])]
+    for number, each in enumerate(stays[:MOST_LEFT]):
+        yield ("" if number else "left"), one_line(str(each["what"]))
+    if len(stays) > MOST_LEFT:
+        yield "", f"{len(stays) - MOST_LEFT} more: the notes"
 
 
 def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:

@@ -152,8 +152,7 @@ class Verification:
                 proved=proof.headline if whole else "not",
                 reset=self._reset is not None,
                 effects=[
-                    endings.ActionReport(node=each.key, action=each.said, what=each.describe())
-                    for each in proof.effects
+                    endings.ActionReport(node=each.key, action=each.said, what=each.describe()) for each in proof.listed
                 ],
                 not_executed=proof.not_executed,
                 unproved=unproved,
