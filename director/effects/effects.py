@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from nodes.base import Leaf, Node
 from nodes.browser_action import Download
+from nodes.route import Route
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.language import workflow
@@ -115,6 +116,54 @@ def above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
 def actions_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
     """Return every side effect of a file and of the files that it uses, with its path (``key_of``), in file order."""
     return [(leaf, path) for leaf, path in leaves_of(loaded) if changes(leaf)]
+
+
+def together(loaded: workflow.Loaded, keys: Collection[str]) -> list[str]:
+    """Return these leaves (``leaves_of``), in file order: where they are all of a container or branch, it alone: ``way/left``."""
+    return list(_together(loaded, loaded.workflow.nodes, "", keys))
+
+
+def _together(
+    loaded: workflow.Loaded, nodes: Sequence[Node], within: str, keys: Collection[str], name: str = ""
+) -> Iterator[str]:
+    """``name`` is that of the block, if it may stand for its leaves."""
+    inside = list(_inside(loaded, nodes, within))
+    if name and len(inside) > 1 and all(each in keys for each in inside):
+        yield name
+        return
+    for node in nodes:
+        key = f"{within}{node.id}"
+        callee = loaded.callees.get(node.id)
+        if callee is not None:
+            yield from _together(callee, callee.workflow.nodes, f"{key}/", keys, key)
+        elif isinstance(node, Leaf):
+            yield from (key,) if key in keys else ()
+        else:
+            blocks = list(node.blocks())
+            whole = [each for _place, block in blocks for each in block]
+            if len(blocks) < 2 or all(each in keys for each in _inside(loaded, whole, within)):
+                yield from _together(loaded, whole, within, keys, key)
+                continue
+            for place, block in blocks:
+                yield from _together(loaded, block, within, keys, f"{key}/{_name(node, place)}")
+
+
+def _inside(loaded: workflow.Loaded, nodes: Sequence[Node], within: str) -> Iterator[str]:
+    for node in nodes:
+        if (callee := loaded.callees.get(node.id)) is not None:
+            yield from _inside(callee, callee.workflow.nodes, f"{within}{node.id}/")
+        elif isinstance(node, Leaf):
+            yield f"{within}{node.id}"
+        else:
+            for _place, block in node.blocks():
+                yield from _inside(loaded, block, within)
+
+
+def _name(node: Node, place: Sequence[str | int]) -> str:
+    """Return the name of a block of a container: that of the branch, else of its field."""
+    if isinstance(node, Route) and isinstance(number := place[1] if len(place) > 1 else None, int):
+        return node.branches[number].name
+    return str(place[0])
 
 
 def repeatable_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:

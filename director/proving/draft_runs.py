@@ -8,7 +8,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from director.editing import limits
 from director.effects import effects
@@ -172,8 +172,15 @@ def _pasts(build: BuildContext, tools: Collection[str]) -> Iterator[tuple[str, h
             yield run_id, past
 
 
-def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
-    """Return this session's passed runs with this draft, inputs and files, oldest first; the proof need not repeat their actions.
+class Earlier(NamedTuple):
+    """Passed runs of a draft, oldest first."""
+
+    same: tuple[proofs.Ran, ...]
+    others: tuple[proofs.Ran, ...]  # those with other inputs
+
+
+def passed_before(build: BuildContext, fit: prepare.Prepared) -> Earlier:
+    """Return this session's passed runs with this draft and its files; the proof need not repeat their actions.
 
     With a reset only those before which it was made.
     """
@@ -182,13 +189,14 @@ def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran
     for run_id, past in _pasts(build, WHOLE):
         if build.resets and run_id not in made:
             continue
-        if past.status == "passed" and counts(build, fit, past):
+        if past.status == "passed" and _same_draft(build, fit, past):
             root = past.scopes[""].committed
             output = value_of(root, build.here.reader) if root is not None else None
-            found.append(
-                _with_log(proofs.Ran(run_id, "passed", {}, output=output, reset=run_id in made), fit.loaded, past)
+            ran = proofs.Ran(
+                run_id, "passed", {}, output=output, reset=run_id in made, given=_other_inputs(build, fit, past)
             )
-    return found
+            found.append(_with_log(ran, fit.loaded, past))
+    return Earlier(tuple(each for each in found if not each.given), tuple(each for each in found if each.given))
 
 
 def counts(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
@@ -196,8 +204,18 @@ def counts(build: BuildContext, fit: prepare.Prepared, past: history.History) ->
 
     The files that it uses or uploaded must be unchanged.
     """
+    return not _other_inputs(build, fit, past) and _same_draft(build, fit, past)
+
+
+def _other_inputs(build: BuildContext, fit: prepare.Prepared, past: history.History) -> dict[str, Json]:
+    known: Mapping[str, Json] = build.writer.masker.json(dict(fit.inputs))
+    given = past.header.inputs if past.header is not None else {}
+    return {name: given.get(name) for name in {**known, **given} if name not in known or known[name] != given.get(name)}
+
+
+def _same_draft(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
     header, masker = past.header, build.writer.masker
-    if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
+    if header is None or header.trial is not None:
         return False
     wanted = {path: _hash(masker.text(text)) for path, text in fit.loaded.texts().items()}
     if header.text.sha256 != _hash(masker.text(fit.loaded.text)):

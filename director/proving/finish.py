@@ -63,6 +63,7 @@ class Proof:
     loaded: workflow.Loaded
     runs: tuple[proofs.Ran, ...]
     before: tuple[proofs.Ran, ...] = ()  # earlier passed runs of the same text with the same inputs
+    elsewhere: tuple[proofs.Ran, ...] = ()  # earlier passed runs of the same text with other inputs
     alone: frozenset[str] = frozenset()  # the keys of the actions that were done on the bench
 
     @property
@@ -71,12 +72,12 @@ class Proof:
 
     @property
     def effects(self) -> list[proofs.Effect]:
-        return proofs.of_runs(self.loaded, self.every, self.alone)
+        return proofs.of_runs(self.loaded, self.every, self.alone, self.elsewhere)
 
     @property
     def listed(self) -> list[proofs.Effect]:
         """Every action as it is reported: the side effects, then what may change something without counting as one."""
-        return [*self.effects, *proofs.repeatable(self.loaded, self.every)]
+        return [*self.effects, *proofs.repeatable(self.loaded, self.every, self.elsewhere)]
 
     @property
     def reset(self) -> bool:
@@ -89,10 +90,10 @@ class Proof:
     @property
     def head(self) -> list[str]:
         """The lines for the head of the file: how far it is proved, and each side effect."""
-        passed = sum(each.status == "passed" for each in self.runs)
+        passed = sum(each.status == "passed" for each in self.every)
         fresh = f"fresh browsers{', the site reset before each' if self.reset else ''}"
         return [
-            f"{output_files.PROVED}{self.headline}; {passed} of {len(self.runs)} runs passed in {fresh}",
+            f"{output_files.PROVED}{self.headline}; {passed} of {len(self.every)} runs passed in {fresh}",
             *(f"{each.key}: {each.describe()}" for each in self.listed),
         ]
 
@@ -104,11 +105,17 @@ class Proof:
     def not_executed(self) -> list[str]:
         """The keys of the leaves that none of the runs reached."""
         keys = [key for _leaf, key in effects.leaves_of(self.loaded)]
-        return [key for key in keys if all(each.became(key) == "not reached" for each in self.every)]
+        every = [*self.every, *self.elsewhere]
+        return [key for key in keys if all(each.became(key) == "not reached" for each in every)]
+
+    @property
+    def passed_by(self) -> list[str]:
+        """Those leaves, by the name of their container where no run reached any of it."""
+        return effects.together(self.loaded, self.not_executed)
 
     @property
     def headline(self) -> str:
-        others = proofs.others(self.loaded, self.every)
+        others = proofs.others(self.loaded, [*self.every, *self.elsewhere])
         more = [f"{len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
         return proofs.headline(self.effects, self.runs, [*others[:MOST_OTHERS], *more])
 
@@ -192,21 +199,21 @@ def foreseen(build: BuildContext, said: FinishRequest) -> str:
 def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
     """Return the names that ``finish`` would have to mention, by earlier runs of this draft; empty if there were none."""
     fit = draft_runs.prepared(build, loaded, draft_runs.declared(build, loaded))
-    before = tuple(draft_runs.passed_before(build, fit))
-    return unsaid(Proof(_text(build), loaded, (), before), said) if before else []
+    before, elsewhere = draft_runs.passed_before(build, fit)
+    return unsaid(Proof(_text(build), loaded, (), before, elsewhere), said) if before else []
 
 
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
     """Return the requirements of ``finish`` as a line, after a run that went well; ``more`` is the report on actions so far."""
     times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
-    reset = ", the site reset before each run" if build.resets else ""
-    lines = [f"`finish` runs this draft {times} again with the goal's inputs{reset}."]
+    reset = ", the site reset before each" if build.resets else ""
+    lines = [f"`finish` runs this draft {times} more with the goal's inputs{reset}."]
     still_missing = "; ".join(each.what for each in missing(build, FinishRequest(summary="-", unproved="")))
     lines += [f"Missing for it: {still_missing}."] if still_missing else []
     with contextlib.suppress(RunOpsError):
         if fit.loaded.check_inputs(draft_runs.declared(build, fit.loaded)) != fit.inputs:
-            return " ".join([*lines, "This run, with other inputs, does not count there."])
-        lines += ["What this one did counts there, too."] if ran.status == "passed" else []
+            return " ".join([*lines, "This run, with other inputs, counts there for what those do not reach."])
+        lines += ["This run counts, too."] if ran.status == "passed" else []
         names = [each for each in _expected(build, fit.loaded, FinishRequest("", "")) if f"`{each}`" not in more]
         lines += (
             [
@@ -240,11 +247,12 @@ def hints(build: BuildContext) -> str:
 async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:
     """Run the draft as often as the goal requires, with the person's inputs, until a run does not go well."""
     fit = draft_runs.prepared(build, loaded, build.goal.inputs)
-    before = draft_runs.passed_before(build, fit)
+    before, elsewhere = draft_runs.passed_before(build, fit)
     runs: list[proofs.Ran] = []
     while len(runs) < max(1, build.goal.runs) and all(each.went_well for each in runs):
         runs.append(await draft_runs.run(build, call, loaded, fit, holds))
-    return Proof(_text(build), loaded, tuple(runs), tuple(before), frozenset(draft_runs.done_alone(build, loaded)))
+    alone = frozenset(draft_runs.done_alone(build, loaded))
+    return Proof(_text(build), loaded, tuple(runs), before, elsewhere, alone)
 
 
 def is_current(build: BuildContext, proof: Proof) -> bool:
@@ -263,7 +271,7 @@ def _text(build: BuildContext) -> str:
 def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
     """Return the names of what the runs leave unproved or empty and the model did not mention."""
     # Outputs of earlier runs count: the proof may find nothing left to do.
-    names = [*proofs.to_be_said(proof.effects, proof.every), *_sign_ins(proof)]
+    names = [*proofs.to_be_said(proof.effects, [*proof.every, *proof.elsewhere]), *_sign_ins(proof)]
     names += [key.rpartition("/")[2] for key in proof.errors]
     return [each for each in dict.fromkeys(names) if not said.names(each)]
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Literal
 
-from director.effects import effects
+from director.effects import effects, requests
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime.context import briefs
@@ -27,6 +27,8 @@ READ = "read on an error page"  # beginning of the statement about a leaf that r
 
 FULL = "full"
 
+MOST_GIVEN = 2  # limit of the other inputs that are reported with an action
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ran:
@@ -44,6 +46,8 @@ class Ran:
     """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
     past: history.History | None = None  # its log; None if it cannot be read any more
     reset: bool = False  # True if the site's data were put back right before it
+    given: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Its inputs that are not the goal's: what only such a run reaches counts, and is reported with them."""
 
     @property
     def went_well(self) -> bool:
@@ -64,6 +68,7 @@ class Effect:
     alone: bool = False
     in_each: bool = False  # True if each run must do it: the site's data were put back before each
     moot: bool = False  # True if its ``verify`` already held before it in each run that did it
+    elsewhere: tuple[str, ...] = ()  # the other inputs of the runs that did it with such
     repeatable: bool = False  # True if it counts as no side effect: to do it twice is as good as once
 
     @property
@@ -77,8 +82,10 @@ class Effect:
 
     @property
     def proved(self) -> bool:
-        """True if as many runs did it as must: one, or each if each had the same data."""
-        return self.done == len(self.outcomes) > 0 if self.in_each else self.done > 0
+        """True if as many runs did it as must: one, or each if each had the same data. If none did, one with other inputs is enough."""
+        if not self.done:
+            return bool(self.elsewhere) and "failed" not in self.outcomes
+        return self.done == len(self.outcomes) if self.in_each else True
 
     @property
     def missing(self) -> bool:
@@ -102,8 +109,10 @@ class Effect:
             "passed by": "tried without success",
         }
         parts = [f"{words} in {n} of {runs}" for kind, words in kinds.items() if (n := self.outcomes.count(kind))]
+        if self.elsewhere and not self.done:
+            parts.append(f"done with {' and with '.join(self.elsewhere[:MOST_GIVEN])}")
         parts = parts or ["never reached"]
-        if self.alone and not self.done:
+        if self.alone and not self.done and not self.elsewhere:
             parts.append("done by itself on the bench, in no whole run")
         return f"{'; '.join(parts)}{'; idempotent' if self.repeatable else ''}{moot}"
 
@@ -177,21 +186,42 @@ def reset(ran: Sequence[Ran]) -> bool:
     return bool(ran) and all(each.reset for each in ran)
 
 
-def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
-    """Return each side effect of the file with its outcomes in these runs, in file order; those in ``alone`` were done on the bench."""
-    return list(_effects(effects.actions_of(loaded), ran, alone))
+def of_runs(
+    loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = (), elsewhere: Sequence[Ran] = ()
+) -> list[Effect]:
+    """Return each side effect of the file with its outcomes in these runs, in file order.
+
+    Those in ``alone`` were done on the bench; the runs ``elsewhere`` had other inputs.
+    """
+    return list(_effects(effects.actions_of(loaded), ran, alone, elsewhere))
 
 
-def repeatable(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[Effect]:
+def repeatable(loaded: workflow.Loaded, ran: Sequence[Ran], elsewhere: Sequence[Ran] = ()) -> list[Effect]:
     """Return what may change something on the site though it counts as no side effect, with its outcomes in these runs."""
-    return [dataclasses.replace(each, repeatable=True) for each in _effects(effects.repeatable_of(loaded), ran, ())]
+    return [
+        dataclasses.replace(each, repeatable=True)
+        for each in _effects(effects.repeatable_of(loaded), ran, (), elsewhere)
+    ]
 
 
-def _effects(leaves: Sequence[tuple[Leaf, str]], ran: Sequence[Ran], alone: Container[str]) -> Iterator[Effect]:
+def _effects(
+    leaves: Sequence[tuple[Leaf, str]], ran: Sequence[Ran], alone: Container[str], elsewhere: Sequence[Ran]
+) -> Iterator[Effect]:
     for leaf, key in leaves:
-        moot = [key in each.moot for each in ran if each.became(key) == "done"]
-        outcomes: tuple[Outcome, ...] = tuple(each.became(key) for each in ran)
-        yield Effect(key, leaf.summary(), outcomes, key in alone, reset(ran), bool(moot) and all(moot))
+        moot = [key in each.moot for each in (*ran, *elsewhere) if each.became(key) == "done"]
+        yield Effect(
+            key,
+            leaf.summary(),
+            tuple(each.became(key) for each in ran),
+            alone=key in alone,
+            in_each=reset(ran),
+            moot=bool(moot) and all(moot),
+            elsewhere=tuple(_written(each.given) for each in elsewhere if each.became(key) == "done"),
+        )
+
+
+def _written(given: Mapping[str, Json]) -> str:
+    return ", ".join(f"{name}={requests.one_line(value)}" for name, value in given.items())
 
 
 def errors_of(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:
@@ -223,11 +253,12 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
     """Return what the runs leave unproved besides actions: leaves that succeeded in none, and outputs that are empty in all."""
     actions = {key for _leaf, key in effects.actions_of(loaded)}
-    unproved: list[str] = []
-    for _leaf, key in effects.leaves_of(loaded):
-        if key not in actions and not any(each.became(key) in WELL for each in ran):
-            came = any(each.became(key) != "not reached" for each in ran)
-            unproved.append(f"{key} ({'tried without success' if came else 'executed in no run'})")
+    keys = [key for _leaf, key in effects.leaves_of(loaded)]
+    tried = [key for key in keys if any(each.became(key) != "not reached" for each in ran)]
+    failed = [key for key in tried if not any(each.became(key) in WELL for each in ran)]
+    unproved = [f"{key} (tried without success)" for key in failed if key not in actions]
+    missed = effects.together(loaded, set(keys) - set(tried))
+    unproved += [f"{each} (executed in no run)" for each in missed if each not in actions]
     empty = empty_names([each.output for each in ran if each.status == "passed"])
     return [*unproved, *(f"{name} (always empty)" for name in empty)]
 
@@ -262,7 +293,7 @@ def next_step(every: Sequence[Effect]) -> str:
         )
     return (
         f"done on the bench and in no whole run: {', '.join(names)}. The bench may have left nothing to do. A `run_draft` with other inputs, for "
-        "which it is still to do, shows it in a whole run; in `finish` name it in `unproved` and say why"
+        "which it is still to do, proves it; else name it in `unproved` of `finish` and say why"
     )
 
 

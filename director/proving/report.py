@@ -95,7 +95,7 @@ def _steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
         for fate, number in counts.items():
             lines.setdefault(fate, []).append(f"{path} ×{number}" if number > 1 else path)
     reached = {effects.key_of(loaded, path) for path in fates}
-    left = [key for _leaf, key in effects.leaves_of(loaded) if key not in reached]
+    left = effects.together(loaded, {key for _leaf, key in effects.leaves_of(loaded)} - reached)
     if left:
         lines["not executed"] = left
     for fate, paths in lines.items():

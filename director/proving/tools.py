@@ -163,7 +163,7 @@ class Finish(_WholeRuns):
         if "fix" in value:
             lines.append(f"the change is left for review: {value['fix']['kept']}")
         if proof.not_executed:
-            lines.append(f"executed in no run: {', '.join(proof.not_executed)}")
+            lines.append(f"executed in no run: {', '.join(proof.passed_by)}")
         return turn.Outcome("\n".join(lines), value)
 
     async def _given_up(self, said: finish.FinishRequest) -> turn.Outcome:

@@ -218,21 +218,18 @@ async def test_a_whole_run_announces_the_conditions_of_finish(tmp_path: Path, br
     run = {"inputs": None, "reason": "try"}
     tried = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).text
     assert (
-        "`finish` runs this draft 2 times again with the goal's inputs. Missing for it: the draft has no `output`."
+        "`finish` runs this draft 2 times more with the goal's inputs. Missing for it: the draft has no `output`."
         in tried
     )
-    assert (
-        "What this one did counts there, too. Unless a run does or yields it, name in `unproved`, with why: `pay`"
-        in tried
-    )
+    assert "This run counts, too. Unless a run does or yields it, name in `unproved`, with why: `pay`" in tried
     refused = (await finish(build)).text
     assert "the draft has no `output`" in refused
     assert "never did, or always left empty: `pay`" in refused
     other = await build_contexts.call(build, "run_draft", tools.toolsets(build), **{**run, "inputs": '{"number": "7"}'})
-    assert "This run, with other inputs, does not count there." in other.text
+    assert "This run, with other inputs, counts there for what those do not reach." in other.text
     build.state.write_draft(draft.Draft.of(TEXT), reason="pays each")
     whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).text
-    assert whole.endswith("with the goal's inputs. What this one did counts there, too.")
+    assert whole.endswith("with the goal's inputs. This run counts, too.")
 
 
 def test_the_tools_have_strict_schemas(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.runs import single_node
 from tests import build_contexts
-from tests.finishes import SITE, TEXT, Browsers, clicks, fails, finish, installed, opened
+from tests.finishes import SITE, TEXT, Browsers, clicks, fails, finish, installed, left, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +65,7 @@ async def test_runs_of_another_draft_do_not_count(tmp_path: Path, browsers: Brow
 
 
 async def test_a_run_of_just_this_draft_counts_for_its_actions(tmp_path: Path, browsers: Browsers) -> None:
-    """An action that ``run_draft`` performed with the same draft and inputs need not be repeated as proof; with other inputs it does not count."""
+    """An action that ``run_draft`` performed with the same draft and inputs need not be repeated; one with other inputs makes up for no failed run."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     for number, proved in (("7", "full"), ("8", None)):
         build = opened(tmp_path / number, text, inputs={"number": "7"})
@@ -101,7 +102,7 @@ async def test_a_run_counts_for_a_draft_that_does_the_same(
     assert old in TEXT
     build.state.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better")
     fit = draft_runs.prepared(build, draft_runs.as_saved(build), {"number": "7"})
-    assert len(draft_runs.passed_before(build, fit)) == same
+    assert len(draft_runs.passed_before(build, fit).same) == same
 
 
 async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, browsers: Browsers) -> None:
@@ -113,7 +114,7 @@ async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, brow
         if edited:
             (tmp_path / name / "used.yaml").write_text(SUM % 2)
         fit = draft_runs.prepared(build, draft_runs.as_saved(build), {"number": "7"})
-        assert [each.status for each in draft_runs.passed_before(build, fit)] == ([] if edited else ["passed"])
+        assert [each.status for each in draft_runs.passed_before(build, fit).same] == ([] if edited else ["passed"])
 
 
 async def test_a_run_counts_only_for_the_files_that_it_uploaded(tmp_path: Path, browsers: Browsers) -> None:
@@ -126,11 +127,11 @@ async def test_a_run_counts_only_for_the_files_that_it_uploaded(tmp_path: Path, 
     file.write_text("one")
     await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     fit = draft_runs.prepared(build, draft_runs.as_saved(build), {})
-    assert len(draft_runs.passed_before(build, fit)) == 1
+    assert len(draft_runs.passed_before(build, fit).same) == 1
     then = file.stat()
     file.write_text("two")
     os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
-    assert draft_runs.passed_before(build, fit) == []
+    assert draft_runs.passed_before(build, fit).same == ()
 
 
 async def test_an_empty_output_of_an_earlier_run_counts_as_empty(tmp_path: Path, browsers: Browsers) -> None:
@@ -182,20 +183,73 @@ async def test_an_action_done_only_on_the_bench_is_no_full_proof(tmp_path: Path,
     assert len(browsers.site.actions) == 1
     whole = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="all")
     assert "next: done on the bench and in no whole run: `pay`." in whole.text
-    other = await build_contexts.call(
-        build, "run_draft", tools.toolsets(build), inputs='{"number": "7"}', reason="another"
-    )
-    assert "next:" not in other.text
     refused = await finish(build)
     assert refused.error is not None
     assert "Done on the bench and in no whole run: `pay`." in refused.text
     outcome = await finish(build, unproved="pay was tried alone")
     value: Any = outcome.value
     assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
+    other = await build_contexts.call(
+        build, "run_draft", tools.toolsets(build), inputs='{"number": "7"}', reason="another"
+    )
+    assert "next:" not in other.text
+    value = (await finish(build)).value
+    assert (value["proved"], value["effects"][0]["what"]) == ("full", "done with number=7")
     build.state.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all")
     outcome = await finish(build, unproved="pay was tried alone, as it was before")
     value = outcome.value
     assert value["proved"] == "all but pay (never reached)"
+
+
+BRANCHES = textwrap.dedent("""
+    version: 1
+    inputs: {title: {type: string, default: Jam}}
+    nodes:
+      - id: way
+        type: route
+        branches:
+          - name: new
+            when: "{{ inputs.title != 'Jam' }}"
+            nodes:
+              - {id: save, type: browser_action, action: click, target: {text: Save}}
+              - {id: saved, type: browser_query, query: text, target: {test_id: status}}
+          - name: old
+            when: "{{ inputs.title == 'Jam' }}"
+            nodes: [{id: look, type: browser_query, query: text, target: {test_id: status}}]
+      - id: more
+        type: group
+        when: "{{ inputs.title == 'Cream' }}"
+        nodes:
+          - {id: first, type: browser_query, query: text, target: {test_id: status}}
+          - {id: second, type: browser_query, query: text, target: {test_id: status}}
+    output: {status: "{{ way }}"}
+""")
+
+
+async def test_a_run_with_other_inputs_counts_for_what_only_it_reaches(tmp_path: Path, browsers: Browsers) -> None:
+    """A run of the same draft with other inputs proves the actions and steps that it alone reaches, and they are told with these inputs."""
+    build = opened(tmp_path, BRANCHES)
+    await build_contexts.call(
+        build, "run_draft", tools.toolsets(build), inputs='{"title": "Printer on ice"}', reason="new"
+    )
+    outcome = await finish(build)
+    value: Any = outcome.value
+    assert (outcome.error, value["proved"]) == (None, "all but more (executed in no run)")
+    assert value["effects"][0]["what"] == "done with title=Printer on ice"
+    assert value["not_executed"] == ["first", "second"]
+    text, notes = left(build)
+    assert "# save: done with title=Printer on ice" in text
+    assert '- an earlier run of the same draft with title `"Printer on ice"`, ' in notes
+
+
+async def test_what_was_passed_by_is_told_by_its_container(tmp_path: Path, browsers: Browsers) -> None:
+    """Steps of a branch not taken, or of a group whose `when` is false, are told by its name, not one by one; an action still by its own."""
+    build = opened(tmp_path, BRANCHES)
+    whole = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="all")
+    assert "not executed: way/new, more" in whole.text.split("\n")
+    value: Any = (await finish(build, unproved="save: it is there")).value
+    assert value["proved"] == "all but save (never reached), way/new (executed in no run), more (executed in no run)"
+    assert "- executed in no run: `way/new`, `more`" in left(build)[1]
 
 
 async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, browsers: Browsers) -> None:

@@ -169,7 +169,7 @@ class Verification:
     def _tell(self, proof: finish.Proof, *, written: bool) -> None:
         if not self._options.as_json:
             lines = [*proof.head]
-            lines += [f"executed in no run: {', '.join(proof.not_executed)}"] if proof.not_executed else []
+            lines += [f"executed in no run: {', '.join(proof.passed_by)}"] if proof.not_executed else []
             console.result("\n".join(map(escapes.line, map(self._mask, lines))))
         if proof.without_reset:
             self._say(self._mask(proof.without_reset))
