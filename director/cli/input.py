@@ -80,13 +80,15 @@ def _piped() -> str:
 
 
 def person_at(show: Callable[[str], None]) -> person.Person:
-    async def prompted() -> str | None:
-        talk = Talk(sys.stderr)
-        talk.write(ANSWER)
-        talk.flush()
-        return await answer()
-
     return person.Typing(show, prompted)
+
+
+async def prompted() -> str | None:
+    """Return the next typed line like ``answer``, after a prompt."""
+    talk = Talk(sys.stderr)
+    talk.write(ANSWER)
+    talk.flush()
+    return await answer()
 
 
 class Arrivals:

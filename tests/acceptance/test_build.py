@@ -114,6 +114,48 @@ def test_an_interrupted_build_resumes(builds: Builds) -> None:
     assert builds.outputs(0) == ["kept as version 1"]
 
 
+LOCAL = ("--url", "http://127.0.0.1:9/")
+RESETS = "a reset puts the site's data back"
+
+
+@pytest.mark.parametrize(("typed", "known"), [("touch put_back\r", True), ("\r", False)])
+def test_a_build_on_a_terminal_asks_first_for_the_reset(builds: Builds, typed: str, known: bool) -> None:
+    """Before the first request the command that puts the site's data back is asked for, and kept; no model sees it, and a resumed build asks no more."""
+    project = builds.answers(plan() + ASKS)
+    with project.terminal("build", builds_rig.GOAL, *LOCAL, columns=150) as terminal:
+        terminal.wait_for(lambda: "Which command puts the site's data back" in terminal.text)
+        assert builds.asked == []
+        terminal.press(typed)
+        terminal.wait_for(lambda: "2 the new one" in terminal.text)
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+    done, _result = builds.resumes([], "--yes")
+    assert done.returncode == 4, done.stderr
+    done, _result = builds.resumes([text("One."), text("Two.")], "--answer", "1")
+    asked = json.dumps(builds.bodies())
+    assert (RESETS in asked) == known
+    assert "put_back" not in asked
+    assert "no reset" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ((*LOCAL, "--effects", "allow"), 1),
+        ((*LOCAL, "--effects", "allow", "--reset", ""), 0),
+        (LOCAL, 0),
+        (("--url", "https://shop.test/", "--effects", "ask"), 0),
+    ],
+    ids=["local", "none wanted", "held", "elsewhere"],
+)
+def test_without_a_person_a_missing_reset_is_only_said(builds: Builds, flags: tuple[str, ...], told: int) -> None:
+    """With `--yes` a build waits for no reset. That none is known is said once, only where it would do side effects on this machine."""
+    done = builds.build([plan() + ASKS], "--yes", *flags)
+    assert (done.returncode, done.stderr.count("no reset: ")) == (4, told), done.stderr
+    done, _result = builds.resumes([], "--yes")
+    assert "no reset: " not in done.stderr
+
+
 def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: Builds) -> None:
     """A typed number selects a choice and sends it to the model. Ctrl-C at a question ends the build, which resumes with that question."""
     project = builds.answers(plan() + ASKS, ASKS)

@@ -12,7 +12,7 @@ from director.builds import loop
 from director.cli import foreground, session_options
 from director.cli import input as typed_input
 from director.cli import screen as cli_screen
-from director.cli.builds import options, outcome
+from director.cli.builds import options, outcome, reset_question
 from director.cli.session import meanwhile
 from director.session import person
 from director.session.open import SessionWriter
@@ -63,7 +63,8 @@ def follow(
     ``word`` is a message of the person; with ``asks`` a person at the terminal answers questions.
     """
     screen = cli_screen.BuildScreen(sys.stderr, quiet=quiet)
-    who = typed_input.person_at(screen.asks) if asks and typed_input.can_ask() else person.Nobody()
+    is_there = asks and typed_input.can_ask()
+    who = typed_input.person_at(screen.asks) if is_there else person.Nobody()
     ended: loop.Ended | None = None
     failed: RunOpsError | None = None
     code = 0
@@ -73,9 +74,10 @@ def follow(
         front.complete(conversation.settle())
         build = conversation.build
         assert build is not None, "a build is in mode agent"
-        if asks and typed_input.can_ask():
+        if is_there:
             meanwhile.Meanwhile(conversation, front, typed_input.Arrivals())
         try:
+            front.run(reset_question.settle(conversation, build, screen, typed_input.prompted if is_there else None))
             ended = front.run(loop.to_its_end(build, conversation.talk, word))
         except signals.Interrupted as interrupted:
             code = interrupted.exit
