@@ -98,6 +98,16 @@ class Bench(build_context.Bench):
         self.results.clear(ids, reason)
 
     @override
+    def address(self, path: str, *, after: bool) -> build_context.Address | None:
+        places = self.results.places
+        place = places.all.get(path.rpartition("/")[2].partition("[")[0])
+        record = self.results.records.get(place.key(places.items_in(path))) if place is not None else None
+        if record is None or not record.at:
+            return None
+        before, *ended = record.at
+        return build_context.Address(ended[-1], len(ended) > 1) if after else build_context.Address(before, False)
+
+    @override
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         reason = str(call.args.get("reason") or call.action)
         return watcher.Watcher(

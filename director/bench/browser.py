@@ -29,6 +29,8 @@ class Browser:
         self.now: port.Browser | None = None  # as the last nodes left it; None before any ran
         self.lineage: Lineage = ()  # the nodes that changed its page
         self.page_errors: PageErrors | None = None
+        self.left: tuple[str, str] | None = None
+        """The key of the last node that was over on its page, and the address then."""
         self._made_as: BrowserOptions | None = None  # if the draft needs other options, a new browser is opened
         self._shown: tuple[object, Observation] | None = None  # the last page shown to the model, and its observation
 
@@ -39,7 +41,7 @@ class Browser:
         return self.lineage if _options(prepared) == self._made_as else "the draft asks for another browser now"
 
     async def close(self) -> None:
-        browser, self.now, self.page_errors, self.lineage = self.now, None, None, ()
+        browser, self.now, self.page_errors, self.lineage, self.left = self.now, None, None, (), None
         if browser is not None:
             await browser.close()
 

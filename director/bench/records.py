@@ -45,6 +45,8 @@ class Record:
     """Its facts in ``run``: ``errors``, ``taken``, ``failures``, if it has any."""
     cleared: bool = False  # True if the session gave the value up
     masked: bool = False  # True if the value contained a secret, and is unknown now
+    at: Sequence[str] = ()
+    """The addresses of its page on the bench: before it, after it, and a third if that changed by itself before the next node."""
 
     def as_json(self) -> Json:
         fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "masked"}

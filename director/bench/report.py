@@ -262,6 +262,8 @@ def _outcome(attempt: log_attempts.Attempt) -> str:
 
 def _page_of(seen: Seen, *, last: bool) -> Iterator[str]:
     """Yield the address after a node, its page errors and changes. A new document yields no changes: the report ends with the page."""
+    if seen.drifted is not None:
+        yield f"url, by itself after `{seen.drifted[0]}`: {seen.drifted[1]} -> {seen.url_before}"
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
     if moved and not proving_report.by_address(seen.error or {}):
         yield f"url: {seen.url_before} -> {seen.url_after}"

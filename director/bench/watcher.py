@@ -41,6 +41,8 @@ class Seen:
     hidden: bool = False  # True if the value contains a secret
     url_before: str | None = None
     url_after: str | None = None
+    drifted: tuple[str, str] | None = None
+    """The node before it after which the address changed by itself, and the address that it had."""
     before: Observation | None = None
     after: Observation | None = None
     unseen: str | None = None  # reason why the page could not be observed
@@ -104,6 +106,7 @@ class Watcher(run_state.Watch):
             return
         own, now = found
         seen.url_before = now.page.url
+        self._note_drift(seen, own)
         if own.page_errors is not None:
             own.page_errors.take()
         if self._last_look is None:
@@ -147,6 +150,8 @@ class Watcher(run_state.Watch):
     def failed(self, error: dict[str, Json], path: str | None) -> Seen | None:
         """Note the error that ended the run; return the node in progress, if there is one."""
         seen = self._in_progress()
+        if self._own is not None:
+            self._own.left = None
         if seen is not None:
             seen.seconds, seen.error = time.monotonic() - seen.begun, error
             if path is not None and path != seen.path:
@@ -175,6 +180,14 @@ class Watcher(run_state.Watch):
         return self._last_look
 
     # Internals.
+
+    def _note_drift(self, seen: Seen, own: browser.Browser) -> None:
+        """Note it if the address has changed since the last node was over, as when a page saves itself."""
+        if own.left is None or seen.url_before in (None, own.left[1]):
+            return
+        if (record := self._results.records.get(own.left[0])) is not None and record.at:
+            seen.drifted = record.id, own.left[1]
+            self._results.keep(dataclasses.replace(record, at=[*record.at[:2], seen.url_before]), self._reason)
 
     def _place(self, node: Node, path: str) -> NodePlace | None:
         """Return the node's place in the draft; None for a node of a file that it uses."""
@@ -234,7 +247,16 @@ class Watcher(run_state.Watch):
             sets={name: program.variables[name] for name in names if name in program.variables},
             facts={kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]},
             masked=lost,
+            at=self._addresses(seen, place.key(items)),
         )
+
+    def _addresses(self, seen: Seen, key: str) -> Sequence[str]:
+        if (found := self._browser(seen.place)) is None or seen.url_before is None:
+            known = self._results.records.get(key)
+            return known.at if known is not None else ()
+        own, now = found
+        own.left = key, now.page.url
+        return [seen.url_before, now.page.url]
 
     async def _look_after(self, seen: Seen) -> None:
         if (found := self._browser(seen.place)) is None:

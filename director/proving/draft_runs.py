@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ from nodes.browser_action import files
 from nodes.errors import ModelError, SetupError, UsageError
 from nodes.values import Json
 from runtime import events
-from runtime.engine import run_state
+from runtime.engine import evidence, run_state
 from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history
 from runtime.log.writer import value_of
@@ -250,6 +251,28 @@ def _changed(file: Path, since: float) -> bool:
         return True
     # Copying a file can preserve its modification time, but not its change time.
     return max(found.st_mtime, found.st_ctime) > since
+
+
+def differs(build: BuildContext, ran: proofs.Ran) -> str:
+    """Return how the address at which a run failed differs in shape from the one that the step had on the bench; else empty."""
+    kept = evidence.of(ran.past, ran.path) if ran.past is not None and ran.path is not None else None
+    here = str((kept or {}).get("url") or "")
+    if not here or ran.path is None or ran.error is None:
+        return ""
+    after = ran.error.get("phase") == "after"
+    there = build.bench.address(ran.path, after=after)
+    if there is None or _shape(there.url) == _shape(here):
+        return ""
+    how = ", to which the address changed by itself a while later," if there.by_itself else ""
+    return (
+        f"on the bench the page {'after' if after else 'before'} this step was {there.url}{how} and here it is {here}: "
+        "a run does not wait as long as you do between calls"
+    )
+
+
+def _shape(url: str) -> str:
+    """Return an address without what differs from time to time: numbers, query and fragment."""
+    return re.sub(r"\d+", "0", re.split(r"[?#]", url)[0])
 
 
 def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:

@@ -288,7 +288,8 @@ def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
     last, number = proof.runs[-1], len(proof.runs)
     why = f"not done: proof run {number} of {build.goal.runs} did not pass: {report.head(last)}"
     ours = "\n".join(filter(None, [why, proofs.surprise(proof.runs)]))
-    return ours, f"{ours}\n{report.text_of(last, proof.loaded)}"
+    more = [ours, report.text_of(last, proof.loaded), draft_runs.differs(build, last)]
+    return ours, "\n".join(filter(None, more))
 
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:

@@ -102,7 +102,7 @@ class RunDraft(_WholeRuns):
         async def work(call: entries.Call) -> turn.Outcome:
             ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
-            lines = [report.text_of(ran, loaded)]
+            lines = [report.text_of(ran, loaded), *filter(None, [draft_runs.differs(build, ran)])]
             lines += [f"actions: {'; '.join(f'{each.key}: {each.describe()}' for each in every)}"] if every else []
             more = proofs.next_step(every) if ran.status == "passed" else ""
             lines += [f"next: {more}"] if more else []

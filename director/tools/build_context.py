@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from director.draft.goal import Goal
 from director.effects import grants
@@ -25,6 +25,11 @@ from runtime.workspace import host
 
 Where = Literal["bench", "scout"]
 """The two browsers of a build: that of ``execute_nodes``, and that of the scout, which is no part of the workflow."""
+
+
+class Address(NamedTuple):
+    url: str
+    by_itself: bool  # True if it changed after the node was over
 
 
 class Bench(Protocol):
@@ -47,6 +52,10 @@ class Bench(Protocol):
 
     def clear(self, ids: Collection[str], reason: str) -> None:
         """Give up the values of these nodes: they are stale then."""
+        ...
+
+    def address(self, path: str, *, after: bool) -> Address | None:
+        """Return the address that the page had on the bench before a step, or ``after`` it; None if the step never ran there."""
         ...
 
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
