@@ -49,7 +49,7 @@ PAY = """
 
 def script(url: str) -> Iterator[scripted_model.Answer]:
     """The model's answers, one by one."""
-    yield plan() + use("debug_open_tab", name="shop", url=f"{url}/login", reason="to see it")
+    yield plan() + use("debug_navigate", tab="shop", url=f"{url}/login", reason="to see it")
     yield use("create_nodes", yaml=SIGN_IN, after=None, dry_run=None, reason="it begins there") + execute("sign_in")
     yield use("create_nodes", yaml=ORDERS, after=None, dry_run=None, reason="what is open") + execute("orders")
     yield (

@@ -45,7 +45,7 @@ MOST_PAGE_ERRORS = 3
 HELD = "held"
 ENDED = frozenset({"page-crashed", "guard-lost"})
 BY_OTHER_TOOLS = frozenset({
-    "goto", "wait", "open_tab", "switch_tab", "close_tab", "screenshot", "pdf", "save_session", "load_session",
+    "goto", "wait", "open_tab", "switch_tab", "screenshot", "pdf", "save_session", "load_session",
 })  # fmt: skip
 ACTIONS: Mapping[str, type[Leaf]] = {
     name: kind
@@ -121,34 +121,35 @@ class ScoutActions:
         self._observer = cast("observer.PageObserver", build.observer)
 
     async def navigate(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Load an address in a tab; a name that no tab has opens one."""
+        tab = arguments["tab"]
         async with self._observer.scout.used() as session:
             if self._mine is not None and self._mine[0] not in session.tabs.named:
                 await session.tabs.open(self._mine[0])
-            page = self._page(arguments["tab"])
+            new = self._new(session, tab)
+            page = self._page(None if new is not None else tab)
             url = self._address(str(arguments["url"]), page.url)
-            return await self._do(call, session, page, {"action": "goto", "url": url})
+            action = "open_tab" if new is not None else "goto"
+            return await self._do(call, session, page, {"action": action, "url": url}, tab=new)
 
-    async def open_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
-        """Open a named tab at an address."""
-        name = str(arguments["name"])
-        if name == observer.BENCH or name.startswith((observer.SCOUT, observer.DELEGATE)):
+    def _new(self, session: Session, tab: Json) -> str | None:
+        """Return the name of a tab that is to be opened; None if it is there, or may not be opened."""
+        if not isinstance(tab, str) or self._mine is not None or tab == observer.BENCH:
+            return None
+        name = tab.removeprefix(f"{observer.SCOUT}/")
+        if name in session.tabs.named:
+            return None
+        if name.startswith((observer.SCOUT, observer.DELEGATE)):
             raise ModelError("tool-arguments", f"`{name}` is kept for RunOps", fix="give another name")
-        async with self._observer.scout.used() as session:
-            if name in session.tabs.named:
-                fix = "give another name, or `debug_navigate`"
-                raise ModelError("tool-arguments", f"a tab `{name[:80]}` is open", fix=fix)
-            page = self._page(None)
-            url = self._address(str(arguments["url"]), page.url)
-            return await self._do(call, session, page, {"action": "open_tab", "url": url}, tab=name)
-
-    async def close_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
-        async with self._observer.scout.there() as session:
-            return await self._do(call, session, self._page(arguments["name"]), {"action": "close_tab"})
+        return name
 
     async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         action, value = str(arguments["action"]), arguments["value"]
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"], arguments["ref"])
+            if action == "close_tab":
+                # A page that does not answer can be closed, too.
+                return await self._do(call, session, page, {"action": action})
             # A model may think for longer than the last look was allowed to take.
             self._observer.bound(page, observer.LOOK_SECONDS)
             if page.dialog is None and self._observer.last_of(page) is None:
@@ -270,7 +271,7 @@ class ScoutActions:
         session.tabs.name_new()
         name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
         if name is None:
-            raise ModelError("page-unknown", "the tab is closed", fix="`debug_open_tab` opens one")
+            raise ModelError("page-unknown", "the tab is closed", fix="`debug_navigate` with another `tab` opens one")
         whole = {**fields, **({"tab": name} if fields["action"] == "open_tab" else {})}
         try:
             loaded, literal = written(whole, self._secrets(whole), scout.origins())
@@ -314,7 +315,10 @@ class ScoutActions:
             error = ended.error or _unknown(ended.question)
             if error["code"] in ENDED or not session.tabs.all():
                 await scout.demand_alive()
-                error = {**error, "fix": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
+                error = {
+                    **error,
+                    "fix": "`debug_action` `close_tab` closes the tab, `debug_navigate` with another `tab` opens one",
+                }
             ours.append(_failed(error))
             what.append(str(error["message"]))
         what += [f"page complains: {self._observer.mask(each)}" for each in scout.page_errors()[:MOST_PAGE_ERRORS]]

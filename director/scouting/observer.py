@@ -137,7 +137,7 @@ class PageObserver(Observer):
             raise ModelError(
                 "page-unknown",
                 f"the {where} has no tab `{(name or '')[:80]}`",
-                fix=f"open there: {named or 'none'}" + ("; `debug_open_tab` opens one" if where == "scout" else ""),
+                fix=f"open there: {named or 'none'}" + ("; `debug_navigate` opens one" if where == "scout" else ""),
             ) from None
 
     def _latest(self, browser: port.Browser) -> str | None:

@@ -133,7 +133,13 @@ def toolsets(
     navigate = tool(
         "debug_navigate",
         "Load an address in the scout's browser, which is no part of the workflow, and show the page.",
-        {"tab": tab, "url": TEXT, "reason": REASON},
+        {
+            "tab": tab
+            if mine is not None
+            else of(PERHAPS, "Scout tab; a new name opens one; null: the one used last."),
+            "url": TEXT,
+            "reason": REASON,
+        },
     )
     action = tool(
         "debug_action",
@@ -147,7 +153,7 @@ def toolsets(
             "reason": REASON,
         },
     )
-    every: list[Toolset] = [
+    return (
         LookTool(build, inspect, looks.inspect),
         LookTool(build, find, looks.find),
         LookTool(build, trial, looks.try_target),
@@ -155,15 +161,4 @@ def toolsets(
         LookTool(build, wait, looks.wait_for),
         ActionTool(build, navigate, does.navigate),
         ActionTool(build, action, does.act),
-    ]
-    if mine is None:
-        named = {"name": TEXT, "reason": REASON}
-        every += [
-            ActionTool(
-                build,
-                tool("debug_open_tab", "Open another scout tab.", {"name": TEXT, "url": TEXT, "reason": REASON}),
-                does.open_tab,
-            ),
-            ActionTool(build, tool("debug_close_tab", "Close a scout tab.", named), does.close_tab),
-        ]
-    return every
+    )

@@ -45,7 +45,7 @@ def test_the_output_of_a_build_on_the_admin_equals_its_database(tmp_path: Path) 
     with DjangoAdmin.start(tmp_path / "admin") as admin:
         head = use("update_node", id="workflow", yaml='output: "{{ rows }}"', reason="the goal")
         said = [
-            plan() + use("debug_open_tab", name="admin", url=f"{admin.url}/admin/", reason="to see it"),
+            plan() + use("debug_navigate", tab="admin", url=f"{admin.url}/admin/", reason="to see it"),
             use("create_nodes", yaml=SIGN_IN, after=None, dry_run=None, reason="first") + execute("sign_in"),
             use("create_nodes", yaml=VENDORS, after=None, dry_run=None, reason="the list") + execute("vendors") + head,
             finish(summary="Lists the vendors of a country with their addresses."),

@@ -214,7 +214,7 @@ def test_the_tools_of_agent_files_are_those_of_a_session(tmp_path: Path) -> None
     try:
         box = Toolbox(SessionState(build.writer), About(), build.listener, open_build.toolsets(build))
         offered = {name: each.reads for name, each in box.toolsets.items()}
-        for own in ("finish", "ask_user", "propose_command", "send_scout", "debug_open_tab", "debug_close_tab"):
+        for own in ("finish", "ask_user", "propose_command", "send_scout"):
             del offered[own]
         listed = {name: True for names in agent_files.READING.values() for name in names}
         listed |= {name: False for names in agent_files.ACTING.values() for name in names}

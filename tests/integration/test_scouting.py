@@ -107,7 +107,7 @@ async def test_without_a_tab_the_one_that_showed_the_ref_is_meant(served: site.S
         scouted = (await call(build, "debug_navigate", url="/pair")).text
         one = ref(scouted, 'button "One"')
         assert "tab:" not in scouted
-        second = await call(build, "debug_open_tab", name="second", url=f"{served.origin}/other")
+        second = await call(build, "debug_navigate", tab="second", url=f"{served.origin}/other")
         assert "tab: second" in second.text
         assert "Hello" in (await call(build, "inspect_tab")).text
         missing = await call(build, "try_target", target="{role: button, name: Two}")
@@ -258,12 +258,12 @@ async def test_tabs_open_and_close_by_name(build: BuildContext, served: site.Sit
     opened = await act(build, "click", ref(seen, 'link "Other"'))
     assert "a tab opened, called tab2" in opened.text
     assert "Hello" in (await call(build, "inspect_tab", tab="tab2")).text
-    more = await call(build, "debug_open_tab", name="third", url="/stock?page=2")
+    more = await call(build, "debug_navigate", tab="third", url="/stock?page=2")
     assert 'button "Sell"' in more.text
     assert [each.name for each in observer_of(build).tabs()] == ["main", "tab2", "third"]
     assert [each.name for each in observer_of(build).tabs() if each.current] == ["third"]
     for name in ("tab2", "third"):
-        closed = await call(build, "debug_close_tab", name=name)
+        closed = await call(build, "debug_action", action="close_tab", tab=name)
         assert closed.error is None
     gone = await call(build, "inspect_tab", tab="tab2")
     assert gone.error is not None
@@ -321,7 +321,7 @@ async def test_the_frame_of_a_site_is_shown_once(served: site.Site, tmp_path: Pa
     back = await fresh(made)
     assert frame not in back
     assert 'navigation "Main" [ref=' in back
-    opened = (await call(made, "debug_open_tab", name="second", url=f"{served.origin}/stock")).text
+    opened = (await call(made, "debug_navigate", tab="second", url=f"{served.origin}/stock")).text
     assert frame not in opened
     assert frame not in (await call(made, "inspect_tab", instruction="the gift box")).text
     assert frame in (await call(made, "inspect_tab", instruction="stock of what")).text
@@ -338,7 +338,7 @@ async def test_an_error_in_a_tab_that_opens_is_shown_first(build: BuildContext, 
     assert clicked.text.startswith("the document in tab")
     first = clicked.text.split("\n")[0]
     assert first.endswith(" was answered with HTTP status 500")
-    await call(build, "debug_close_tab", name=first.split()[3])
+    await call(build, "debug_action", action="close_tab", tab=first.split()[3])
 
 
 async def test_changes_that_do_not_fit_name_the_tool_that_shows_them(build: BuildContext, served: site.Site) -> None:

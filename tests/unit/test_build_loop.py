@@ -115,7 +115,7 @@ def test_a_failed_edit_stops_what_needs_it(tmp_path: Path) -> None:
     behind = ("create_nodes", {"yaml": "- {id: three, type: transform, expr: 3}", "after": "one", "dry_run": None, "reason": "r4"})  # fmt: skip
     last = ("create_nodes", {"yaml": "- {id: four, type: transform, expr: 4}", "after": None, "dry_run": None, "reason": "r5"})  # fmt: skip
     gone = ("delete_nodes", {"ids": ["one"], "reason": "r6"})
-    scout = ("debug_close_tab", {"name": "x", "reason": "r"})
+    scout = ("debug_action", {"tab": "x", "action": "close_tab", "ref": None, "value": None, "options": None, "reason": "r"})  # fmt: skip
     task = ("patch_plan_task", {"task_id": "t", "status": "completed", "notes": None, "reason": "r"})
     calls = asks(CREATE, BROKEN, other, behind, last, gone, RUN, task, scout)
     one = Life(tmp_path, in_turn([calls, said("x"), said("x")])).live()

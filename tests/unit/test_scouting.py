@@ -89,10 +89,9 @@ async def test_the_page_of_a_tool_call(tmp_path: Path) -> None:
             assert raised.value.code == "page-unknown"
         for name, more in (
             ("inspect_tab", {"instruction": None, "ref": None, "dom": None, "screenshot": None}),
-            ("debug_close_tab", {}),
+            ("debug_action", {"action": "close_tab", "ref": None, "value": None, "options": None}),
         ):
-            field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}
-            outcome = await build_contexts.call(build, name, tools.toolsets(build), reason="x", **field, **more)
+            outcome = await build_contexts.call(build, name, tools.toolsets(build), reason="x", tab=None, **more)
             assert outcome.error is not None
             assert outcome.error["code"] == "page-unknown"
             assert "http://shop.test/" in outcome.text

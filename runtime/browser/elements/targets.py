@@ -146,7 +146,11 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
     if len(name) > LONGEST and _speaks(role):
         # The first words of a long name suffice, as a part of it.
         for most in (LONGEST // 2, LONGEST):
-            yield Way({"role": role, "name": name[: most + 1].rpartition(" ")[0] or name[:most]}, 92, "its role and how its name begins")
+            yield Way(
+                {"role": role, "name": name[: most + 1].rpartition(" ")[0] or name[:most]},
+                92,
+                "its role and how its name begins",
+            )
     if named and role in HOLDERS:
         yield Way({"role": role, "name": name}, 40, "all that it says")
     elif named:
