@@ -121,8 +121,7 @@ class Conversation:
         """What the tools of a build share; None in a session that never was in mode agent."""
         if self._build is None and self.session.builds:
             # The budget belongs to the session: each run gets what is left of it.
-            update = {"budget": None, "model_timeout": settings.load().model_timeout}
-            here = self.here.having(self.here.settings.model_copy(update=update))
+            here = self.here.having(self.here.settings.model_copy(update={"budget": None}))
             self._build = open_build.of_session(
                 self.writer, self.state, here, self.screen, self._who, self.price, self.workflow_file
             )

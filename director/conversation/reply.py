@@ -109,6 +109,7 @@ class Talk:
             listener.waiting,
             longer=f"allow more: `--max-output {2 * most}` (the setting `session_max_output`)",
             hear=listener.text,
+            patient=True,
         )
         self._exchanges = requests.Exchanges(models, writer, requester, None, None)
         turn_options = turn.TurnOptions("", entries.SESSION_THREAD, NODE)

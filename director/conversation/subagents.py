@@ -286,6 +286,7 @@ class Subagent:
             lambda: ends - time.monotonic(),
             lambda what: of.listener.waiting(f"{call.path}: {what}"),
             longer=f"allow a delegate more: `max_output` of its agent, or RUNOPS_DELEGATE_MAX_OUTPUT={2 * most}",
+            patient=True,
         )
         self._exchanges = requests.Exchanges(models, writer, requester, terms.model, terms.budget, sender.budgets)
         self.config = of.config(call, self)
@@ -388,7 +389,12 @@ def asks(
 ) -> summaries.Asks:
     def opened(thread: str) -> requests.Exchanges:
         requester = requests.RequestScope(
-            writer.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")
+            writer.history.path_of(thread),
+            thread,
+            "summary",
+            left,
+            lambda what: tell(f"a summary: {what}"),
+            patient=True,
         )
         return requests.Exchanges(models, writer, requester, None, budget, within)
 

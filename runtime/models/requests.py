@@ -61,6 +61,8 @@ class RequestScope:
     hear: Callable[[str], None] | None = None
     """Shows a person each piece of an answer's text as it arrives, secrets masked; all at once if it arrives whole. A resent request starts over.
     What was shown is logged as it comes."""
+    patient: bool = False
+    """True if an answer is waited for as long as ``left``: a request that the server works on is not sent again. A set `model_timeout` counts."""
 
 
 class Exchanges:
@@ -178,7 +180,7 @@ class Exchanges:
 
         estimate = self._models.estimate(request, raw, self._writer.history.ledger)
         affordable = self._models.afford(self._writer.history.ledger, self.share, request, estimate)
-        seconds = min(self._models.seconds, self._requester.left(), affordable)
+        seconds = min(self._models.limit(patient=self._requester.patient), self._requester.left(), affordable)
         self._asked = request.model
         self._writer.noted(
             "requested",
@@ -209,6 +211,7 @@ class Exchanges:
             known=known,
             # Where the server continues from the stored response, it has the reasoning itself.
             sealed=not self._models.chains or bool(request.state),
+            patient=self._requester.patient,
         )
         if not self._models.background:
             return await self._heard(client, request, seconds, options)

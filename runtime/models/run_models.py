@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from runtime.models.client import client as model_client
 
 
+LONGEST = 3_600.0  # limit of a request of a session whose settings have no `model_timeout`, in seconds
+
+
 class RunModels:
     """The models of one run. ``close`` it at the end."""
 
@@ -61,6 +64,10 @@ class RunModels:
         self._client: model_client.Client | None = None
         self._estimator = estimates.Calibrated()
         self._learnt = 0  # number of ledger rows that the estimator has learnt
+
+    def limit(self, *, patient: bool) -> float:
+        """Return the limit of one request in seconds, for one that is ``patient`` only what a person has set."""
+        return LONGEST if patient and "model_timeout" not in self._settings.model_fields_set else self.seconds
 
     @property
     def background(self) -> bool:

@@ -161,16 +161,15 @@ def test_invalid_names_are_refused_before_the_build_starts(given: dict[str, Any]
 
 
 def test_settings_override_the_defaults_of_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build has a longer model timeout and keeps more outputs in full, unless settings say otherwise."""
+    """A build keeps more outputs in full, unless settings say otherwise."""
     defaults = options.settings_for(settings.load())
-    assert (defaults.model_timeout, defaults.window_recent_outputs) == (300.0, 5_000)
+    assert defaults.window_recent_outputs == 5_000
     assert limits.of_settings(defaults).checkpoint_at == 60_000
     assert options.settings_for(settings.load(window_strategy="injected")).window_checkpoint_at is None
     assert options.settings_for(settings.load(), "clean").window_checkpoint_at is None
-    monkeypatch.setenv("RUNOPS_MODEL_TIMEOUT", "60")
     monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
     chosen = options.settings_for(settings.load())
-    assert (chosen.model_timeout, chosen.window_recent_outputs) == (60.0, 0)
+    assert chosen.window_recent_outputs == 0
 
 
 def test_effects_and_runs_may_change_when_a_build_resumes(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from director.scouting import actions, relevance, tools
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.language import writer
+from runtime.log import entries
 from runtime.observation.observation import Observation
 from tests import build_contexts
 
@@ -79,10 +80,14 @@ async def test_the_page_of_a_tool_call(tmp_path: Path) -> None:
     build = build_contexts.opened(tmp_path, "http://shop.test/")
     observer: Any = build.observer
     try:
-        assert observer.place(None) == ("scout", None)
-        assert observer.place("bench") == ("bench", None)
-        assert observer.place("bench/tab2") == ("bench", "tab2")
-        assert observer.place("scout/main") == observer.place("main") == ("scout", "main")
+        assert observer.place(None, entries.SESSION_THREAD) == ("scout", None)
+        assert observer.place("bench", entries.SESSION_THREAD) == ("bench", None)
+        assert observer.place("bench/tab2", entries.SESSION_THREAD) == ("bench", "tab2")
+        assert (
+            observer.place("scout/main", entries.SESSION_THREAD)
+            == observer.place("main", entries.SESSION_THREAD)
+            == ("scout", "main")
+        )
         for where in ("bench", "scout"):
             with pytest.raises(RunOpsError) as raised:
                 observer.page(where)

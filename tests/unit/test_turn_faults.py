@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from nodes import budgets
 from nodes.errors import RunOpsError
 from runtime.log import entries, history
 from runtime.log.writer import LogWriter
+from runtime.messages.messages import Message, Request
 from runtime.models import requests, run_models, selection
+from runtime.models.client import client as model_client
 from runtime.models.client import polling
 from runtime.secrets import masking
 from runtime.testing import memory_store, responses, scripted_model
@@ -139,3 +143,36 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
     assert passes or raised == codes[-1]
     assert toolset.actions == ["e1"]
     assert [row.status for row in writer.history.ledger.rows].count("open") == 0
+
+
+@pytest.mark.parametrize(("more", "once"), [({}, True), ({"model_timeout": 0.1}, False)])
+@pytest.mark.parametrize("profile", ["openai", "compatible"])
+async def test_a_request_that_the_server_works_on_is_not_sent_again(
+    profile: str, more: dict[str, Any], once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A patient request is sent once, however long the server works on it or a stream pauses, unless a person has set a limit."""
+    monkeypatch.setattr(requests, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(model_client, "STALL_SECONDS", 0.05)
+    gate = threading.Event()
+    slow = scripted_model.text("Done.").held(gate)
+    with responses.serve([slow] * requests.TRIES) as server:
+        chosen = models.asked_at(server, monkeypatch, model_profile=profile, **more)
+        supplied = run_models.RunModels(
+            chosen, selection.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
+        )
+        supplied.seconds = 0.1
+        store = memory_store.MemoryStore(tmp_path)
+        writer = LogWriter(await store.create("r"), history.History(), masking.Masker({}), store.reader)
+        thread = entries.SESSION_THREAD
+        requester = requests.RequestScope("", thread, "director", lambda: 60.0, lambda _what: None, patient=True)
+        exchanges = requests.Exchanges(supplied, writer, requester, None, None)
+        request = Request(models.MODEL, "", (Message("user", "Work."),), None, 100)
+        async with contextlib.aclosing(writer.conversation):
+            asking = asyncio.create_task(exchanges.exchange(request))
+            await asyncio.sleep(0.8)
+            assert (len(server.asked) == 1) is once
+            gate.set()
+            await asyncio.wait([asking])
+            assert (len(server.asked) == 1) is once
+            assert not once or asking.exception() is None
+            await supplied.close()

@@ -29,7 +29,6 @@ from runtime.secrets import masking, sources
 from runtime.settings.settings import Settings
 from runtime.workspace import host
 
-REQUEST_SECONDS = 300.0  # default time limit of one request of a build, in seconds: its answers are long
 RECENT_OUTPUTS = 5_000  # default size of a build's newest part, in which tool outputs are whole, in tokens
 CHECKPOINT_AT = 60_000  # default number of tokens since the last summary of a build at which the next one is made
 
@@ -176,8 +175,6 @@ def settings_for(given: Settings, strategy: window.Strategy | None = None) -> Se
         # A build has many small calls: more summaries would cost more than they save.
         defaults["window_checkpoint_at"] = CHECKPOINT_AT
     update: dict[str, float] = {name: value for name, value in defaults.items() if getattr(given, name) is None}
-    if "model_timeout" not in given.model_fields_set:
-        update["model_timeout"] = REQUEST_SECONDS
     return given.model_copy(update=update)
 
 

@@ -42,6 +42,7 @@ class ClientOptions:
     previous: str | None = None
     known: int = 0  # number of the request's items that the stored response contains; only the others are sent
     sealed: bool = False  # true to ask for the model's reasoning in encrypted form, so that a later request can hold it
+    patient: bool = False  # true if a stream may pause as long as the request may take
 
 
 def trusted() -> ssl.SSLContext:
@@ -81,7 +82,8 @@ class Client:
         body = self._body(request, options)
         async with self._failing(seconds, heard):
             if self._profile.streaming:
-                return await self._streamed(body, heard, progress)
+                pause = seconds if options.patient else STALL_SECONDS
+                return await self._streamed(body, heard, progress, pause)
             return parsing.answer(_response(await self._create(body)))
 
     async def submit(self, request: Request, seconds: float, options: ClientOptions | None = None) -> str:
@@ -156,11 +158,11 @@ class Client:
             del body["include"]
             return await self._client.responses.create(**body)
 
-    async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:
+    async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None, pause: float) -> Answer:
         """Stream the answer. Raises Failed if the stream ends before the response does, which the client itself does not report."""
         async with await self._create({**body, "stream": True}) as stream:
             events = aiter(stream)
-            last = await _last(events, heard, progress)
+            last = await _last(events, heard, progress, pause)
             with contextlib.suppress(TimeoutError, openai.OpenAIError):
                 async with asyncio.timeout(END_SECONDS):
                     # A stream that is read to its end closes itself, and leaves nothing open.
@@ -275,16 +277,16 @@ class _Heard(list[str]):
         return "".join(self)
 
 
-async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | None) -> Any:
-    """Return the event that ends the response, or the ``error`` that ends the stream. Raises Failed if neither comes."""
+async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | None, pause: float) -> Any:
+    """Return the event that ends the response, or the ``error`` that ends the stream. Raises Failed if neither comes, or none for ``pause`` seconds."""
     while True:
         try:
-            async with asyncio.timeout(STALL_SECONDS):
+            async with asyncio.timeout(pause):
                 event: Any = await anext(events)
         except StopAsyncIteration:
             raise _broken("the stream ended before the answer did", heard) from None
         except TimeoutError:
-            raise _broken(f"the stream paused for {STALL_SECONDS:g} s", heard) from None
+            raise _broken(f"the stream paused for {pause:g} s", heard) from None
         match getattr(event, "type", None):
             case "response.output_text.delta":
                 # These pieces are only shown during the wait: the answer is parsed from the last event.
