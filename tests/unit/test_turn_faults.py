@@ -17,7 +17,8 @@ from runtime.log.writer import LogWriter
 from runtime.messages.messages import Message, Request
 from runtime.models import requests, run_models, selection
 from runtime.models.client import client as model_client
-from runtime.models.client import polling
+from runtime.models.client import polling, profiles
+from runtime.models.client.errors import Failed
 from runtime.secrets import masking
 from runtime.testing import memory_store, responses, scripted_model
 from runtime.workspace import host
@@ -176,3 +177,17 @@ async def test_a_request_that_the_server_works_on_is_not_sent_again(
             assert (len(server.asked) == 1) is once
             assert not once or asking.exception() is None
             await supplied.close()
+
+
+async def test_a_pause_within_a_patient_stream_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that pauses, as for a thought, is not asked for again while its connection lasts."""
+    monkeypatch.setattr(requests, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(model_client, "STALL_SECONDS", 0.05)
+    with responses.serve([scripted_model.stall(PART)] * requests.TRIES) as server:
+        client = model_client.Client(server.url, server.key, profiles.PROFILES["openai"])
+        request = Request(models.MODEL, "", (Message("user", "Work."),), None, 100)
+        for patient, code in ((True, "model-timeout"), (False, "model-stream-broken")):
+            with pytest.raises(Failed) as failed:
+                await client.ask(request, 0.6, model_client.ClientOptions(patient=patient))
+            assert failed.value.error.code == code
+        await client.close()
