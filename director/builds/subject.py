@@ -11,7 +11,7 @@ from typing_extensions import override
 from director.draft import header, layout
 from director.draft.draft import Draft
 from director.draft.goal import Goal
-from director.editing import reference
+from director.editing import lint, reference
 from director.proving import finish
 from director.session import prompt
 from director.session.subject import Subject
@@ -214,6 +214,8 @@ class BuildSubject(DraftSubject):
 
     @override
     def state(self, path: str) -> str | None:
+        if path == lint.PATH:
+            return "\n".join(finish.better(self._build)) or "there is none"
         return self._about.state(path) if self._about is not None else None
 
     @override

@@ -26,6 +26,9 @@ from runtime.language import workflow
 
 SHORTEST = 3  # least length of an input's value that is searched for; shorter values are in every text
 
+MOST_SHOWN = 3  # most hints shown at once
+PATH = "@state/hints"  # where all hints on the draft are
+
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
 """Parts of css or xpath selectors that count elements."""
@@ -48,11 +51,18 @@ class Hint:
         return f"{self.node}: {self.text}; {self.fix}"
 
 
+def shown(found: Sequence[Hint]) -> list[str]:
+    """Return the first hints as lines, and where the others are."""
+    more = [f"… {len(found) - MOST_SHOWN} more: `read_state` {PATH}"] if len(found) > MOST_SHOWN else []
+    return [*map(str, found[:MOST_SHOWN]), *more]
+
+
 def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """Return all hints, each once, and as errors the values of ``secrets``, which must be given by name."""
-    found = [*_literals(draft, goal, secrets or {}), *effects(draft)]
+    """Return all hints, each once, those of side effects first; before them, as errors, values of ``secrets``, which must be given by name."""
+    literal = [*_literals(draft, goal, secrets or {})]
+    found = [*(each for each in literal if each.level == "error"), *effects(draft)]
     found += [Hint(each.node, each.code, each.text, each.fix) for each in of_file.of(draft.loaded)]
-    found += defaults(draft, goal)
+    found += [*defaults(draft, goal), *literal]
     for node in draft.loaded.nodes():
         found += [*_addresses(node), *_positions(node)]
         if isinstance(node, Container) and not node.description:
@@ -63,7 +73,7 @@ def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) ->
 def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[Hint]:
     """Yield literal values of inputs, addresses of the site and values of secrets in nodes.
 
-    A value counts if it is a whole field, or whole words of a text; never within an address.
+    The value of an input counts if it is all of a field: as a word of a text it may be one by chance.
     """
     declared = draft.loaded.workflow.inputs
     given = {name: goal.inputs.get(name, each.default) for name, each in declared.items()}
@@ -83,25 +93,14 @@ def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[
                     fix = f"write `{{{{ inputs.{sites[site]} }}}}`"
                     yield Hint(node.id, "literal-address", f"it contains {site} literally", fix)
             for name, value in values.items():
-                if _holds(text, value):
-                    why = f"it contains `{cut(str(value), 40)}` literally, the value of the input `{name}`"
+                if not isinstance(text, bool) and text is not None and str(text).strip() == str(value):
+                    why = f"it has `{cut(str(value), 40)}` literally, the value of the input `{name}`"
                     yield Hint(node.id, "literal-input", why, f"if that is meant, write `{{{{ inputs.{name} }}}}`")
 
 
 def _telling(value: Json) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return (isinstance(value, str) or number) and len(str(value).strip().lstrip("-")) >= SHORTEST
-
-
-def _holds(text: Json, value: Json) -> bool:
-    """Return whether a text is the value, or contains it as whole words; text next to a slash counts as part of an address."""
-    if isinstance(text, bool) or text is None:
-        return False
-    if str(text) == str(value):
-        return True
-    words = rf"(?<![\w/.#-]){re.escape(str(value))}(?![\w/-])"
-    outside = re.sub(r"\{\{.*?\}\}", " ", text, flags=re.DOTALL) if isinstance(text, str) else ""
-    return re.search(words, _ADDRESS.sub(" ", outside)) is not None
 
 
 def _texts(value: Any) -> Iterator[Json]:

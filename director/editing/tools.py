@@ -28,7 +28,6 @@ from runtime.secrets import masking
 
 MOST_PROBLEMS = 10  # limit of the mistakes reported for one edit
 MOST_NODES = 25  # limit of the nodes reported for one edit, a line each
-MOST_HINTS = 4  # limit of the hints reported for one edit
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
@@ -307,5 +306,4 @@ def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
 def advised(before: Draft | None, made: Draft, goal: Goal) -> list[str]:
     was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
     found = [each for each in lint.hints(made, goal) if was.get(each.node) != made.loaded.fingerprints[each.node]]
-    more = [f"… and {len(found) - MOST_HINTS} more hints"] if len(found) > MOST_HINTS else []
-    return [*(f"hint: {each}" for each in found[:MOST_HINTS]), *more]
+    return [f"hint: {each}" for each in lint.shown(found)]

@@ -34,7 +34,6 @@ CHANGED = ModelError(
 )
 
 MOST_OTHERS = 8
-MOST_HINTS = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -234,14 +233,17 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def better(build: BuildContext) -> list[str]:
-    draft = build.state.draft
-    return [str(each) for each in lint.hints(draft, build.goal, build.known())] if draft is not None else []
+    return [str(each) for each in _hints(build)]
 
 
 def hints(build: BuildContext) -> str:
-    found = better(build)
-    more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
-    return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
+    found = lint.shown(_hints(build))
+    return "".join(["\nit could say better:", *(f"\n- {each}" for each in found)]) if found else ""
+
+
+def _hints(build: BuildContext) -> list[lint.Hint]:
+    draft = build.state.draft
+    return lint.hints(draft, build.goal, build.known()) if draft is not None else []
 
 
 async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:

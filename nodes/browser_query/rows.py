@@ -120,8 +120,8 @@ class Table(InParts):
     The target is a ``<table>``, or an element with the role ``table``, ``grid`` or ``treegrid``; a row that is split over pinned columns is one.
     A repeated header gets a number (``Total``, ``Total 2``), a column without one its number from 1 (``3``); sort controls are not part of a
     header. A cell that spans columns or rows is repeated in each of them. A cell with only a form field has its content. A row that ends
-    early has null in the rest. Rows of a ``tfoot`` are omitted. The query waits until there are at least ``min`` rows. If the page has not
-    rendered all columns, the step has the flag ``columns-unrendered``; ``scroll`` reads them too.
+    early has null in the rest. Rows of a ``tfoot``, and those of one cell over all columns, are omitted. The query waits until there are
+    at least ``min`` rows. If the page has not rendered all columns, the step has the flag ``columns-unrendered``; ``scroll`` reads them too.
     """
 
     query: Literal["table"]

@@ -27,6 +27,10 @@ TABLES = """<!doctype html><title>Tables</title>
 <tr><th>Cup</th><td>3</td><td><table><tr><td>in</td><td>ner</td></tr></table></td></tr></table>
 <table id=bare><tr><td>a</td><td>b</td></tr></table>
 <table id=late><tr><th>A</th></tr></table>
+<table id=empty><thead><tr><th>A</th><th>B</th></tr></thead><tr><td colspan=9>No rows</td></tr></table>
+<table id=groups><tr><th>A</th><th>B</th></tr><tr><td colspan=2>Tea</td></tr><tr><td>1</td><td>2</td></tr></table>
+<div id=roles role=table><div role=row><div role=columnheader>A</div><div role=columnheader>B</div></div>
+<div role=row><div role=cell aria-colspan=2>Group</div></div><div role=row><div role=cell>1</div><div role=cell>2</div></div></div>
 <table id=none></table> <div id=div>no table</div>
 <script>setTimeout(() => { late.insertRow().insertCell().textContent = 'come'; }, 200);</script>"""
 
@@ -88,7 +92,7 @@ async def tab(driven: Session) -> Tab:
 
 
 async def test_tables_are_read_as_a_person_sees_them(tab: Tab, driven: Session, served: site.Site) -> None:
-    """Headers, spans and short rows are read correctly; hidden rows, footers and nested tables are not mixed in; a late row is waited for."""
+    """Headers, spans and short rows are read correctly; hidden rows, footers, nested tables and lines of one cell over all columns are not mixed in; a late row is waited for."""
     await tab.goto(f"{served.origin}/tables")
     for css, least, head, rows in (
         ("#late", 1, ["A"], [["come"]]),
@@ -101,6 +105,9 @@ async def test_tables_are_read_as_a_person_sees_them(tab: Tab, driven: Session, 
         ),
         ("#bare", 1, ["", ""], [["a", "b"]]),
         ("#none", 0, [], []),
+        ("#empty", 0, ["A", "B"], []),
+        ("#groups", 1, ["A", "B"], [["1", "2"]]),
+        ("#roles", 1, ["A", "B"], [["1", "2"]]),
     ):
         grid = await tab.table(Target(css=css), least)
         assert (grid.head, grid.rows) == (head, rows), css

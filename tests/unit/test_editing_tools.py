@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from director.builds import subject
 from director.draft import draft as drafts
 from director.draft import header
 from director.draft.goal import Goal
@@ -228,7 +229,7 @@ async def test_an_edit_reports_its_changes_briefly(tmp_path: Path) -> None:
     await create(build, "- {id: two, type: transform, expr: 2}\n- {id: three, type: transform, expr: 3}")
     assert "  1 three  transform\n3 nodes" in await answer_of(build, "move_nodes", ids=["three"], after="/")
     answer = await answer_of(build, "update_node", id="two", yaml="{id: zwei, type: transform, expr: admin}")
-    assert "  3 zwei  transform\ngone: two\n3 nodes in all\nhint: zwei: it contains `admin` literally" in answer
+    assert "  3 zwei  transform\ngone: two\n3 nodes in all\nhint: zwei: it has `admin` literally" in answer
 
 
 async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path) -> None:
@@ -336,7 +337,7 @@ nodes:
 
 
 async def test_hints_are_errors_only_for_secrets(tmp_path: Path) -> None:
-    """Literal inputs and addresses, positional targets and effects without checks are hints; only a literal secret is an error."""
+    """Literal inputs and addresses, positional targets and effects without checks are hints, those of effects first; only a literal secret is an error. Three are shown, the rest has a path."""
     build = build_contexts.opened(tmp_path, text=LINTED)
     assert build.state.draft is not None
     found = lint.hints(build.state.draft, build.goal, {"KEY": "Signed in"})
@@ -345,7 +346,6 @@ async def test_hints_are_errors_only_for_secrets(tmp_path: Path) -> None:
         ("buy", "effect-without-verify"),
         ("deep", "positional-target"),
         ("host", "literal-address"),
-        ("inside", "literal-input"),
         ("inside", "literal-secret"),
         ("number", "literal-input"),
         ("rows", "no-description"),
@@ -353,6 +353,12 @@ async def test_hints_are_errors_only_for_secrets(tmp_path: Path) -> None:
         ("whole", "literal-input"),
     ]
     assert [each.code for each in found if each.level == "error"] == ["literal-secret"]
+    assert [each.code for each in found[1:3]] == ["effect-without-verify", "effect-without-confirm"]
+    shown = lint.shown(found)
+    assert shown == [*map(str, found[:3]), "… 6 more: `read_state` @state/hints"]
+    assert subject.BuildSubject(build).state("@state/hints") == "\n".join(
+        map(str, lint.hints(build.state.draft, build.goal, build.known()))
+    )
 
 
 DECIDED = """\

@@ -112,7 +112,12 @@ TABLES = isolated_world.Script[list[Rendered]](
   return tables.map((table) => {
     const html = table instanceof HTMLTableElement;
     if (!html && !table.matches(GRID)) return {tag: table.tagName.toLowerCase(), keys: [], columns: [], head: [], rows: [], of: 0};
-    const [above, body, keys] = (html ? ofHtml : ofRoles)(table);
+    const [above, lines, known] = (html ? ofHtml : ofRoles)(table);
+    // A line of one cell over all columns is a remark, such as "no rows", or the heading of a group.
+    const wide = (line) => line.reduce((sum, cell) => sum + across(cell), 0);
+    const whole = Math.max(0, ...[...above, ...lines.filter((line) => line.length > 1)].map(wide));
+    const ours = lines.map((_line, n) => n).filter((n) => whole < 2 || lines[n].length > 1 || wide(lines[n]) < whole);
+    const body = ours.map((n) => lines[n]), keys = ours.map((n) => known[n]);
     const headers = filled(above, heading), rows = filled(body, read);
     const width = Math.max(0, ...headers.map((row) => row.length), ...rows.map((row) => row.length));
     const columns = Array.from({length: width}, (_each, x) => x).filter((x) => [...headers, ...rows].some((row) => row[x] !== undefined));
