@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from director.draft import edits
 from director.draft.lines import data_at
@@ -88,17 +87,22 @@ def _scope(path: Path) -> Path:
     return path[: path.index("confirm") + 1] if "confirm" in path else ()
 
 
-def _nodes(data: Any, path: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
+def _nodes(data: Json, path: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
     if isinstance(data, dict) and "type" in data and isinstance(data.get("id"), str):
         yield path, data
-    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for step, each in steps:
+    for step, each in _steps(data):
         yield from _nodes(each, (*path, step))
 
 
-def _texts(data: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _texts(data: Json, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(data, str):
         yield path, data
-    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for step, each in steps:
+    for step, each in _steps(data):
         yield from _texts(each, (*path, step))
+
+
+def _steps(data: Json) -> Iterator[tuple[str | int, Json]]:
+    if isinstance(data, dict):
+        yield from data.items()
+    elif isinstance(data, list):
+        yield from enumerate(data)

@@ -8,10 +8,11 @@ from typing import Literal
 
 from director.effects import effects, requests
 from nodes.base import Leaf
+from nodes.iterate import Iterate
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.engine import attempt
-from runtime.language import workflow
+from runtime.language import hints, workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import history
 
@@ -23,6 +24,7 @@ WEAKEST_FIRST: Sequence[Outcome] = ("not reached", "passed by", "failed", "idle"
 
 WELL: Container[Outcome] = ("idle", "done")
 
+LEAFING = "leafing was never tried: each list had one page"
 READ = "read on an error page"  # beginning of the statement about a leaf that read an error page
 
 FULL = "full"
@@ -253,14 +255,25 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
     """Return what the runs leave unproved besides actions: leaves that succeeded in none, and outputs that are empty in all."""
     actions = {key for _leaf, key in effects.actions_of(loaded)}
-    keys = [key for _leaf, key in effects.leaves_of(loaded)]
-    tried = [key for key in keys if any(each.became(key) != "not reached" for each in ran)]
-    failed = [key for key in tried if not any(each.became(key) in WELL for each in ran)]
+    leaves = effects.leaves_of(loaded)
+    tried = {key for _leaf, key in leaves if any(each.became(key) != "not reached" for each in ran)}
+    worked = {key: leaf.id for leaf, key in leaves if any(each.became(key) in WELL for each in ran)}
+    failed = [key for _leaf, key in leaves if key in tried and key not in worked]
     unproved = [f"{key} (tried without success)" for key in failed if key not in actions]
-    missed = effects.together(loaded, set(keys) - set(tried))
+    left = {key: leaf for leaf, key in leaves if key not in tried}
+    leafing = [key for key, leaf in left.items() if key not in actions and _leafs(loaded, leaf, worked.values())]
+    unproved += [f"{key} ({LEAFING})" for key in leafing]
+    missed = effects.together(loaded, set(left) - set(leafing))
     unproved += [f"{each} (executed in no run)" for each in missed if each not in actions]
     empty = empty_names([each.output for each in ran if each.status == "passed"])
     return [*unproved, *(f"{name} (always empty)" for name in empty)]
+
+
+def _leafs(loaded: workflow.Loaded, leaf: Leaf, worked: Container[str]) -> bool:
+    """Return whether a node goes from page to page of a list, in a loop in which others ``worked``."""
+    _node, around = loaded.index.get(leaf.id, (leaf, ()))
+    loop = next((each for each in reversed(around) if isinstance(each, Iterate) and each.over is None), None)
+    return loop is not None and hints.turns_page(leaf) and any(each.id in worked for each in workflow.below(loop))
 
 
 def without_reset(every: Sequence[Effect], ran: Sequence[Ran]) -> str:

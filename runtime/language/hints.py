@@ -83,16 +83,17 @@ def _paged_lists(file: Loaded) -> Iterator[_PagedList]:
             continue
         if isinstance(node, Goto):
             address = node.url
-        elif isinstance(node, Iterate) and any(_turns_page(each) for each in below(node)):
+        elif isinstance(node, Iterate) and any(turns_page(each) for each in below(node)):
             within = list(below(node))
-            if not any(isinstance(each, BrowserAction) and _moves(each) and not _turns_page(each) for each in within):
+            if not any(isinstance(each, BrowserAction) and _moves(each) and not turns_page(each) for each in within):
                 read = {_kind(target) for each in within if (target := _target(each)) is not None and not _moves(each)}
                 yield _PagedList(node, address, frozenset(read))
-        elif isinstance(node, Click) and not any(_turns_page(node) and isinstance(each, Iterate) for each in around):
+        elif isinstance(node, Click) and not any(turns_page(node) and isinstance(each, Iterate) for each in around):
             address = None
 
 
-def _turns_page(node: Node) -> bool:
+def turns_page(node: Node) -> bool:
+    """Return whether a node in a loop goes to the next page of a list: a click of ``effect: read`` on the same element each time."""
     if not isinstance(node, Click) or node.effect_class != "read":
         return False
     return node.opens is None and OPENING not in str(node.target)
@@ -100,7 +101,7 @@ def _turns_page(node: Node) -> bool:
 
 def _asks_one_page(nodes: Sequence[Node], each: _PagedList) -> bool:
     steps = [step for node in nodes for step in (node, *below(node))]
-    if any(_turns_page(step) for step in steps):
+    if any(turns_page(step) for step in steps):
         return False
     if each.address is not None:
         return [step.url for step in steps if isinstance(step, Goto)][-1:] == [each.address]

@@ -271,6 +271,22 @@ async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, brow
     assert "done in 2 of 2 runs" in outcome.text
 
 
+async def test_a_list_of_one_page_says_that_leafing_was_never_tried(tmp_path: Path, browsers: Browsers) -> None:
+    """The click that turns pages, in a loop that read one page in each run, is told as never tried; in a loop that never ran it was not executed."""
+    loop = (
+        "  - {id: %s, type: iterate, %s, nodes: [{id: %s, type: browser_query, query: text, target: {test_id: status}}, "
+        "{id: %s, type: browser_action, action: click, target: {text: Next}, effect: read, when: '{{ false }}'}]}\n"
+    )
+    more = loop % ("pages", "until: '{{ true }}', max: 3", "row", "next")
+    more += loop % ("others", "while: '{{ false }}', max: 3", "line", "more")
+    clicks(browsers, lambda number: None)
+    build = opened(tmp_path, TEXT.replace("output: {", f"{more}output: {{"))
+    value: Any = (await finish(build)).value
+    assert value["proved"] == (
+        "all but next (leafing was never tried: each list had one page), line (executed in no run), more (executed in no run)"
+    )
+
+
 async def test_a_step_on_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
     """A run lists the steps done on error pages of the site; ``finish`` demands an explanation of them, and the headline names them."""
     browsers.site.status = 500
