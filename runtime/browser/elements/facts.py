@@ -240,9 +240,8 @@ class Area:
     css: tuple[str, ...] = ()  # selectors of it, by what a person called it; no part around it has the same
     heading: Caption | None = None  # heading above it, with the CSS from the heading to the part
     texts: tuple[str, ...] = ()  # short texts in it, those first that tell best which part it is
-    says: tuple[
-        Caption, ...
-    ] = ()  # texts in it, each with CSS that finds the part by it, if nothing else names the part
+    says: tuple[Caption, ...] = ()
+    """Texts in it, each with CSS that finds the part by it, if nothing else names the part."""
     card: bool = False  # True if it is one of several of its kind, or called a card
 
 

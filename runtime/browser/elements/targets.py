@@ -134,7 +134,6 @@ def _ways(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 
 def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
-    named = _speaks(role) and 0 < len(name) <= LONGEST
     if facts.inside is not None:
         yield from _itself(facts.inside, role)
     if role in FIELDS:
@@ -143,26 +142,27 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
             yield Way({"label": name}, 96, "its label")
         for each in facts.labels:
             yield Way({"label": each}, 95, "its label")
-    if len(name) > LONGEST and _speaks(role):
-        # The first words of a long name suffice, as a part of it.
-        for most in (LONGEST // 2, LONGEST):
-            yield Way(
-                {"role": role, "name": name[: most + 1].rpartition(" ")[0] or name[:most]},
-                92,
-                "its role and how its name begins",
-            )
-    if named and role in HOLDERS:
-        yield Way({"role": role, "name": name}, 40, "all that it says")
-    elif named:
-        yield Way({"role": role, "name": name}, 94, "its role and name")
-        if (stem := _BADGE.sub("", name)) and stem != name:
-            yield Way({"role": role, "name": stem}, 93, "its role and name without what counts")
+    yield from _named(role, name) if _speaks(role) else ()
     for field in ("placeholder", "alt", "title"):
         if 0 < len(said := getattr(facts, field)) <= LONGEST:
             yield Way({field: said}, 80, f"its {field}")
-    if role not in FIELDS and facts.text and not named:
+    if role not in FIELDS and facts.text and not (_speaks(role) and 0 < len(name) <= LONGEST):
         worth, why = (30, "the very text that it says now") if role in READ else (70, "its text")
         yield Way({"text": facts.text}, worth, why)
+
+
+def _named(role: str, name: str) -> Iterator[Way]:
+    if len(name) > LONGEST:
+        # The first words of a long name suffice: a name matches as a part.
+        for most in (LONGEST // 2, LONGEST):
+            begins = name[: most + 1].rpartition(" ")[0] or name[:most]
+            yield Way({"role": role, "name": begins}, 92, "its role and how its name begins")
+    elif name and role in HOLDERS:
+        yield Way({"role": role, "name": name}, 40, "all that it says")
+    elif name:
+        yield Way({"role": role, "name": name}, 94, "its role and name")
+        if (stem := _BADGE.sub("", name)) and stem != name:
+            yield Way({"role": role, "name": stem}, 93, "its role and name without what counts")
 
 
 def _itself(area: Area, role: str) -> Iterator[Way]:
@@ -184,20 +184,23 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
     if (role in FIELDS and not (name or facts.labels)) or role in READ:
         for caption in facts.beside:
             yield Way({"css": caption.css}, 56, "the text beside it")
-    if facts.hint and not name:
-        yield Way({"css": facts.hint}, 62, "its icon or its tooltip")
-    if facts.drawn and not name:
-        yield Way({"css": facts.drawn}, 44, "the lines of its icon")
+    yield from _marked(facts, name)
+    if _speaks(role):
+        yield Way({"role": role}, 45, "its role alone")
+    elif facts.tag:
+        yield Way({"css": facts.tag}, 20, "its tag alone")
+
+
+def _marked(facts: Facts, name: str) -> Iterator[Way]:
+    for css, worth, why in ((facts.hint, 62, "its icon or its tooltip"), (facts.drawn, 44, "the lines of its icon")):
+        if css and not name:
+            yield Way({"css": css}, worth, why)
     for css in facts.data:
         yield Way({"css": css}, 69, "its data attribute")
     if ADDRESS.fullmatch(facts.link):
         yield Way({"css": f'a[href="{facts.link}"]'}, 55, "where it leads")
     for css in facts.classes:
         yield Way({"css": css}, 50, "its class")
-    if _speaks(role):
-        yield Way({"role": role}, 45, "its role alone")
-    elif facts.tag:
-        yield Way({"css": facts.tag}, 20, "its tag alone")
 
 
 def _speaks(role: str) -> bool:
