@@ -115,7 +115,7 @@ def kind(role: str, facts: Facts) -> tuple[str, str]:
         return f"{facts.type or role} field", "`fill`, `type`, `press`; read: `query: value`"
     if facts.tag == "table":
         return "table", "read: `query: table`"
-    if role in targets.HOLDERS or (role == "generic" and facts.inside is not None):
+    if targets.is_part(facts, role):
         return role, "`within` of what is in it; read: `query: text`; all of its kind: `query: extract`"
     return role or facts.tag, "read: `query: text`; all of its kind: `query: extract`"
 

@@ -69,5 +69,6 @@ ALONE = """<!doctype html><title>Pools</title><header class="bar"><div><a href=/
 <fieldset class="p-toggle"><label class="p-toggle__control" tabindex=0 role=switch aria-checked=false><i style="display: inline-block; width: 9px; height: 9px"></i></label></fieldset></div><span>Limit 3</span></div></div></div>
 <label><input type=radio name=kind> Process Execute flow runs as subprocesses on a worker. Works well for local execution when first getting started.</label>
 <label><input type=radio name=kind> Process pool of Execute flow runs as subprocesses on a worker. Works well for local execution when first started.</label>
+<div class="p-key-value"><div>Status</div><div><span class="p-tag"><svg width=9 height=9 role=img aria-label=Dot></svg><span>Paused</span></span></div></div><div class="p-key-value"><div>Type</div><div>process</div></div>
 <form><label>Country <select name=country><option>France<option>Italy</select></label><div class="x1"><select><option>Tea<option>Cake</select> <input name=amount></div></form>"""
-"""One card alone, a banner, radio buttons with long names, and a field beside a select."""
+"""One card alone, a banner, radio buttons with long names, pairs of labels and values, and a field beside a select."""

@@ -134,7 +134,7 @@ def _ways(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 
 def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
-    if facts.inside is not None:
+    if facts.inside is not None and is_part(facts, role):
         yield from _itself(facts.inside, role)
     if role in FIELDS:
         if name and any(name in each and name != each for each in facts.labels):
@@ -165,11 +165,16 @@ def _named(role: str, name: str) -> Iterator[Way]:
             yield Way({"role": role, "name": stem}, 93, "its role and name without what counts")
 
 
+def is_part(facts: Facts, role: str) -> bool:
+    """Return True for a row, and for a card or part that says several things: what says only one is a value, known by what is around it."""
+    return role in HOLDERS or (role == "generic" and facts.inside is not None and len(facts.inside.texts) > 1)
+
+
 def _itself(area: Area, role: str) -> Iterator[Way]:
     """Yield the ways to find a row or card by a text in it."""
     for text in _telling(area.texts) if role in HOLDERS else ():
         yield Way({"role": role, "has_text": text}, _holding(text, 90, 84), "a text in it")
-    if area.card or role == "generic":
+    if role not in HOLDERS or area.card:
         for fields, worth, why in _holds(area, None):
             yield Way(fields, worth, why.replace("the card that", "a card that"))
 
