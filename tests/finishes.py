@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from director.bench import browser
 from director.draft import output_files
 from director.proving import tools
 from director.tools.build_context import BuildContext
@@ -65,6 +66,11 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Browsers:
     site = FakeSite(texts={'test_id="status"': "paid"})
     found = Browsers(site)
     monkeypatch.setattr(start, "Chromium", found.of_run)
+
+    async def make(*_given: object) -> port.Browser:
+        return await found.open()
+
+    monkeypatch.setattr(browser.Browser, "make", make)
     return found
 
 

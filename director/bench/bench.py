@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from typing_extensions import override
 
 from director.bench import browser as browser_module
-from director.bench import node_map, plans, report, restore, results, watcher
+from director.bench import node_map, plans, report, restore, results, stage, watcher
 from director.bench.records import FreshnessCheck
 from director.effects import effects
 from director.proving import draft_runs
@@ -117,6 +117,12 @@ class Bench(build_context.Bench):
             inputs=prepared.inputs,
             pins={},
         )
+
+    @override
+    def stage(self, prepared: prepare.Prepared, call: entries.Call) -> stage.Stage:
+        reason = str(call.args.get("reason") or call.action)
+        begun = self._build.runs.of
+        return stage.Stage(self.results, self.own, prepared, reason, lambda: next(reversed(begun(call)), ""))
 
     @override
     async def forget(self, reason: str) -> None:

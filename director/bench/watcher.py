@@ -65,15 +65,18 @@ class Watcher(run_state.Watch):
         own: browser.Browser | None = None,
         lineage: Lineage = (),
         redone: Sequence[str] = (),
+        only_records: bool = False,
     ) -> None:
         """``run`` returns the run's id; ``inputs`` and ``pins`` default to the session's; ``lineage`` is that of the page before the run.
 
-        Without the bench's ``own`` browser only values are recorded. Nodes in ``redone`` were not requested.
+        Without the bench's ``own`` browser only values are recorded; with ``only_records`` also addresses, and no page is observed.
+        Nodes in ``redone`` were not requested.
         """
+        self.is_on_the_way = False  # True if the last node that changed the page left it as the draft makes it
         self.lineage = lineage
         self.seen: list[Seen] = []
         self._results, self._reason, self._run, self._own = results, reason, run, own
-        self._inputs, self._pins = inputs, pins
+        self._inputs, self._pins, self._only_records = inputs, pins, only_records
         self._places, self._redone = results.places, set(redone)
         self._open: list[Seen] = []  # the nodes that have begun and not ended, the innermost last
         self._last_look: Observation | None = None
@@ -106,11 +109,12 @@ class Watcher(run_state.Watch):
             return
         own, now = found
         seen.url_before = now.page.url
-        self._note_drift(seen, own)
+        if not self._only_records:
+            self._note_drift(seen, own)
         if own.page_errors is not None:
             own.page_errors.take()
-        if self._last_look is None:
-            self._last_look, _why = await _look(own, now)
+        if self._last_look is None and not self._only_records:
+            self._last_look, _why = await look(own, now)
         seen.before = self._last_look
 
     @override
@@ -140,9 +144,10 @@ class Watcher(run_state.Watch):
             self.lineage = (*self.lineage, link(record.key, record.print, record.reads))
         await self._look_after(seen)
         now = self._own.now if self._own is not None else None
-        if not unit or now is None or now.facts().pending_input:
+        if not unit or now is None:
             return
-        if self.lineage == self._freshness().way(place, record.items, after=True):
+        self.is_on_the_way = self.lineage == self._freshness().way(place, record.items, after=True)
+        if self.is_on_the_way and not self._only_records and not now.facts().pending_input:
             # The state of some pages cannot be captured: a dialog is open, or a popup is tied to another tab.
             with contextlib.suppress(SiteError):
                 await self._results.keep_state(self.lineage, await now.capture())
@@ -176,7 +181,7 @@ class Watcher(run_state.Watch):
         if own is None or own.now is None or not any(self._places.on_page(each.place) for each in self.seen):
             return None
         if not self._looked:
-            self._last_look, _why = await _look(own, own.now)
+            self._last_look, _why = await look(own, own.now)
         return self._last_look
 
     # Internals.
@@ -251,12 +256,14 @@ class Watcher(run_state.Watch):
         )
 
     def _addresses(self, seen: Seen, key: str) -> Sequence[str]:
+        record = self._results.records.get(key)
+        known = record.at if record is not None else ()
         if (found := self._browser(seen.place)) is None or seen.url_before is None:
-            known = self._results.records.get(key)
-            return known.at if known is not None else ()
+            return known
         own, now = found
         own.left = key, now.page.url
-        return [seen.url_before, now.page.url]
+        # A whole run is compared with the bench.
+        return known if known and self._only_records else [seen.url_before, now.page.url]
 
     async def _look_after(self, seen: Seen) -> None:
         if (found := self._browser(seen.place)) is None:
@@ -266,12 +273,12 @@ class Watcher(run_state.Watch):
         if own.page_errors is not None:
             seen.page_errors = own.page_errors.take()
         self._looked = not isinstance(seen.place.node, Leaf) or seen.place.node.moves_page or seen.error is not None
-        if self._looked:
-            seen.after, seen.unseen = await _look(own, now)
+        if self._looked and not self._only_records:
+            seen.after, seen.unseen = await look(own, now)
             self._last_look = seen.after
 
 
-async def _look(own: browser.Browser, now: port.Browser) -> tuple[Observation | None, str | None]:
+async def look(own: browser.Browser, now: port.Browser) -> tuple[Observation | None, str | None]:
     now.bound(LOOK_SECONDS)
     with contextlib.suppress(TimeoutError):
         try:

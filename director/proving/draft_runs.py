@@ -9,7 +9,7 @@ import datetime as dt
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from director.editing import limits
 from director.effects import effects
@@ -27,6 +27,7 @@ from runtime.secrets import masking
 from runtime.services import functions
 
 if TYPE_CHECKING:
+    from director.tools import build_context as build_contexts
     from director.tools.build_context import BuildContext
 
 RUN_DRAFT = "run_draft"
@@ -102,19 +103,28 @@ async def run(
 ) -> proofs.Ran:
     """Run the draft once, from start to end. Raises RunOpsError only if it could not begin.
 
-    The bench takes over its values only with the goal's inputs: values from other inputs would displace valid ones. The person's reset
-    is run first: SetupError ``reset-failed``.
+    The bench takes over its values only with the goal's inputs: values from other inputs would displace valid ones. A ``run_draft`` with
+    these also leaves its page there. The person's reset is run first: SetupError ``reset-failed``.
     """
     reset = await _reset(build, call)
-    watch = build.bench.onlooker(fit, call) if dict(fit.inputs) == _theirs(build, loaded) else None
+    watch: run_state.Watch | None = None
+    stage: build_contexts.Stage | None = None
+    more: dict[str, Any] = {}
+    if dict(fit.inputs) == _theirs(build, loaded):
+        if call.action == RUN_DRAFT:
+            stage = build.bench.stage(fit, call)
+            watch, more = stage.watch, {"browsers": await stage.opened()}
+        else:
+            watch = build.bench.onlooker(fit, call)
     ended = await build.runs.follow(
         call,
         lambda listener, options: build.carrier.begin(
-            fit, listener=listener, options=dataclasses.replace(options, holds=holds, watch=watch)
+            fit, listener=listener, options=dataclasses.replace(options, holds=holds, watch=watch, **more)
         ),
         reset=reset,
     )
-    return of_ended(ended, loaded, await asyncio.to_thread(build.runs.past, ended.run), reset=reset)
+    ran = of_ended(ended, loaded, await asyncio.to_thread(build.runs.past, ended.run), reset=reset)
+    return dataclasses.replace(ran, page=await stage.left(ended)) if stage is not None else ran
 
 
 def of_ended(

@@ -48,6 +48,7 @@ class Ran:
     """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
     past: history.History | None = None  # its log; None if it cannot be read any more
     reset: bool = False  # True if the site's data were put back right before it
+    page: str | None = None  # the page that it has left on the bench, as it is shown; None if there is none
     given: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Its inputs that are not the goal's: what only such a run reaches counts, and is reported with them."""
 

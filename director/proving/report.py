@@ -30,6 +30,8 @@ A_GLANCE = 500  # limit of a page on which only the address was wrong, in charac
 
 MAIN = "main"  # the line with which the main part of an observation begins
 
+LEFT = "its last page, now on the bench:"
+
 RESET = "The site was reset before it: the bench begins anew, and what was seen of the site before may have changed."
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
@@ -56,6 +58,9 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     if ran.status == "passed":
         yield "output:"
         yield page_text.fenced(in_short(ran.output, OUTPUT))
+    if ran.page:
+        yield LEFT
+        yield page_text.fenced(ran.page)
 
 
 def in_short(value: Json, longest: int) -> str:
@@ -156,7 +161,7 @@ def _page_then(ran: proofs.Ran) -> Iterator[str]:
     with contextlib.suppress(OSError, UnicodeError, KeyError):
         seen.append(glance(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
     if seen:
-        yield "the page, as it was then:"
+        yield "the page, as it was then:" if ran.page is None else "the page, still on the bench:"
         yield page_text.fenced("\n".join(seen))
 
 

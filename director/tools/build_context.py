@@ -14,11 +14,13 @@ from director.session import runs as session_runs
 from director.session.events import Listener
 from director.session.state import SessionState
 from nodes.values import Json
+from runtime import events
 from runtime.browser import port
 from runtime.engine import run_state
 from runtime.language import prepare
 from runtime.log import entries, session
 from runtime.log.writer import LogWriter
+from runtime.runs import run
 from runtime.runs.runtime import Runtime
 from runtime.secrets import masking
 from runtime.workspace import host
@@ -30,6 +32,24 @@ Where = Literal["bench", "scout"]
 class Address(NamedTuple):
     url: str
     by_itself: bool  # True if it changed after the node was over
+
+
+class Stage(Protocol):
+    """A whole run in a new browser of the bench."""
+
+    @property
+    def watch(self) -> run_state.Watch: ...
+
+    async def opened(self) -> run.Browsers:
+        """Close the page of the bench, and return what lends the run a new browser."""
+        ...
+
+    async def left(self, ended: events.RunEnded) -> str | None:
+        """Return the page that the run has left, as the model is shown it; None if there is none.
+
+        The bench continues with it. The page of a run that did not pass is not shown, thus empty: its error has the evidence.
+        """
+        ...
 
 
 class Bench(Protocol):
@@ -60,6 +80,10 @@ class Bench(Protocol):
 
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         """Return a watch for a run of the whole draft by a tool's ``call``, which stores the values of its nodes on the bench."""
+        ...
+
+    def stage(self, prepared: prepare.Prepared, call: entries.Call) -> Stage:
+        """Return the bench's new browser for a whole run with the goal's inputs."""
         ...
 
     async def forget(self, reason: str) -> None:

@@ -14,6 +14,7 @@ from director.bench import report
 from director.bench import tools as bench_tools
 from director.builds import subject
 from director.conversation import session_tools
+from director.proving import report as proving_report
 from director.proving import tools
 from nodes.errors import SiteError
 from nodes.pages import ElementAction
@@ -400,7 +401,7 @@ class Fresh(run.Browsers):
 async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each node that ran, even in a failed run, gives its value, never its page, until an edit. The run ignores bench pins."""
+    """Each node that ran, even in a failed run, gives its value until an edit, and a run that passed its page. The run ignores bench pins."""
     rig = Rig(tmp_path, CONTAINERS.replace(", effect: idempotent", "").replace("never}", "click}") + READS, site())
     monkeypatch.setattr(start, "Chromium", lambda *_given: Fresh(rig.site))
     variables = rig.build.state.variables
@@ -417,7 +418,8 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     assert (known["seen"], known["long"], known["turns"], known["way"]) == ("paid", 4, [1, 2], "Lnorth")
     assert await rig.execute("twice") == {"twice": "ok"}
     assert rig.bench.values()["twice"] == 8
-    assert await rig.execute("seen") == {"error": "state-missing"}
+    assert await rig.execute("seen") == {"seen": "ok"}
+    assert "on the current page" in rig.told
     rig.edit("tenant: north}", "tenant: east}")
     assert "way" not in rig.bench.values()
     rig.site.texts['text="status"'] = "open!"
@@ -426,6 +428,35 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     known = rig.bench.values()
     assert (known["seen"], known["long"], known["way"]) == ("open!", 5, "R")
     assert "twice" not in known
+
+
+async def test_nodes_after_a_side_effect_go_on_where_a_whole_run_ended(tmp_path: Path) -> None:
+    """A passed `run_draft` leaves its page on the bench: new nodes run there, or from its kept state, and its action is not done again."""
+    rig = Rig(tmp_path, SIGN_IN, site())
+    given: dict[str, Json] = {"inputs": None, "reason": "to see"}
+
+    async def run_draft() -> str:
+        return (await build_contexts.call(rig.build, "run_draft", tools.toolsets(rig.build), **given)).text
+
+    first = await run_draft()
+    assert "passed" in first
+    assert report.page_text.BEGIN in first.partition(proving_report.LEFT)[2]
+    rig.edit("{text: submit}}", "{text: submit}}\n" + READS.strip("\n"))
+    assert await rig.execute("seen") == {"seen": "ok"}
+    assert "began on the current page" in rig.told
+    assert rig.site.actions == ['text="submit"']
+    await rig.bench.close()
+    assert await rig.execute("seen") == {"seen": "ok"}
+    assert "began on the state kept after `submit`" in rig.told
+    assert rig.site.actions == ['text="submit"']
+
+    async def refuse(_target: str, _page: FakePage) -> None:
+        raise SiteError("target-covered", "it is covered", phase="after")
+
+    rig.site.before_click = refuse
+    assert "failed at sign_in/submit" in await run_draft()
+    await rig.execute("seen")
+    assert "began on the state kept after `submit`" in rig.told, "the page of a failed run belongs to no node"
 
 
 async def test_a_fix_begins_where_the_failed_run_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ async def test_a_failed_run_tells_the_address_that_the_bench_had(
     told = (await build_contexts.call(rig.build, "run_draft", tools.toolsets(rig.build), **given)).text
     assert "failed at more" in told
     assert (f"on the bench the page after this step was {EDIT} and here it is {ADD}" in told) == changes
-    assert ("on the bench" in told) == changes
+    assert ("on the bench the page" in told) == changes
 
 
 async def test_a_step_after_which_the_address_changed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ from director.builds import open as open_build
 from director.draft import draft
 from director.proving import report, tools
 from director.session.state import SessionState
+from director.tools import build_context
 from nodes.errors import SiteError
 from nodes.values import Json
-from runtime.engine import run_state
 from runtime.language import callees, prepare, reader
 from runtime.log import entries
 from tests import build_contexts
@@ -248,13 +248,13 @@ async def test_a_run_with_other_inputs_leaves_the_bench_unchanged(
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     build = opened(tmp_path, text, inputs={"number": "8"})
     watched: list[str] = []
-    onlooker = build.bench.onlooker
+    stage = build.bench.stage
 
-    def watch(prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
+    def watch(prepared: prepare.Prepared, call: entries.Call) -> build_context.Stage:
         watched.append(str(prepared.inputs["number"]))
-        return onlooker(prepared, call)
+        return stage(prepared, call)
 
-    monkeypatch.setattr(build.bench, "onlooker", watch)
+    monkeypatch.setattr(build.bench, "stage", watch)
     for inputs in (None, '{"number": "7"}', '{"number": "8"}'):
         await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=inputs, reason="try")
     assert watched == ["8", "8"]
