@@ -77,7 +77,7 @@ class BuildSubject(DraftSubject):
             f"{count} {state}" for state, count in Counter(states[each].partition(":")[0] for each in known).items()
         ]
         if stale := [each for each in known if states[each].startswith("stale")]:
-            named = f"({_some(stale)})"
+            named = f"(run again: {_some(stale)})"
             parts = [f"{each} {named}" if each.endswith(" stale") else each for each in parts]
         if finish.saved(self._build) is not None:
             parts = ["proved and saved"]

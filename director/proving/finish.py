@@ -335,7 +335,8 @@ def saved(build: BuildContext) -> Path | None:
 
 
 def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str, Json]:
-    """Write the workflow and its notes; return the value of ``finish``. Raises UsageError ``file-not-written``."""
+    """Complete the plan, write the workflow and its notes; return the value of ``finish``. Raises UsageError ``file-not-written``."""
+    _complete_plan(build)
     goal, session = build.goal, build.writer.conversation.id
     file, beside = goal.save, output_files.notes_of(goal.save)
     every, headline, done = proof.effects, proof.headline, performed.of_build(build)
@@ -377,6 +378,18 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
         "inputs": needed,
         "command": command,
     }
+
+
+def _complete_plan(build: BuildContext) -> None:
+    """Complete the open tasks of the plan: the model has said that all is done. Blocked ones stay."""
+    plan = build.state.plan
+    left = [each.task_id for each in plan.tasks() if each.status in ("pending", "in_progress")] if plan else []
+    if plan is None or not left:
+        return
+    for task in left:
+        plan = plan.patch(task, status="completed")
+    build.state.set_plan(plan, reason="`finish` was accepted")
+    build.listener.changed("plan", "")
 
 
 def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:

@@ -81,7 +81,7 @@ def test_stale_nodes_are_named(tmp_path: Path) -> None:
     build = build_contexts.opened(tmp_path, text=f"version: 1\nnodes:\n{nodes}")
     states = {**dict.fromkeys(ids, "stale"), "n0": "done"}
     about = of_states(build, states)
-    assert about.title.endswith("1 done, 7 stale (n1, n2, n3, n4, n5, …)")
+    assert about.title.endswith("1 done, 7 stale (run again: n1, n2, n3, n4, n5, …)")
 
 
 def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from director.builds import open as open_build
 from director.draft import draft
 from director.proving import report, tools
+from director.session import plan as plans
 from director.session.state import SessionState
 from director.tools import build_context
 from nodes.errors import SiteError
@@ -230,6 +231,21 @@ async def test_a_whole_run_announces_the_conditions_of_finish(tmp_path: Path, br
     build.state.write_draft(draft.Draft.of(TEXT), reason="pays each")
     whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).text
     assert whole.endswith("with the goal's inputs. This run counts, too.")
+
+
+async def test_an_accepted_build_completes_its_plan(tmp_path: Path, browsers: Browsers) -> None:
+    """`finish` completes the open tasks of the plan once it is accepted, and not before; a blocked one stays."""
+    build = opened(tmp_path, TEXT.partition("output:")[0])
+    states = ("completed", "in_progress", "pending", "blocked")
+    tasks = [{"task_id": each, "description": each, "status": each} for each in states]
+    plan = plans.of({"overall_goal": "Pay", "phases": [{"phase_name": "Do", "tasks": tasks}]})
+    build.state.set_plan(plan, reason="first")
+    assert (await finish(build)).error is not None
+    assert build.state.plan == plan
+    assert (await finish(build, unproved="output: none is wanted")).error is None
+    known = build.state.plan
+    assert known is not None
+    assert [each.status for each in known.tasks()] == ["completed", "completed", "completed", "blocked"]
 
 
 def test_the_tools_have_strict_schemas(tmp_path: Path) -> None:

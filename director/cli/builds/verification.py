@@ -140,7 +140,7 @@ class Verification:
         codes += [signals.exit_code(self._signal)] if self._signal is not None else []
         code = results.worst([*codes, *([error.exit] if error is not None else [])])
         if whole:
-            self._tell(proof, written=written)
+            self._tell(proof, written=written, told=bool(unproved))
         if error is not None:
             console.say(console.failure(error, console.next_command(error, [*options.arguments])))
         elif self._signal is not None and not self._runs:
@@ -166,12 +166,13 @@ class Verification:
     def _is_held(self, ended: events.RunEnded | None) -> bool:
         return ended is not None and any(each.run == ended.run and each.withheld is not None for each in self._ran)
 
-    def _tell(self, proof: finish.Proof, *, written: bool) -> None:
+    def _tell(self, proof: finish.Proof, *, written: bool, told: bool) -> None:
+        """``told``: an error names what some run did not do, and the fix."""
         if not self._options.as_json:
             lines = [*proof.head]
             lines += [f"executed in no run: {', '.join(proof.passed_by)}"] if proof.not_executed else []
             console.result("\n".join(map(escapes.line, map(self._mask, lines))))
-        if proof.without_reset:
+        if proof.without_reset and not told:
             self._say(self._mask(proof.without_reset))
         if written:
             self._say(f"the proof is written into the head of {self._options.file}")
