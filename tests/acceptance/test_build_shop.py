@@ -174,7 +174,7 @@ def test_an_action_that_ctrl_c_interrupted_is_reported_and_not_repeated(builds: 
 
 
 def test_a_resumed_build_closes_the_browser_that_a_killed_one_left(builds: Builds, tmp_path: Path) -> None:
-    """A resumed build closes the browser that a killed build left: its run of the draft starts from the beginning."""
+    """A resumed build closes the browser that a killed build left: its proof starts from the beginning."""
 
     def browsers() -> list[object]:
         active = json.loads(builds.project.runops("ps", "--json").stdout)["alive"]
@@ -186,7 +186,7 @@ def test_a_resumed_build_closes_the_browser_that_a_killed_one_left(builds: Build
         goal = ("--url", shop.url, "--save", "go.yaml")
         project = builds.answers(
             use("create_nodes", yaml=go, after=None, dry_run=None, reason="on")
-            + use("run_draft", inputs=None, reason="to see")
+            + finish(unproved="output: none is wanted")
         )
         with project.start("build", "Go there", *goal) as process:
             assert shop.wait("held")
