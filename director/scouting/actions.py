@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from typing_extensions import override
 
 from director.draft.goal import GIVEN_BY_NAME
+from director.effects import effects
 from director.scouting import given, observer, page_tools
 from nodes import browser_action, registry
 from nodes.base import Leaf
@@ -282,6 +283,7 @@ class ScoutActions:
         earlier, before = self._observer.last_of(page), set(session.tabs.named)
         acts = node.effect_class == "effect"
         holds = await self._holds(literal, call, page) if acts else run_state.withholds_nothing
+        address, url = self._observer.address_of(page), page.url
         # Earlier page errors do not belong to this action.
         scout.page_errors()
 
@@ -321,6 +323,14 @@ class ScoutActions:
                 }
             ours.append(_failed(error))
             what.append(str(error["message"]))
+        moved = [("url, by itself since you saw it", address, url)] if address is not None else []
+        # Other actions lead to addresses as a matter of course.
+        moved += [("url", url, page.url)] if fields["action"] in effects.FIELDS and not page.closed else []
+        here = origins.origin(url) or ""
+        for how, old, new in moved:
+            if old != new:
+                both = (page_text.from_here(each, here) for each in (old, new))
+                what.append(self._observer.mask(f"{how}: {' -> '.join(both)}"))
         what += [f"page complains: {self._observer.mask(each)}" for each in scout.page_errors()[:MOST_PAGE_ERRORS]]
         left = self._left_on(session, page, name, ours, before)
         if left is None:

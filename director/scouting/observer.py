@@ -190,6 +190,11 @@ class PageObserver(Observer):
         seen = self._seen.get(page)
         return seen.view if seen is not None else None
 
+    def address_of(self, page: Tab) -> str | None:
+        """Return the whole address that the page had when it was last observed; None if it never was."""
+        seen = self._seen.get(page)
+        return seen.address if seen is not None else None
+
     def shown(self, page: Tab, text: str, thread: str, *, whole: bool) -> None:
         """Record that the model of this thread was shown a text of the last observation, with its refs and site frames."""
         seen = self._seen.get(page)

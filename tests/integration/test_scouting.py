@@ -185,6 +185,23 @@ async def test_an_action_has_its_own_time_however_long_the_model_has_thought(
     assert outcome.error is None, outcome.text
 
 
+SAVES = """<!doctype html><title>Draft</title><label>Title <input oninput="history.replaceState(null, '', '/draft/12/edit')"></label>"""
+
+
+async def test_an_address_that_typing_changes_is_told(build: BuildContext, served: site.Site) -> None:
+    """A field that changes the address when it is filled in says so, as does a page that changed it since it was shown; another field does not."""
+    served.page("/draft", SAVES)
+    seen = (await call(build, "debug_navigate", url="/draft")).text
+    filled = (await act(build, "fill", ref(seen, 'textbox "Title"'), "Jam")).text
+    assert "url: /draft -> /draft/12/edit" in filled
+    assert "url" not in (await act(build, "fill", ref(seen, 'textbox "Title"'), "Jams")).text
+    sight: Any = build.observer
+    page = sight.page("scout", None)
+    await page.page.evaluate("history.replaceState(null, '', '/draft/14/edit')")
+    told = (await act(build, "hover", ref(seen, 'textbox "Title"'))).text
+    assert "url, by itself since you saw it: /draft/12/edit -> /draft/14/edit" in told
+
+
 async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(build: BuildContext, served: site.Site) -> None:
     """A secret reference fills a field, and its value appears in no log or output. References elsewhere are refused; page text that looks like one is not read."""
     seen = await fresh(build)
