@@ -115,9 +115,12 @@ def _as_done(build: BuildContext, call: entries.Call) -> Leaf | None:
 
 
 def _changes(call: entries.Call, leaf: Leaf, loaded: workflow.Loaded | None) -> bool:
-    if call.effect == "effect" or effects.changes(leaf):
+    found = loaded.find(call.path) if loaded is not None else None
+    # A call does not have the class that its node declares.
+    node = found.node if found is not None and isinstance(found.node, Leaf) else leaf
+    if call.effect == "effect" or effects.changes(node):
         return True
-    return effects.is_repeatable(leaf) and not (loaded is not None and effects.only_signs_in(loaded, call.path))
+    return effects.is_repeatable(node) and not (loaded is not None and effects.only_signs_in(loaded, call.path))
 
 
 def _said(leaf: Leaf) -> str:

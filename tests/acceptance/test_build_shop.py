@@ -153,7 +153,7 @@ def test_a_build_without_progress_leaves_its_draft(builds: Builds, shop: Shop) -
 
 
 def test_an_action_that_ctrl_c_interrupted_is_reported_and_not_repeated(builds: Builds, tmp_path: Path) -> None:
-    """After Ctrl-C during an unanswered payment, the resumed build learns that it may have happened. The shop is paid once."""
+    """After Ctrl-C during an unanswered payment, the person and the resumed build learn that it may have happened. The shop is paid once."""
     with Shop.start(tmp_path, orders=1, paid=0) as shop:
         shop.switch("hold", path="/orders/.*/pay", method="POST", moment="after")
         _look, sign_in, orders, paying_it, _end = paying.script(shop.url)
@@ -164,6 +164,8 @@ def test_an_action_that_ctrl_c_interrupted_is_reported_and_not_repeated(builds: 
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
         assert (process.returncode, json.loads(out)["status"]) == (130, "interrupted"), err
+        assert "  left  paying[#1001]/pay: click button" in err
+        assert "(execute_nodes); 1 may not have happened" in err
         assert len(shop.ledger("payment")) == 1
         shop.clear()
         last = finish(unproved="pay and output: the order was paid before")

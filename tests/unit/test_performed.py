@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +105,12 @@ async def test_a_secret_is_not_listed(tmp_path: Path, browsers: Browsers) -> Non
 
 
 NODES = """
-    - {id: enter, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.WORD }}"}
-    - {id: sign_in, type: browser_action, action: click, target: {text: Sign in}, effect: idempotent}
-    - {id: pause, type: browser_action, action: uncheck, target: {role: switch}}
-    - {id: close, type: browser_action, action: click, target: {text: Close}, effect: idempotent}
-    - {id: name, type: browser_action, action: fill, target: {label: Name}, value: Ann}
-    - {id: more, type: browser_action, action: click, target: {text: More}, effect: read}
+  - {id: enter, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.WORD }}"}
+  - {id: sign_in, type: browser_action, action: click, target: {text: Sign in}, effect: idempotent}
+  - {id: pause, type: browser_action, action: uncheck, target: {role: switch}}
+  - {id: close, type: browser_action, action: click, target: {text: Close}, effect: idempotent}
+  - {id: name, type: browser_action, action: fill, target: {label: Name}, value: Ann}
+  - {id: more, type: browser_action, action: click, target: {text: More}, effect: read}
 """
 
 
@@ -128,3 +129,9 @@ async def test_what_changes_the_site_without_counting_as_an_effect_is_listed(
     assert [each["what"] for each in value["effects"]] == ["done in 2 of 2 runs; idempotent"]
     assert "# pay: done in 2 of 2 runs; idempotent" in left(build)[0]
     assert [each["what"] for each in value["left"]] == ['pay: uncheck button "Pay", with number=1001 (finish ×2)']
+    signs_in = TEXT.replace("allowed_", "secrets: [WORD]\nallowed_").replace(
+        "  - {id: pay", f"{NODES[1:]}  - {{id: pay"
+    )
+    build = opened(tmp_path / "signs_in", textwrap.dedent(signs_in), known={"WORD": "sesame-5678"})
+    await build_contexts.call(build, "run_draft", **DRAFT)
+    assert [each.step for each in performed.of_build(build)] == ["pause", "close", "pay"]

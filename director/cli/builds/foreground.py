@@ -14,6 +14,7 @@ from director.cli import input as typed_input
 from director.cli import screen as cli_screen
 from director.cli.builds import options, outcome, reset_question
 from director.cli.session import meanwhile
+from director.proving import performed
 from director.session import person
 from director.session.open import SessionWriter
 from nodes.errors import RunOpsError
@@ -84,6 +85,10 @@ def follow(
         except RunOpsError as error:
             code, failed = (130, None) if error.code == items.STOPPED else (error.exit, error)
         screen.ends()
+        # A proof, or a draft that is given up, tells it itself.
+        done = performed.of_build(build) if ended is None and code in (1, 130, 143) else ()
         if ended is not None:
             screen.answered(ended.answer)
-    return outcome.of_build(conversation.id, conversation.session, ended, failed, code, goal=conversation.state.goal)
+    return outcome.of_build(
+        conversation.id, conversation.session, ended, failed, code, goal=conversation.state.goal, done=done
+    )

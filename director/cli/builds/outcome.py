@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from director.builds import loop
 from director.cli import foreground
 from director.draft import output_files
 from director.draft.goal import Goal
-from director.proving import finish
+from director.proving import finish, performed
 from director.tools.build_context import BuildContext
 from nodes.errors import BudgetReached, Paused, RunOpsError
 from nodes.values import Json
@@ -47,8 +47,10 @@ def of_build(
     code: int,
     again: str = "",
     goal: Goal | None = None,
+    *,
+    done: Sequence[performed.Performed] = (),
 ) -> Outcome:
-    """Return the outcome. After an interruption by a signal ``ended`` and ``error`` are None, and ``code`` is its exit code."""
+    """Return the outcome; ``done`` is what a build that was broken off did on the site. After an interruption by a signal ``ended`` and ``error`` are None, and ``code`` is its exit code."""
     left = ended.value if ended is not None else {}
     file, fix = left.get("file"), left.get("fix")
     changed: str | None = None
@@ -81,7 +83,8 @@ def of_build(
     else:
         apply = f"runops repair --run {goal.repairs.run} --apply" if goal is not None and goal.repairs else again
         text = closing(record, left, again, apply)
-    return Outcome(record, text, ended)
+    stays = rows(list(_stays([each.describe() for each in done if each.stays])))
+    return Outcome(record, "\n".join([text, *stays]), ended)
 
 
 def built(build: BuildContext) -> endings.BuiltReport | None:
@@ -120,7 +123,7 @@ def shown(path: str) -> str:
 
 
 def rows(facts: list[tuple[str, str]]) -> list[str]:
-    wide = max(len(name) for name, _ in facts)
+    wide = max((len(name) for name, _ in facts), default=0)
     return [f"  {name:<{wide}}  {harmless(text)}" for name, text in facts]
 
 
@@ -157,11 +160,16 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
     effects: list[dict[str, Json]] = left.get("effects") or []
     for number, each in enumerate(effects):
         yield ("" if number else "actions"), one_line(f"{each['node']}: {each['what']}")
-    stays = [each for each in left.get("left") or () if each["undone"] < len(each["tools"])]
-    for number, each in enumerate(stays[:MOST_LEFT]):
-        yield ("" if number else "left"), one_line(str(each["what"]))
-    if len(stays) > MOST_LEFT:
-        yield "", f"{len(stays) - MOST_LEFT} more: the notes"
+    done: list[dict[str, Json]] = left.get("left") or []
+    yield from _stays([str(each["what"]) for each in done if each["undone"] < len(each["tools"])])
+
+
+def _stays(actions: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the actions that stay on the site."""
+    for number, each in enumerate(actions[:MOST_LEFT]):
+        yield ("" if number else "left"), one_line(each)
+    if len(actions) > MOST_LEFT:
+        yield "", f"{len(actions) - MOST_LEFT} more: the notes"
 
 
 def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
