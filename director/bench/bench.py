@@ -181,7 +181,9 @@ class Bench(build_context.Bench):
             page_shown, before = shown
             if self.own.now.page is page_shown and report.same(before, done.view):
                 done.known = before
-        done.around = self.own.around()
+        done.told = self.own.told()
+        for seen in done.seen:
+            seen.page_errors = done.told.new(seen.page_errors, failed=seen.error is not None)
         return done
 
     async def _trip(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from director.bench.records import Lineage
 from director.scouting import observer
+from director.scouting.shown import Shown
+from runtime.browser import in_flight, port
 from runtime.browser import open as open_browser
-from runtime.browser import port
 from runtime.browser.options import BrowserOptions
 from runtime.browser.page.tab import Tab
 from runtime.browser.page_errors import PageErrors
@@ -32,6 +33,7 @@ class Browser:
         self.left: tuple[str, str] | None = None
         """The key of the last node that was over on its page, and the address then."""
         self._made_as: BrowserOptions | None = None  # if the draft needs other options, a new browser is opened
+        self._told = Shown()
         self._shown: tuple[object, Observation] | None = None  # the last page shown to the model, and its observation
 
     def live(self, prepared: prepare.Prepared) -> Lineage | str:
@@ -56,6 +58,7 @@ class Browser:
         self.now = await self.make(self._made_as, origins)
         if isinstance(self.now, Session):
             self.page_errors = PageErrors(self.now.page.page.context)
+            in_flight.of(self.now.page.page.context)
         return self.now
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
@@ -90,18 +93,19 @@ class Browser:
                 return page, view
         return self._shown
 
-    def around(self) -> Collection[str]:
-        """Return the site frames already shown to the build's model, which need not be repeated."""
-        if (tab := self._tab()) is not None:
-            return tab[0].around(tab[1], entries.SESSION_THREAD)
-        return self._shown[1].around if self._shown is not None else ()
+    def told(self) -> Shown:
+        """Return what the build's model was shown of any page, and need not be shown again."""
+        seeing = self._build.observer
+        return seeing.shown_to(entries.SESSION_THREAD) if isinstance(seeing, observer.PageObserver) else self._told
 
-    def note_shown(self, view: Observation, text: str, *, whole: bool) -> None:
-        """Record that the build's model was shown ``text`` of the page; a ``whole`` page is not shown again."""
+    def note_shown(self, view: Observation, text: str, budget: int) -> None:
+        """Record that the build's model was shown ``text`` of the page, with all of it that fits into ``budget``; 0 for changes."""
         self._shown = (self.now.page if self.now is not None else None, view)
         if (tab := self._tab()) is not None:
             seeing, page = tab
-            seeing.shown(page, text, entries.SESSION_THREAD, whole=whole)
+            seeing.shown(page, text, entries.SESSION_THREAD, budget)
+        else:
+            self._told.note(view, text, budget)
 
 
 def _options(prepared: prepare.Prepared) -> BrowserOptions | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from director.bench.node_map import NodeMap, transparent
 from director.bench.plans import Start
 from director.bench.watcher import Seen
 from director.effects import effects
 from director.proving import report as proving_report
+from director.scouting.shown import Shown
 from director.subjects import run_report
 from nodes.base import Leaf
 from nodes.values import Json
@@ -29,6 +30,8 @@ AN_ERROR, A_PAGE, A_VALUE, A_COMPLAINT = 900, 3_000, 600, 160
 """Limits in characters: of an error's details, of a page, of a value, and of an error that a page reports."""
 
 A_CHANGE = 350  # limit of a page's changes after one node, in characters; twice that after the last one
+
+CONTROLS = 1_200  # the same limit of what one can act on, which is not cut before
 
 MOST_PAGE_ERRORS = 5
 NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
@@ -55,7 +58,9 @@ class Report:
     notes: list[str] = dataclasses.field(default_factory=list[str])
     known: Observation | None = None  # the same page as last shown to the model; None if it never was
     names: hidden_names.HiddenNames = hidden_names.DEFAULT
-    around: Collection[str] = ()  # the site frames shown to the model, which need not be repeated
+    told: Shown = dataclasses.field(
+        default_factory=Shown
+    )  # what the model was shown of any page, and need not be repeated
 
     @property
     def view(self) -> Observation | None:
@@ -71,7 +76,7 @@ def text_of(report: Report) -> str:
     ending = next((seen for seen in reversed(report.seen) if not seen.inner), None)
     for trip in report.trips:
         for seen in trip.seen:
-            lines += _node(trip, seen, report.names, last=seen is ending)
+            lines += _node(report, trip, seen, last=seen is ending)
     lines += _end(report)
     lines += (_LOOK.sub(_inspect, each) for each in page_after(report))
     return _fitted(lines)
@@ -123,7 +128,7 @@ def _number(report: Report) -> int:
     return found
 
 
-def _node(trip: Trip, seen: Seen, names: hidden_names.HiddenNames, *, last: bool) -> Iterator[str]:
+def _node(report: Report, trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
     """Yield one node: our own text, then the page's, fenced."""
     place = seen.place
     stopped = seen is trip.stopped
@@ -134,7 +139,8 @@ def _node(trip: Trip, seen: Seen, names: hidden_names.HiddenNames, *, last: bool
     yield f"{line}  {seen.seconds:.1f} s" if seen.seconds >= 1 else line
     if seen.redone and not stopped:
         return
-    theirs = [*_value(seen, names), *(_error(trip, seen) if stopped else ()), *_page_of(seen, last=stopped or last)]
+    theirs = [*_value(seen, report.names), *(_error(trip, seen) if stopped else ())]
+    theirs += _page_of(seen, last=stopped or last, changes=seen.after is not report.view or not shows_page(report))
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
     if stopped and seen.error is not None and trip.withheld is None and (fix := run_report.fix_of(seen.error)[0]):
@@ -260,8 +266,8 @@ def _outcome(attempt: log_attempts.Attempt) -> str:
     return "done" if attempt.result.status == "ok" else f"{attempt.result.status} ({error.get('code')})"
 
 
-def _page_of(seen: Seen, *, last: bool) -> Iterator[str]:
-    """Yield the address after a node, its page errors and changes. A new document yields no changes: the report ends with the page."""
+def _page_of(seen: Seen, *, last: bool, changes: bool) -> Iterator[str]:
+    """Yield the address after a node, its page errors and ``changes``. A new document yields no changes: the report ends with the page."""
     if seen.drifted is not None:
         yield f"url, by itself after `{seen.drifted[0]}`: {seen.drifted[1]} -> {seen.url_before}"
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
@@ -271,14 +277,14 @@ def _page_of(seen: Seen, *, last: bool) -> Iterator[str]:
         yield f"page complains: {each[:A_COMPLAINT]}"
     if seen.unseen is not None:
         yield f"the page cannot be looked at: {seen.unseen[:200]}"
-    if changed := _changed(seen, last=last):
+    if changes and (changed := _changed(seen, last=last)):
         yield changed
 
 
 def _changed(seen: Seen, *, last: bool) -> str:
     if seen.before is None or seen.after is None or not same(seen.before, seen.after):
         return ""
-    changed = seen.after.since(seen.before, 2 * A_CHANGE if last else A_CHANGE)
+    changed = seen.after.since(seen.before, 2 * A_CHANGE if last else A_CHANGE, CONTROLS)
     if seen.after.title == seen.before.title:
         # The address was yielded already.
         changed = "\n".join(each for each in changed.split("\n") if not each.startswith("now: page "))
@@ -290,18 +296,26 @@ def same(one: Observation, other: Observation) -> bool:
     return one.url.partition("#")[0] == other.url.partition("#")[0] or other.continues(one)
 
 
+def shows_page(report: Report) -> bool:
+    """Return whether the report ends with the page, because it was never shown or is another one now."""
+    view, known = report.view, report.known
+    if view is None or known is None:
+        return view is not None
+    return page_text.page_now(view, known, lambda most: whole(report, most), A_PAGE)[1]
+
+
 def page_after(report: Report) -> Iterator[str]:
-    """Yield the page after the last node: whole if its document was never shown, else the changes not reported with a node."""
+    """Yield the page after the last node: whole if it is another one, else the changes not reported with a node."""
     view, known = report.view, report.known
     if view is None:
         return
-    if known is None:
+    if known is None or shows_page(report):
         yield "page after it:"
         yield page_text.fenced(whole(report, A_PAGE))
         return
     if any(_changed(seen, last=False) for seen in report.trips[-1].seen):
         return
-    changed = view.since(known, 2 * A_CHANGE)
+    changed = view.since(known, 2 * A_CHANGE, CONTROLS)
     if changed == page_text.UNCHANGED:
         yield NOT_SHOWN
     else:
@@ -310,15 +324,18 @@ def page_after(report: Report) -> Iterator[str]:
 
 
 def whole(report: Report, budget: int) -> str:
-    """Return the page, or its beginning if only the address was wrong. The site's frame is left out if already shown."""
+    """Return the page, or its beginning if only the address was wrong. What was shown already is left out."""
     assert report.view is not None, "there is a page"
+    return report.told.page(report.view, proving_report.A_GLANCE if _glances(report) else budget)
+
+
+def _glances(report: Report) -> bool:
     stopped = report.trips[-1].stopped
-    glance = stopped is not None and proving_report.by_address(stopped.error or {})
-    return report.view.render(proving_report.A_GLANCE if glance else budget, known=report.around)
+    return stopped is not None and proving_report.by_address(stopped.error or {})
 
 
-def is_whole(report: Report, text: str) -> bool:
-    if report.view is None or report.known is not None:
-        return False
-    page = report.view.render(10 * A_PAGE, known=report.around)
-    return page == whole(report, A_PAGE) and all(line in text for line in page.split("\n"))
+def shown_budget(report: Report, text: str) -> int:
+    """Return the limit in which the whole page was shown in the report's text; 0 if it was not."""
+    if report.view is None or _glances(report) or not shows_page(report):
+        return 0
+    return A_PAGE if all(line in text for line in whole(report, A_PAGE).split("\n")) else 0

@@ -10,6 +10,7 @@ from typing_extensions import override
 from director.bench import browser, watcher
 from director.bench.records import BROKEN
 from director.bench.results import Results
+from director.scouting.observer import WHOLE
 from director.tools import build_context
 from nodes.errors import SiteError
 from runtime import events
@@ -66,7 +67,8 @@ class Stage(build_context.Stage):
         view, _why = await watcher.look(own, own.now)
         if view is None:
             return ""
-        known = own.around()
-        shown = view.render(A_PAGE, known=known)
-        own.note_shown(view, shown, whole=shown == view.render(10 * A_PAGE, known=known))
-        return shown
+        whole = own.told().page(view, WHOLE)
+        fits = len(whole) <= A_PAGE
+        text = whole if fits else own.told().page(view, A_PAGE)
+        own.note_shown(view, text, WHOLE if fits else 0)
+        return text

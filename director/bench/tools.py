@@ -54,7 +54,7 @@ class Execute(OfBuild):
             report = await bench.execute(call, request)
             text = self._masked(bench_report.text_of(report))
             if report.view is not None:
-                bench.own.note_shown(report.view, text, whole=bench_report.is_whole(report, text))
+                bench.own.note_shown(report.view, text, bench_report.shown_budget(report, text))
             return turn.Outcome(text, text)
 
         return await barrier.done(self._build.writer, NAME, arguments, place, work)

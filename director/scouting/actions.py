@@ -331,7 +331,8 @@ class ScoutActions:
             if old != new:
                 both = (page_text.from_here(each, here) for each in (old, new))
                 what.append(self._observer.mask(f"{how}: {' -> '.join(both)}"))
-        what += [f"page complains: {self._observer.mask(each)}" for each in scout.page_errors()[:MOST_PAGE_ERRORS]]
+        page_errors = self._looks.shown.new([*map(self._observer.mask, scout.page_errors())], failed=error is not None)
+        what += [f"page complains: {each}" for each in page_errors[:MOST_PAGE_ERRORS]]
         left = self._left_on(session, page, name, ours, before)
         if left is None:
             text = "\n".join([*ours, page_text.fenced("\n".join(what))])

@@ -12,8 +12,8 @@ from playwright.async_api import Error
 from director.editing import limits
 from nodes.errors import ModelError, RunOpsError
 from nodes.tabs import MAIN
+from runtime.browser import in_flight, page_errors
 from runtime.browser import open as open_browser
-from runtime.browser import page_errors
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
 from runtime.engine import rendering
@@ -95,6 +95,7 @@ class Browser:
             self._options(), origins=self.origins(), private=private, settings=settings
         )
         self._page_errors = page_errors.PageErrors(self.session.page.page.context)
+        in_flight.of(self.session.page.page.context)
         self.latest = MAIN
         return self.session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Collection
 from typing import TYPE_CHECKING, cast
@@ -13,18 +14,20 @@ from playwright.async_api import Error
 from typing_extensions import override
 
 from director.scouting import browser as scouting
+from director.scouting.shown import Shown, reminds
 from director.tools.build_context import Observer, OpenTab
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.tabs import MAIN
 from nodes.values import Json
 from runtime.agents import actions
-from runtime.browser import isolated_world, origins
+from runtime.browser import in_flight, isolated_world, origins
 from runtime.browser.elements import pointed as elements_pointed
+from runtime.browser.page.access import SETTLE_SECONDS
 from runtime.browser.page.tab import Tab
 from runtime.display.text import cut
-from runtime.observation import page_frame, page_text
+from runtime.observation import page_text
 from runtime.observation.finding import Element
-from runtime.observation.observation import Observation
+from runtime.observation.observation import LOADING, Observation
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext, Where
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 WHOLE = 5_000
 LOOK_SECONDS = 10.0
+ARRIVES_SECONDS = 5.0  # seconds that a page may take to draw what it has asked for
 STATUS_SECONDS = 1.0
 ADDRESS = 120  # limit of an address in a message, in characters
 BENCH = "bench"  # name of the bench's page in tool calls; ``bench/NAME`` is another tab of it
@@ -65,8 +69,7 @@ class PageObserver(Observer):
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
         self._last: dict[str, weakref.ref[Tab]] = {}  # the tab that each thread was shown last
         self._refs: dict[tuple[str, str], weakref.ref[Tab]] = {}  # the tab that showed a ref to a thread last
-        self._around: dict[str, set[str]] = {}
-        """The site frames (banners, navigations) that each thread was shown, on any page."""
+        self._shown: dict[str, Shown] = {}  # what each thread was shown, on any page
 
     # Selection of the page.
 
@@ -195,26 +198,38 @@ class PageObserver(Observer):
         seen = self._seen.get(page)
         return seen.address if seen is not None else None
 
-    def shown(self, page: Tab, text: str, thread: str, *, whole: bool) -> None:
-        """Record that the model of this thread was shown a text of the last observation, with its refs and site frames."""
+    def shown(self, page: Tab, text: str, thread: str, budget: int = 0) -> None:
+        """Record that the model of this thread was shown a text of the last observation, with all of it that fits into ``budget``; 0 for a part."""
         seen = self._seen.get(page)
         if seen is None:
             # The page could not be observed.
             return
-        if whole:
+        refs = page_text.refs_in(text)
+        if reminds(text):
+            # The model knows the page. If it looks again all the same, it sees it.
+            seen.again.add(thread)
+            refs = seen.view.refs
+        elif budget:
             seen.whole.add(thread)
-        refs = [ref for ref in page_text.refs_in(text) if seen.view.has(ref)]
+        refs = [ref for ref in refs if seen.view.has(ref)]
         seen.shown |= {ref: _known(seen.view, ref) for ref in refs}
         self._last[thread] = weakref.ref(page)
         self._refs |= {(thread, ref): weakref.ref(page) for ref in refs}
-        lines = set(map(page_frame.bare, text.split("\n")))
-        known = (part for part in seen.view.around if page_frame.is_shown(part, lines))
-        self._around.setdefault(thread, set()).update(known)
+        self.shown_to(thread).note(seen.view, text, budget)
 
-    def around(self, page: Tab, thread: str) -> Collection[str]:
+    def shown_to(self, thread: str) -> Shown:
+        return self._shown.setdefault(thread, Shown())
+
+    def known(self, page: Tab, thread: str) -> Collection[str]:
         """Return the site frames that need not be shown to the model of this thread; none if it asked for the whole page."""
         seen = self._seen.get(page)
-        return () if seen is not None and thread in seen.again else self._around.get(thread, ())
+        return () if seen is not None and thread in seen.again else self.shown_to(thread).around
+
+    def whole(self, page: Tab, view: Observation, thread: str, budget: int) -> str:
+        """Return the page for the model of this thread, without what it was shown already, unless it asked for all of it."""
+        seen = self._seen.get(page)
+        asked = seen is not None and thread in seen.again
+        return view.render(budget) if asked else self.shown_to(thread).page(view, budget)
 
     def knows(self, page: Tab, thread: str) -> bool:
         """Return whether the model of this thread was shown all of the last observed document."""
@@ -228,10 +243,23 @@ class PageObserver(Observer):
 
     async def _view(self, page: Tab) -> Observation:
         page.calm()
-        self.bound(page, LOOK_SECONDS)
+        self.bound(page, LOOK_SECONDS + ARRIVES_SECONDS)
+        arrived = await self._arrives(page)
         seen = await page.look(marks=True)
+        seen = seen if arrived else seen.doubted(LOADING)
         here, mask = origins.origin(page.url) or "", self.masking()
         return seen.masked(mask, lambda address: mask(page_text.from_here(address, here)))
+
+    async def _arrives(self, page: Tab) -> bool:
+        """Wait until the page has drawn what it asked for; return False if it still waits for some of it."""
+        asked = in_flight.of(page.page.context)
+        until = time.monotonic() + ARRIVES_SECONDS
+        while (left := until - time.monotonic()) > 0:
+            await page.rest(min(left, SETTLE_SECONDS))
+            if asked.rests(page.page) or page.dialog is not None:
+                break
+            await asked.rest(page.page, left, lambda: page.dialog is not None)
+        return not asked.waits(page.page)
 
     def bound(self, page: Tab, seconds: float) -> None:
         """Limit what the page's browser does next to ``seconds`` from now on."""

@@ -25,6 +25,7 @@ from runtime.observation.tree import ROWS
 from runtime.system import files
 
 if TYPE_CHECKING:
+    from director.scouting.shown import Shown
     from director.tools.build_context import BuildContext, Where
     from runtime.observation.observation import Observation
 
@@ -48,6 +49,10 @@ class Looking:
     ) -> None:
         """Make the tools of the model of ``thread``. ``mine`` are the scout tabs to which it is restricted; the first is its default."""
         self._build, self._observer, self._thread, self._mine = build, observer, thread, mine
+
+    @property
+    def shown(self) -> Shown:
+        return self._observer.shown_to(self._thread)
 
     def place(self, tab: str | None, ref: Json = None, only: Where | None = None) -> tuple[Where, str | None]:
         ref = None if given.is_target(ref) else ref
@@ -97,7 +102,7 @@ class Looking:
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:
-                theirs = relevance.select(part, instruction, known=self._observer.around(page, self._thread))
+                theirs = relevance.select(part, instruction, known=self._observer.known(page, self._thread))
             elif ref is not None:
                 theirs = view.subtree(str(ref), WHOLE)
             elif earlier is not None and self._observer.knows(page, self._thread):
@@ -105,7 +110,7 @@ class Looking:
                 theirs = view.since(earlier, page_text.CHANGED)
                 self._observer.forget(page, self._thread)
             else:
-                theirs, whole = view.render(WHOLE, known=self._observer.around(page, self._thread)), True
+                theirs, whole = self._observer.whole(page, view, self._thread, WHOLE), True
             if not arguments["screenshot"]:
                 return await self.report(page, ours, theirs, whole=whole)
             kept, picture = await self._picture(page, ref, part.refs, place)
@@ -233,7 +238,7 @@ class Looking:
 
     async def report(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         tab = self._observer.introduced(page, self._thread)
-        self._observer.shown(page, theirs, self._thread, whole=whole)
+        self._observer.shown(page, theirs, self._thread, WHOLE if whole else 0)
         status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
         text = "\n".join(filter(None, [tab, bad, ours, page_text.fenced(_FOLD.sub(_by_our_tool, theirs))]))
@@ -250,12 +255,14 @@ class Looking:
             if error.code == "page-crashed":
                 await self._observer.scout.demand_alive()
             return f"the page cannot be looked at now ({error.code})", "", False
-        known = self._observer.around(page, self._thread)
+
+        def whole(most: int) -> str:
+            return self._observer.whole(page, view, self._thread, most)
+
         if earlier is None:
-            return "", view.render(WHOLE, known=known), True
-        # Another document has new refs even if it looks the same, so it is shown whole; known site frames stay left out.
-        theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
-        return "", theirs, theirs == view.render(WHOLE, known=known)
+            return "", whole(WHOLE), True
+        theirs, all_of_it = page_text.page_now(view, earlier, whole, WHOLE)
+        return "", theirs, all_of_it
 
 
 def _by_our_tool(fold: re.Match[str]) -> str:

@@ -274,7 +274,9 @@ class PageTools(turn.Tools):
             return "\n".join(ours), ""
         if earlier is None or earlier[0] is not page:
             return "\n".join(ours), view.render(LOOK)
-        return "\n".join(ours), page_text.page_now(view, earlier[1], LOOK, whole=whole)
+        return "\n".join(ours), view.render(LOOK) if whole else page_text.page_now(view, earlier[1], view.render, LOOK)[
+            0
+        ]
 
     async def _bring_back(self, page: Tab) -> None:
         """Go back to the last page if the browser shows its error page after a refused document."""

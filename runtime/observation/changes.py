@@ -10,16 +10,19 @@ from runtime.observation.lines import NAME_MOST, TEXT_MOST, chosen, is_noise, la
 from runtime.observation.tree import FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
+GONE_NAMED = 2  # most lines that are gone and are named; of more, the number is shown
 ROW_HOLDS = 300  # characters shown of elements to act on in a new row; for more, a new observation is needed
+_URGENT, _ERROR, _ACTING, _HEADING, _ROW, _TEXT = range(6)
+_CUT = "… {} more changes: look()"
 _REF = re.compile(r' \[ref=\w+\](?: to "(?:[^"\\]|\\.)*")?')
 """Distinguishes a line from others with the same text: its ref, and the address of a link."""
 
 
-def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) -> str:
+def changes(before: Node, after: Node, budget: int, most: int = 0) -> str:
     """Describe the changes, most important first, in at most ``budget`` characters; an empty text if there are none.
 
-    Elements are matched by ref, else by their line: a reloaded document has other refs, and that is no change. ``elsewhere``:
-    another page is shown now, so what is gone is only counted.
+    What one can act on is not cut: for it the text may have up to ``most`` characters. Elements are matched by ref, else by
+    their line: a reloaded document has other refs, and that is no change.
     """
     old, new = _Content(before), _Content(after)
     ranked: list[tuple[int, str]] = []
@@ -29,29 +32,32 @@ def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) 
             continue
         was, is_now = line_of(earlier, address=False), line_of(now, address=False)
         if was != is_now:
-            ranked.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
+            ranked.append((_ERROR if now.error else _ACTING, f"changed: {is_now} (was: {_was(earlier, now)})"))
             old.take(earlier)
             new.take(now)
-    ranked += [(4, f"new: {each}") for each in new.take_rows(old, acting=True)]
-    gone_rows = old.take_rows(new)
+    ranked += [(_ROW, f"new: {each}") for each in new.take_rows(old, acting=True)]
+    gone = old.take_rows(new)
     came, went = new.counts - old.counts, old.counts - new.counts
-    last = ""
-    if not elsewhere:
-        ranked += [(5, f"gone: {each}") for each in gone_rows]
-    elif gone := len(gone_rows) + went.total():
-        last = f"gone: {gone:,} element{'' if gone == 1 else 's'} of the page before"
-        went.clear()
-    for sign, lines, whole in (("new", came, new.lines), ("gone", went, old.lines)):
-        for key, number in lines.items():
-            times = f" ({number} times)" if number > 1 else ""
-            ranked.append((_rank(whole[key], sign), f"{sign}: {whole[key]}{times}"))
+    ranked += [(_rank(new.lines[key]), f"new: {_times(new.lines[key], number)}") for key, number in came.items()]
     ranked.sort(key=lambda each: each[0])
-    if not ranked:
-        return last
-    shown = bounded(
-        [line for _rank, line in ranked], budget - (len(last) + 1 if last else 0), "… {} more changes: look()"
-    )
-    return f"{shown}\n{last}" if last else shown
+    gone += [_times(old.lines[key], number) for key, number in went.items()]
+    last = _gone(gone, len(gone) - len(went) + went.total())
+    shown = [line for _rank, line in ranked]
+    rest = _CUT.format(f"{len(shown):,}")
+    size = sum(len(line) + 1 for rank, line in ranked if rank <= _ACTING) + len(rest) + len(last) + 1
+    room = max(budget, min(most, size)) - (len(last) + 1 if last else 0)
+    return "\n".join(filter(None, (bounded(shown, room, _CUT) if shown else "", last)))
+
+
+def _times(line: str, number: int) -> str:
+    return f"{line} ({number} times)" if number > 1 else line
+
+
+def _gone(lines: list[str], number: int) -> str:
+    """Return one line for all that is gone: a model seldom needs to know more of it than how much."""
+    if len(lines) <= GONE_NAMED:
+        return f"gone: {', '.join(lines)}" if lines else ""
+    return f"gone: {number:,} elements"
 
 
 class _Content:
@@ -127,18 +133,15 @@ def _row(node: Node) -> str:
     return ""
 
 
-def _rank(line: str, sign: str) -> int:
+def _rank(line: str) -> int:
     role = line.split(" ", 1)[0]
     if role in URGENT:
-        return 0
+        return _URGENT
     if " error: " in line or "(invalid)" in line:
-        return 1
-    if role == "heading":
-        return 2
-    acting = "[ref=" in line
-    if sign == "new":
-        return 4 if acting else 5
-    return 7 if acting else 6
+        return _ERROR
+    if "[ref=" in line:
+        return _ACTING
+    return _HEADING if role == "heading" else _TEXT
 
 
 def _was(earlier: Node, now: Node) -> str:

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from runtime.observation.lines import Item, is_region
-from runtime.observation.page_frame import ASIDE
-from runtime.observation.tree import URGENT
+from runtime.observation.tree import ASIDE, URGENT
 
 Counts = Counter[str]
 

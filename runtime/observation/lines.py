@@ -26,8 +26,10 @@ _PLAIN = frozenset({
     "list", "toolbar", "legend", "text", "fragment",
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
-UNNAMED = "(unnamed)"  # text for an element without a name, but with a caption beside it or a guess
+UNNAMED = "(unnamed)"  # text for an element to act on that no target finds by a name
 _HOLDERS = ("row ", "item ", "card ", "article ")  # how the line of a part begins that holds others
+SEPARATOR = " | "  # stands between cells, and between texts of separate elements
+_INLINE = frozenset({"text", "strong", "emphasis", "code", "mark", "subscript", "superscript", "insertion", "deletion", "time"})  # fmt: skip
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PUNCTUATION = re.compile(
@@ -115,7 +117,7 @@ def _known_by(node: Node, name: str) -> list[str]:
     if name:
         return [quoted(name, NAME_MOST)]
     if not (node.caption or node.guess):
-        return []
+        return [UNNAMED] if node.acting and not node.mark else []
     said = f"beside {quoted(node.caption, NAME_MOST)}" if node.caption else f"guessed {quoted(node.guess, NAME_MOST)}"
     return [said] if node.mark else [UNNAMED, said]
 
@@ -260,9 +262,14 @@ def _row(node: Node, alike: str) -> list[Item]:
     if node.acting:
         return [Item(node, line_of(node), under, alike=alike or node.role)]
     text = row_text(node)
-    if role != "row" and len(under) == 1 and not under[0].children and folded(name_of(under[0].node)) == text:
-        under[0].alike = alike
-        return under
+    if not text and not under:
+        return []
+    if role != "row" and len(under) == 1 and not under[0].children:
+        name = folded(name_of(under[0].node))
+        # A card that is the label of its box says it twice.
+        if text in (name, f"{name} {name}"):
+            under[0].alike = alike
+            return under
     states = "".join(f" ({state})" for state in node.states)
     return [Item(node, f"{role}{states} {quoted(text, TEXT_MOST)}", under, alike=alike)]
 
@@ -284,7 +291,7 @@ def _matters(item: Item) -> bool:
 def row_text(node: Node) -> str:
     """Return the text of a row as a person reads it, with separated cells."""
     if node.role == "row" and node.children:
-        return " | ".join(
+        return SEPARATOR.join(
             header(each) if each.role == "columnheader" else inner(each, TEXT_MOST) for each in node.children
         )
     return folded(inner(node, 2 * TEXT_MOST) or node.name)
@@ -319,16 +326,24 @@ def _runs(kinds: list[str]) -> Iterator[range]:
 
 
 def _merged(made: list[Item]) -> list[Item]:
+    """Put texts beside each other into one line; those of separate elements are separated there, as cells are."""
     merged: list[Item] = []
-    for item in made:
-        before = merged[-1] if merged else None
-        if before is not None and _is_text(before) and _is_text(item):
-            text = f"{json.loads(before.line)} {json.loads(item.line)}"
+    for last, item in zip([None, *made], made, strict=False):
+        if last is not None and _is_text(last) and _is_text(item):
+            before = merged[-1]
+            text = f"{json.loads(before.line)}{_between(last, item)}{json.loads(item.line)}"
             if len(text) <= TEXT_MOST:
                 merged[-1] = Item(before.node, quoted(text, TEXT_MOST))
                 continue
         merged.append(item)
     return merged
+
+
+def _between(one: Item, other: Item) -> str:
+    """Return what separates two texts: nothing but a blank within a sentence, and beside punctuation."""
+    beside = one.node.parent is other.node.parent and not _INLINE.isdisjoint((one.node.role, other.node.role))
+    within = one.node is other.node.parent or beside
+    return " " if within or is_noise(json.loads(one.line)) or is_noise(json.loads(other.line)) else SEPARATOR
 
 
 def is_noise(text: str) -> bool:
@@ -342,7 +357,12 @@ def _is_text(item: Item) -> bool:
 def _without_labels(made: list[Item]) -> list[Item]:
     """Remove texts that repeat the name of an element beside them."""
     names = {name_of(each.node) for each in made if each.node.acting}
-    return [each for each in made if not (_is_text(each) and json.loads(each.line) in names)] if names else made
+    return [each for each in made if not (_is_text(each) and _said(each) in names)] if names else made
+
+
+def _said(item: Item) -> str:
+    """Return the text of a line as a name has it."""
+    return str(json.loads(item.line)).replace(SEPARATOR, " ")
 
 
 def labels(root: Node) -> set[int]:
@@ -372,7 +392,7 @@ def _is_wrapper(node: Node) -> bool:
 
 def _drop_name(item: Item) -> None:
     name = name_of(item.node)
-    item.children = [each for each in item.children if not (_is_text(each) and json.loads(each.line) == name)]
+    item.children = [each for each in item.children if not (_is_text(each) and _said(each) == name)]
 
 
 def _drop_said(item: Item) -> None:
@@ -380,8 +400,7 @@ def _drop_said(item: Item) -> None:
     item.children = [
         each
         for each in item.children
-        if _matters(each)
-        or not ((_is_text(each) and json.loads(each.line).rstrip("…") in name) or each.node.name in name)
+        if _matters(each) or not ((_is_text(each) and _said(each).rstrip("…") in name) or each.node.name in name)
     ]
 
 

@@ -12,7 +12,8 @@ from runtime.observation.lines import items, quoted
 from runtime.observation.tree import Fact, Node
 
 DEFAULT_BUDGET = 5_000
-RESTLESS = "\n… the page keeps changing: what stands here may be gone already"
+RESTLESS = "… the page keeps changing: what stands here may be gone already"
+LOADING = "… still loading"
 LEAST_BUDGET = 200  # minimum budget of an observation, in characters
 
 
@@ -23,12 +24,12 @@ class Observation:
     The rest is folded into lines with counts and the call that shows it. A larger budget never shows fewer elements.
     """
 
-    def __init__(self, url: str, title: str, root: Node, *, rests: bool = True) -> None:
-        """``rests`` is false if the page was still changing."""
+    def __init__(self, url: str, title: str, root: Node, doubt: str = "") -> None:
+        """``doubt`` is shown with the page: ``RESTLESS``, ``LOADING``."""
         self.url = url
         self.title = title
         self._root = root
-        self._rests = rests
+        self.doubt = doubt
         self._refs = {node.ref: node for node in root.walk() if node.ref is not None}
 
     @classmethod
@@ -53,20 +54,21 @@ class Observation:
         """Return the observation of one element and its content. Raises KeyError for an unknown ref."""
         page = Node("page")
         page.children.append(tree.copied(self._refs[ref], str, page))
-        return Observation(self.url, self.title, page, rests=self._rests)
+        return Observation(self.url, self.title, page, self.doubt)
 
-    def unrested(self) -> Observation:
-        """Return the same observation, of a page that was still changing."""
-        return Observation(self.url, self.title, self._root, rests=False)
+    def doubted(self, doubt: str) -> Observation:
+        """Return the same observation, with a doubt that stands."""
+        return Observation(self.url, self.title, self._root, doubt)
 
     def masked(self, mask: Callable[[str], str], address: Callable[[str], str] | None = None) -> Observation:
         """Apply ``mask`` to every text: names, values, texts; ``address``, if given, to its own address and those of links."""
         root = tree.copied(self._root, mask, address=address)
-        return Observation((address or mask)(self.url), mask(self.title), root, rests=self._rests)
+        return Observation((address or mask)(self.url), mask(self.title), root, self.doubt)
 
     def render(self, budget: int = DEFAULT_BUDGET, known: Collection[str] = ()) -> str:
         """Return the page in at most ``budget`` characters; ``known`` parts of the page frame (earlier ``around``) take one line each."""
-        head, fold = _head(self.title, self.url) + ("" if self._rests else RESTLESS), self._fold
+        head, fold = _head(self.title, self.url), self._fold
+        head = f"{head}\n{self.doubt}" if self.doubt else head
         if known:
             top = items(self._root)
             page_frame.fold(top, known)
@@ -97,16 +99,20 @@ class Observation:
         """
         return self._finder.find(role, name, row, text, _fit(budget))
 
-    def since(self, earlier: Observation, budget: int = 800) -> str:
-        """Describe the changes, most important first. For a document at another address, what is gone is only counted."""
+    def since(self, earlier: Observation, budget: int = 800, most: int = 0) -> str:
+        """Describe the changes, most important first; for what one can act on, in up to ``most`` characters."""
         lines: list[str] = []
         if (self.url, self.title) != (earlier.url, earlier.title):
             lines.append(f"now: {_head(self.title, self.url)}")
-        left = _fit(budget) - sum(len(line) + 1 for line in lines)
-        elsewhere = _place(self.url) != _place(earlier.url) and not self._refs.keys() & earlier._refs.keys()
-        if changed := changes.changes(earlier._root, self._root, left, elsewhere=elsewhere):
+        lines += [self.doubt] if self.doubt == LOADING else []
+        used = sum(len(line) + 1 for line in lines)
+        if changed := changes.changes(earlier._root, self._root, _fit(budget) - used, most - used):
             lines.append(changed)
         return "\n".join(lines) or "nothing changed"
+
+    def moved(self, earlier: Observation) -> bool:
+        """Return True if it shows another address, whose query and fragment do not count."""
+        return _place(self.url) != _place(earlier.url)
 
     def continues(self, earlier: Observation) -> bool:
         """Return True if it shows the same document as an earlier one: some element to act on still has its ref."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Any
 
 from nodes.errors import OriginRefused
@@ -20,6 +20,7 @@ _FENCE = re.compile("\\[#*(?:e#*n#*d#+o#*f#+)?p#*a#*g#*e#*\\]".replace("#", _BLA
 """Matches anything readable as a fence line, even with invisible characters between its letters."""
 
 CHANGED = 800  # most characters of the changes since the last observation
+SHORTER = 1.5  # how many times as long as all changes a page may be to be shown in their place
 UNCHANGED = "nothing changed"  # text of an observation without changes
 
 OPENED = "a tab opened, called "
@@ -73,18 +74,25 @@ def counted(number: int, of: int) -> str:
     return f"turn {number} of {of}" + (", the last one" if left == 0 else "")
 
 
-def page_now(
-    view: Observation, earlier: Observation, most: int, *, whole: bool = False, known: Collection[str] = ()
-) -> str:
-    """Return the changes after an action; for another document its first ``most`` characters, without ``known`` parts of the page frame."""
-    changed = view.since(earlier, CHANGED)
-    if not whole and (changed == UNCHANGED or view.continues(earlier)):
-        return changed
-    # Changes that do not fit mean another page, whatever its address.
-    another = view.url != earlier.url or changed.rpartition("\n")[2].startswith("… ")
-    if whole or another or changed == UNCHANGED:
-        return view.render(most, known=known)
-    return f"{changed}\n{view.render(most - len(changed) - 1, known=known)}"
+def page_now(view: Observation, earlier: Observation, page: Callable[[int], str], most: int) -> tuple[str, bool]:
+    """Return the changes after an action in ``most`` characters, and False; if they show another page, that, and True.
+
+    ``page`` returns its text in a number of characters. Another document has new refs even if it looks the same. One that comes
+    back at the same address has its changes first.
+    """
+    if view.moved(earlier):
+        return page(most), True
+    changed = view.since(earlier, CHANGED, most)
+    few = len(changed) <= CHANGED / 2
+    if not view.continues(earlier):
+        first = f"{changed}\n" if few and changed != UNCHANGED else ""
+        return first + page(most - len(first)), True
+    if few:
+        return changed, False
+    # Where nearly everything changed, the page tells more.
+    whole = page(most)
+    another = len(whole) < SHORTER * len(view.since(earlier, most))
+    return (whole if another else changed), another
 
 
 def refused_words(error: OriginRefused) -> str:

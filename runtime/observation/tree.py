@@ -13,6 +13,7 @@ ACTING = FIELDS | {
     "link", "button", "checkbox", "radio", "switch", "menuitem", "menuitemcheckbox", "menuitemradio", "tab", "option", "treeitem",
 }  # fmt: skip
 LANDMARKS = frozenset({"banner", "navigation", "main", "contentinfo", "complementary", "search", "form", "region"})
+ASIDE = frozenset({"banner", "navigation", "contentinfo", "complementary"})  # landmarks beside what a page is about
 ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})  # roles of items in rows
 CELLS = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
 URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})  # roles of a page's messages to its user
@@ -86,6 +87,7 @@ class Fact:
     reach: bool = False
     states: Sequence[str] = ()
     guess: str = ""
+    placeholder: str = ""
     size: str = ""
     out: str = ""  # what of its content is out of view
     collapsed: bool = False  # true if what is in it is closed
@@ -235,6 +237,7 @@ def add(root: Node, facts: Sequence[Fact], refs: MutableMapping[str, Node]) -> N
 def _use(node: Node, fact: Fact) -> None:
     """Note what a hand can do with a node."""
     node.guess = fact.guess or node.guess
+    node.placeholder = fact.placeholder or node.placeholder
     if fact.role is None:
         return
     node.size = fact.size

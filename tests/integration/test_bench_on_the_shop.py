@@ -110,7 +110,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_continued(shop: shop_process.
 
 
 async def test_a_site_frame_that_scouting_has_shown_is_one_line_on_the_bench(tmp_path: Path) -> None:
-    """A navigation that scouting has shown is not repeated after a node, nor on the next page."""
+    """A page that scouting has shown is not repeated after a node, nor is its navigation on the next page."""
     with site.serve() as served:
         menu = "<nav aria-label=Main><a href=/>Home</a><a href=/bills>Bills</a><a href=/staff>Staff</a></nav>"
         served.page("/", f"<!doctype html><title>Home</title>{menu}<main><h1>Welcome</h1></main>")
@@ -126,11 +126,13 @@ nodes:
             arguments = {"tab": None, "url": f"{served.origin}/", "reason": "to see"}
             output = (await build_contexts.call(build, "debug_navigate", scouting.toolsets(build), **arguments)).text
             assert 'link "Staff"' in output
-            for node, heading in (("home", "Welcome"), ("bills", "Due")):
-                output = await execute(build, node, begin="live" if node == "bills" else None)
-                assert f'heading "{heading}"' in output
-                assert 'navigation "Main"' in output
-                assert 'link "Staff"' not in output
+            output = await execute(build, "home")
+            assert 'page "Home" /\nas shown before\n' in output
+            assert "Welcome" not in output
+            output = await execute(build, "bills", begin="live")
+            assert 'heading "Due"' in output
+            assert 'navigation "Main"' in output
+            assert 'link "Staff"' not in output
         finally:
             await build.close()
 

@@ -114,7 +114,7 @@ async def look(observer: observer.PageObserver) -> Observation:
     """Observes the scout's page, and marks all of it as shown to a model."""
     page = observer.page("scout")
     view = await observer.look_at(page)
-    observer.shown(page, " ".join(view.all_refs), entries.SESSION_THREAD, whole=False)
+    observer.shown(page, " ".join(view.all_refs), entries.SESSION_THREAD)
     return view
 
 

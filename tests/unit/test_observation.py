@@ -379,8 +379,7 @@ def test_a_difference_shows_the_most_important_first() -> None:
         'changed: textbox "Name" [ref=e1] = "Ben" (was: "Ada")',
         'new: button "Undo" [ref=e4]',
         'new: "Sent"',
-        'gone: "Draft"',
-        'gone: button "Send" [ref=e2]',
+        'gone: button "Send" [ref=e2], "Draft"',
     ]
     again = page('- textbox "Name" [ref=e11]: Ada', '- button "Send" [ref=e12]', "- paragraph [ref=e13]: Draft")
     assert again.since(before) == "nothing changed"
@@ -416,7 +415,7 @@ def test_a_new_row_is_shown_with_its_actionable_elements() -> None:
         *(each.format(1) for each in line),
         *(each.format(3) for each in [*line, '    - cell "x" [ref=e{0}4]']),
     )
-    assert again.since(before) == 'new: row " | Remove | x" with textbox [ref=e32], button "Remove" [ref=e33]'
+    assert again.since(before) == 'new: row " | Remove | x" with textbox (unnamed) [ref=e32], button "Remove" [ref=e33]'
     assert before.since(again) == 'gone: row " | Remove | x"'
     assert "[ref=e22]" in after.since(before)
 
@@ -445,14 +444,24 @@ def test_a_page_that_was_left_is_shown_only_as_a_count() -> None:
     after = Observation.read(new, "http://shop.test/invoice", "Invoice")
     assert after.since(before).split("\n") == [
         'now: page "Invoice" http://shop.test/invoice',
-        'new: heading "Invoice" 1',
         'new: button "Pay" [ref=f1e3]',
+        'new: heading "Invoice" 1',
         'new: "Total 12.50"',
-        "gone: 60 elements of the page before",
+        "gone: 60 elements",
     ]
-    assert before.since(after, 200).split("\n")[-1] == "gone: 3 elements of the page before"
-    again = Observation.read(new, "http://shop.test/orders?paid=1", "Orders")
-    assert 'gone: link "Old 7" [ref=e7]' in again.since(before, 10_000)
+    assert before.since(after, 200).split("\n")[-1] == "gone: 3 elements"
+
+
+def test_what_one_can_act_on_is_not_cut_from_a_difference() -> None:
+    """Texts are cut from changes that do not fit, what is gone is one line, and each new button is there, up to the larger limit."""
+    texts = [f"- paragraph [ref=t{number}]: {'long ' * 9}{number}" for number in range(20)]
+    buttons = [f'- button "Do the thing with number {number}" [ref=e{number}]' for number in range(12)]
+    links = [f'- link "Old {number}" [ref=o{number}]' for number in range(9)]
+    before, after = page(*links), page(*texts, *buttons)
+    changed = after.since(before, 300, 2_000).split("\n")
+    assert [line for line in changed if line.startswith("new: button")] == [f"new: {each[2:]}" for each in buttons]
+    assert changed[-2:] == ["… 20 more changes: look()", "gone: 9 elements"]
+    assert len(after.since(before, 300, 400)) <= 400
 
 
 def test_a_difference_shows_no_label_that_an_observation_leaves_out() -> None:

@@ -74,7 +74,7 @@ def test_a_field_without_a_name_is_shown_with_the_caption_beside_it() -> None:
     ]
     # A caption is not shown again.
     assert not {'"Width"', '"Height"', '"Remember me"', '"Decision"', '"Files"'} & {*lines}
-    assert {"textbox [ref=e41]", '"kg"', "textbox [ref=e42]"} <= {*lines}
+    assert {"textbox (unnamed) [ref=e41]", '"kg"', "textbox (unnamed) [ref=e42]"} <= {*lines}
 
 
 def test_an_element_is_found_by_its_caption() -> None:
@@ -152,7 +152,7 @@ def test_links_of_one_name_are_distinguished_by_their_address() -> None:
         '- link "Help" [ref=e5] [cursor=pointer]:', "  - /url: /help", "- table [ref=t]:", *map(row.format, range(2)),
     )  # fmt: skip
     assert [each for each in shown(seen) if each.startswith("link")] == [
-        'link "Edit" [ref=e1] to "/street"', 'link "Edit" [ref=e2] to "/name"', 'link [ref=e3] to "/cart"', 'link "»" [ref=e4] to "?p=2"',
+        'link "Edit" [ref=e1] to "/street"', 'link "Edit" [ref=e2] to "/name"', 'link (unnamed) [ref=e3] to "/cart"', 'link "»" [ref=e4] to "?p=2"',
         'link "Help" [ref=e5]', 'link "Open" [ref=o0]', 'link "Open" [ref=o1]',
     ]  # fmt: skip
 

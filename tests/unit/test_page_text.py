@@ -13,32 +13,47 @@ def seen(snapshot: str, url: str = "/order") -> Observation:
     return Observation.read(snapshot, url, "Shop")
 
 
+def now(after: Observation, before: Observation, most: int = 5_000) -> tuple[str, bool]:
+    """What a model is shown after an action, and whether that is the page."""
+    return page_text.page_now(after, before, after.render, most)
+
+
 def test_on_the_same_document_only_changes_are_shown() -> None:
-    """In the same document the refs stay, so only changes are shown, unless the whole page is requested."""
+    """In the same document the refs stay, so only changes are shown."""
     before, after = seen(FORM.format("f1")), seen(FORM.format("f1") + "\n- alert [ref=f1e4]: Sent")
-    assert page_text.page_now(after, before, 5_000) == 'new: alert "Sent"'
-    assert page_text.page_now(after, before, 5_000, whole=True) == after.render(5_000)
+    assert now(after, before) == ('new: alert "Sent"', False)
 
 
 def test_another_page_is_shown_whole() -> None:
-    """Another page is shown whole, because a model cannot continue without its refs."""
+    """Another document is shown whole, because a model cannot continue without its refs; so is another address of the same document."""
     before, after = seen(FORM.format("f1")), seen('- link "Orders" [ref=f2e1]', "/done")
-    assert page_text.page_now(after, before, 5_000) == after.render(5_000)
+    assert now(after, before) == (after.render(5_000), True)
+    routed = seen(FORM.format("f1"), "/order/2")
+    assert now(routed, before) == (routed.render(5_000), True)
+    assert now(seen(FORM.format("f1"), "/order?page=2"), before) == ('now: page "Shop" /order?page=2', False)
 
 
 def test_a_form_that_comes_back_is_shown_with_its_changes_first() -> None:
     """The same address in a new document shows its changes first and then the page with its new refs, within one budget."""
     before, after = seen(FORM.format("f1")), seen(FORM.format("f2") + "\n- alert [ref=f2e4]: No name")
-    shown = page_text.page_now(after, before, 5_000)
-    assert shown == f'new: alert "No name"\n{after.render(5_000)}'
-    assert len(page_text.page_now(after, before, 1_000)) <= 1_000
+    assert now(after, before) == (f'new: alert "No name"\n{after.render(5_000)}', True)
+    assert len(now(after, before, 1_000)[0]) <= 1_000
+    again = seen(FORM.format("f2"))
+    assert now(again, before) == (again.render(5_000), True)
 
 
-def test_changes_that_do_not_fit_are_replaced_by_the_page() -> None:
-    """The page replaces a list of changes that does not fit, which would show less than the page."""
+def test_the_page_replaces_changes_of_nearly_everything() -> None:
+    """The page replaces a list of changes that is as long; on a page with much else the changes are shown, with all that one can act on."""
+    offers = [f'- button "Choose the offer number {number}" [ref=f1e{number}]' for number in range(40, 70)]
     before = seen(FORM.format("f1"))
-    after = seen("\n".join(f'- button "Choose the offer number {number}" [ref=f2e{number}]' for number in range(60)))
-    assert page_text.page_now(after, before, 5_000) == after.render(5_000)
+    after = seen("\n".join([FORM.format("f1"), *offers]))
+    assert now(after, before) == (after.render(5_000), True)
+    texts = [
+        f"- paragraph [ref=f1e{number}]: What else there is to read, number {number}" for number in range(100, 220)
+    ]
+    much = "\n".join([FORM.format("f1"), *texts])
+    changed, whole = now(seen("\n".join([much, *offers])), seen(much))
+    assert (changed.count("new: button"), whole) == (30, False)
 
 
 def test_only_the_tools_own_notice_counts_as_a_closed_tab() -> None:

@@ -32,12 +32,12 @@ GUESS = (
     'data-bs-original-title', 'data-bs-title', 'data-tip', 'data-tippy-content', 'data-balloon', 'data-hint', 'tooltip'];
   const HOLDS = SAYING.map((name) => `[${name}]`).join();
   // Classes of icon sets that say how an icon looks, and not which it is.
-  const LOOKS = /^(solid|regular|light|thin|brands|duotone|sharp|fw|xs|sm|md|lg|xl|\d*x?l|\d+x?|spin|pulse|stack.*|inverse|rotate.*|flip.*|li|ul|border|pull.*|fixed.*|small|medium|large|only|btn|button|wrap(per)?|box|container|holder|inner|set|font|img|image|svg|text|white|black|primary|secondary)$/;
+  const LOOKS = /^(solid|regular|light|thin|brands|duotone|sharp|fw|xs|sm|md|lg|xl|\d*x?l|\d+x?|spin|pulse|stack.*|inverse|rotate.*|flip.*|li|ul|border|pull.*|fixed.*|small|medium|large|only|btn|button|wrap(per)?|box|container|holder|inner|set|font|img|image|svg|text|white|black|primary|secondary|default)$/;
   const OF_ICON = /(?:^|[-_])(?:icon|icons|ico|ic|glyph)[-_]+(.+)$|^(?:fa|bi|glyphicon|mdi|ti|ri|bx|bxs|la|pi|lucide|feather|codicon|octicon|anticon|k-i|ion|icofont|dashicons|oi|typcn|uil|ph|cil|si|fi|eva|gg|i)[-_:]+(.+)$|^(.+)[-_](?:icon|ico)$/i;
   const worded = (name) => {
     const said = name.replace(/([a-z])([A-Z])/g, '$1 $2').replace(/^.*:/, '').replace(/[-_]+(o|alt|fill|filled|outlined?|solid|line|regular|bold|duotone)$/i, '')
       .replace(/[-_\s]+/g, ' ').trim().toLowerCase();
-    return /\p{L}{2}|^\p{L}$/u.test(said) && said.length <= 40 && !LOOKS.test(said) ? said : '';
+    return /\p{L}{3}/u.test(said) && said.length <= 40 && !LOOKS.test(said) ? said : '';
   };
   const quote = (value) => `"${value.replace(/["\\]/g, '\\$&')}"`;
   const of_class = (node, element) => {

@@ -28,12 +28,20 @@ _TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('
 _WINDOW = isolated_world.Script[tuple[float, float]]("() => [innerWidth, innerHeight]", tuple[float, float])
 
 _REST = isolated_world.Script[bool](
-    """({quiet, most}) => {
+    """({quiet, most, soon}) => {
   const began = performance.now();
 """
     + changes.OBSERVED
     + """
-  const rests = () => document.readyState === 'complete' && performance.now() - rest.changed >= quiet;
+  // An application shows its next page when the last one has faded: a change that is to come soon. What turns for ever is none.
+  const moves = () => document.getAnimations().some(({playState, currentTime, effect}) => {
+    const left = effect ? effect.getComputedTiming().endTime - currentTime : 0;
+    return playState === 'running' && left > 0 && left <= soon;
+  });
+  const rests = () => {
+    if (moves()) rest.changed = performance.now();
+    return document.readyState === 'complete' && performance.now() - rest.changed >= quiet;
+  };
   const answer = (value) => {
     rest.gone = [];
     rest.since = performance.now();
@@ -53,6 +61,7 @@ _REST = isolated_world.Script[bool](
 )
 
 QUIET_SECONDS = 0.15  # seconds without a change of the document until a page rests
+FADE_SECONDS = 1.0  # seconds in which what moves on a page is to end, so that it is waited for
 SETTLE_SECONDS = 2.0  # seconds that a page may take to rest
 
 
@@ -93,6 +102,7 @@ class ElementAccess:
         """Wait until the document is loaded and has not changed for ``QUIET_SECONDS``, at the most ``most`` seconds; return whether it rests."""
         wanted = {
             "quiet": 1000 * QUIET_SECONDS,
+            "soon": 1000 * FADE_SECONDS,
             "most": 1000 * min(most, self._deadline.left()),
         }
         return await self._read(None, lambda: _REST.on(self.page, wanted, milliseconds=1000 * most + 5000))

@@ -26,7 +26,7 @@ from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.elements import selectors
 from runtime.browser.page.access import SETTLE_SECONDS, ElementAccess
 from runtime.observation import grids
-from runtime.observation.observation import Observation
+from runtime.observation.observation import RESTLESS, Observation
 from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
 
@@ -52,6 +52,7 @@ class _Said(TypedDict, total=False):
     reach: bool
     states: list[str]
     guess: str
+    placeholder: str
     size: str
     out: str
 
@@ -126,7 +127,7 @@ class Looking(ElementAccess):
                 rests = True
                 continue
             if seen is not None:
-                return seen if rests else seen.unrested()
+                return seen if rests else seen.doubted(RESTLESS)
         raise SiteError(
             "timeout",
             "frames of the page appear and disappear faster than they can be observed",

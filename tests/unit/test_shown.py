@@ -1,0 +1,99 @@
+"""What a model was shown is not shown again: rows of links, whole pages, complaints of pages."""
+
+from __future__ import annotations
+
+from director.scouting import shown
+from runtime.observation.observation import LOADING, Observation
+
+NAMES = ("Dashboard", "Runs", "Flows", "Deployments", "Variables", "Settings")
+LINKS = [f'    - button "{name}" [ref=e{number}] [cursor=pointer]' for number, name in enumerate(NAMES, 11)]
+FRAME = ["- generic [ref=e1]:", "  - generic [ref=e2]:", *LINKS, "  - generic [ref=e3]:"]
+PART = "part of 6 buttons [ref=e2]: as before"
+
+
+def page(path: str, *lines: str, frame: list[str] = FRAME, prefix: str = "") -> Observation:
+    """A page of an application that draws its links in no landmark."""
+    text = "\n".join([*frame, *(f"    {line}" for line in lines)])
+    return Observation.read(text.replace("[ref=", f"[ref={prefix}"), path, "Prefect")
+
+
+def show(told: shown.Shown, view: Observation, budget: int = 5_000) -> str:
+    """Shows the whole page, and records it."""
+    text = told.page(view, budget)
+    told.note(view, text, budget)
+    return text
+
+
+CONTENT = (
+    '- heading "Flows" [level=1] [ref=e20]',
+    '- link "one" [ref=e21]',
+    "- paragraph [ref=e22]: Flows are Python functions",
+)
+FLOWS = page("/flows", *CONTENT)
+
+
+def test_a_row_of_links_that_was_shown_takes_one_line() -> None:
+    """Links outside of landmarks that were shown on another page are one line with the ref of what is around them; what is new beside them is shown."""
+    told = shown.Shown()
+    assert 'button "Variables" [ref=e15]' in show(told, FLOWS)
+    runs = page("/runs", '- textbox "Search" [ref=e30]', '- button "Runs" [ref=e31]')
+    assert show(told, runs).split("\n") == [
+        'page "Prefect" /runs', PART, 'textbox "Search" [ref=e30]', 'button "Runs" [ref=e31]',
+    ]  # fmt: skip
+    assert 'button "Variables" [ref=e15]' in runs.subtree("e2")
+    changed = [line.replace('"Runs"', '"Runs" [pressed]') for line in FRAME]
+    assert "as before" not in show(told, page("/runs", frame=changed))
+
+
+def test_data_takes_no_part_in_a_row_of_links() -> None:
+    """Rows, fields and boxes that were shown on another page are shown again: they are what a page is about."""
+    table = ["- table [ref=t]:", *(f'  - row "{n} | Ada | open since yesterday" [ref=r{n}]' for n in range(7))]
+    fields = [f'- textbox "Field with a long name {n}" [ref=f{n}]' for n in range(7)]
+    told = shown.Shown()
+    show(told, page("/all", *table, *fields))
+    text = show(told, page("/open", *table, *fields, "- paragraph [ref=p]: Open ones"))
+    assert text.count("as before") == 1
+    assert text.count("Ada") == text.count("Field with") == 7
+
+
+def test_a_page_that_was_shown_is_not_shown_again() -> None:
+    """The same page is told by a line, with its refs where they are others; a page with another value is shown."""
+    told = shown.Shown()
+    whole = show(told, FLOWS)
+    assert told.page(FLOWS, 5_000) == told.page(FLOWS, 3_000) == 'page "Prefect" /flows\nas shown before'
+    again = page("/flows", *CONTENT, prefix="f1")
+    assert show(told, again).split("\n")[1] == "as shown before, with other refs: f1e11 for e11, and so on"
+    other = page("/flows", *CONTENT[:1], CONTENT[1].replace("e21", "e99"), CONTENT[2], prefix="f1")
+    assert show(told, other).split("\n")[1] == "as shown before, but with refs f1e99 for f1e21"
+    assert shown.AS_BEFORE not in told.page(page("/flows", *CONTENT[:2], "- paragraph [ref=e22]: None"), 5_000)
+    assert not shown.reminds(whole)
+    assert not shown.reminds(page("/flows", "- text: as shown before").render())
+
+
+def test_a_page_is_shown_again_when_it_may_be_forgotten() -> None:
+    """After many other texts a model is sent the first ones no more, so the page is shown again; one that was shown in part never counts."""
+    told = shown.Shown()
+    told.note(FLOWS, FLOWS.render(), 0)
+    assert shown.AS_BEFORE not in show(told, FLOWS)
+    assert shown.AS_BEFORE in told.page(FLOWS, 5_000)
+    told.note(FLOWS, "x" * shown.RECENT, 0)
+    assert shown.AS_BEFORE not in told.page(FLOWS, 5_000)
+
+
+def test_a_page_complains_once() -> None:
+    """A complaint is told once, whatever its count, and again where an action failed."""
+    told = shown.Shown()
+    assert told.new(["console: no font (6 times)", "script error: x"], failed=False) == [
+        "console: no font (6 times)",
+        "script error: x",
+    ]
+    assert told.new(["console: no font (5 times)", "script error: y"], failed=False) == ["script error: y"]
+    assert told.new(["console: no font"], failed=True) == ["console: no font"]
+
+
+def test_a_page_that_still_loads_says_so() -> None:
+    """The doubt stands below the page's head, in the whole and in the changes, and is kept by masks and parts."""
+    late = FLOWS.doubted(LOADING).masked(str)
+    assert late.render().split("\n")[1] == LOADING
+    assert late.since(FLOWS) == LOADING
+    assert late.part("e2").render().split("\n")[1] == LOADING
