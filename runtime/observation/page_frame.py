@@ -28,9 +28,9 @@ def known(top: Item) -> frozenset[str]:
 
 
 def fold(top: Item, before: Collection[str]) -> None:
-    """Reduce each part that is in ``before`` to its line with a ref. A part with an alert stays whole."""
+    """Reduce each part that is in ``before`` to its line, with a ref where it has one. A part with an alert stays whole."""
     for each in _parts(top):
-        if each.node.ref is not None and each.children and len(said := _said(each)) >= LEAST and said in before:
+        if each.children and len(said := _said(each)) >= LEAST and said in before:
             each.line, each.children = f"{_with_ref(each.line, each.node)}: as before", []
     for row in list(_rows(top)):
         pairs = [f"{_said(one)}\n{_said(other)}" in before for one, other in itertools.pairwise(row)]
@@ -69,7 +69,10 @@ def _wrapped(run: list[Item]) -> Iterator[tuple[Node, list[Item]]]:
 
 
 def _with_ref(line: str, node: Node) -> str:
-    return line if f"[ref={node.ref}]" in line else f"{line} [ref={node.ref}]"
+    # A part whose size is that of nothing has no ref, but what is in it has one.
+    while node.ref is None and len(node.children) == 1:
+        node = node.children[0]
+    return line if node.ref is None or f"[ref={node.ref}]" in line else f"{line} [ref={node.ref}]"
 
 
 def is_shown(part: str, lines: Collection[str]) -> bool:

@@ -45,6 +45,14 @@ def test_a_row_of_links_that_was_shown_takes_one_line() -> None:
     assert "as before" not in show(told, page("/runs", frame=changed))
 
 
+def test_a_landmark_without_a_ref_is_known_by_what_is_in_it() -> None:
+    """A side bar that the snapshot gives no ref is folded all the same, with the ref of its only content."""
+    bar = ["- complementary:", "  - list [ref=e5]:", *(f"  {line}" for line in LINKS)]
+    told = shown.Shown()
+    show(told, page("/one", frame=bar))
+    assert "\ncomplementary [ref=e5]: as before" in show(told, page("/two", frame=bar))
+
+
 def test_data_takes_no_part_in_a_row_of_links() -> None:
     """Rows, fields and boxes that were shown on another page are shown again: they are what a page is about."""
     table = ["- table [ref=t]:", *(f'  - row "{n} | Ada | open since yesterday" [ref=r{n}]' for n in range(7))]
