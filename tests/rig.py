@@ -49,6 +49,8 @@ class Rig:
     """The store of the log, if not files."""
     keep_browser: bool = False
     """True if the browser stays open when the run ends."""
+    tries_confirm: bool = False
+    """True if each `confirm` is tried, as in a proof; not by a run that is resumed."""
     settings: Settings | None = None
     """Settings of model requests."""
     models: run_models.RunModels | None = None
@@ -96,7 +98,9 @@ class Rig:
         """Start the run."""
         writer = self.open_writer = await self.newly_begun()
         run.write_header(writer, self.loaded, self.inputs)
-        return await self._lived(self._run(writer).begin())
+        begun = self._run(writer)
+        begun.engine.state.tries_confirm = self.tries_confirm
+        return await self._lived(begun.begin())
 
     async def try_out(self, node: str, pins: Mapping[str, Json]) -> events.RunEnded:
         """Run one node by itself, as ``runops try`` does."""

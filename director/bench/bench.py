@@ -19,9 +19,9 @@ from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import events
 from runtime.browser import borrowed, port
-from runtime.engine import run_state
+from runtime.engine import run_state, tried_confirms
 from runtime.language import prepare
-from runtime.log import entries
+from runtime.log import entries, history
 from runtime.runs import excerpt
 from runtime.runs import start as start_run
 from runtime.runs.runtime import Run
@@ -215,7 +215,7 @@ class Bench(build_context.Bench):
                 listener(event)
 
             browsers = borrowed.Lender(lambda: self.own.open(prepared))
-            own = dataclasses.replace(options, part=part, browsers=browsers, holds=holds)
+            own = dataclasses.replace(options, part=part, browsers=browsers, holds=holds, tries_confirm=True)
             return self._build.carrier.begin(prepared, listener=listen, options=own)
 
         try:
@@ -231,16 +231,14 @@ class Bench(build_context.Bench):
                 self.own.lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()
-        return report.Trip(start, watch.seen, ended, part.withheld, stopped, view, self._confirmed(watch, ended.run))
+        return report.Trip(start, watch.seen, ended, part.withheld, stopped, view, self._log(watch, ended.run))
 
-    def _confirmed(self, watch: watcher.Watcher, run_id: str) -> frozenset[str]:
-        """Return the paths of the actions with a verdict; the log is only read if a node could have one."""
-        if not any(isinstance(each.place.node, Leaf) and each.place.node.confirm is not None for each in watch.seen):
-            return frozenset()
-        past = self._build.runs.past(run_id)
-        return frozenset(
-            each.call.path for each in (past.all_attempts() if past is not None else ()) if each.verdict is not None
-        )
+    def _log(self, watch: watcher.Watcher, run_id: str) -> history.History | None:
+        """Return the log of a run; it is only read if a node could have flags or a verdict there."""
+        leaves = [each.place.node for each in watch.seen if isinstance(each.place.node, Leaf)]
+        if not any(each.confirm is not None or each.type == "browser_query" for each in leaves):
+            return None
+        return self._build.runs.past(run_id)
 
     @staticmethod
     def _stopped(watch: watcher.Watcher, part: excerpt.Excerpt, ended: events.RunEnded) -> watcher.Seen | None:
@@ -250,6 +248,7 @@ class Bench(build_context.Bench):
         error = ended.error or {}
         stopped = watch.failed(error, ended.path)
         untouched = stopped is not None and stopped.at is None and not stopped.place.node.container
-        if not (untouched and (part.withheld is not None or error.get("phase") == "before")):
+        already = (ended.question or {}).get("reason") == tried_confirms.DONE_ALREADY
+        if not (untouched and (already or part.withheld is not None or error.get("phase") == "before")):
             watch.break_off()
         return stopped

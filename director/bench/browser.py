@@ -57,7 +57,7 @@ class Browser:
         self._made_as = _options(prepared)
         self.now = await self.make(self._made_as, origins)
         if isinstance(self.now, Session):
-            self.page_errors = PageErrors(self.now.page.page.context)
+            self.page_errors = PageErrors(self.now.page.page.context, self.now.tabs.is_separate)
             in_flight.of(self.now.page.page.context)
         return self.now
 

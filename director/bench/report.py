@@ -11,6 +11,7 @@ from director.bench.node_map import NodeMap, transparent
 from director.bench.plans import Start
 from director.bench.watcher import Seen
 from director.effects import effects
+from director.proving import checks
 from director.proving import report as proving_report
 from director.scouting.shown import Shown
 from director.subjects import run_report
@@ -18,6 +19,7 @@ from nodes.base import Leaf
 from nodes.values import Json
 from runtime import events
 from runtime.context import briefs
+from runtime.engine import tried_confirms
 from runtime.log import attempts as log_attempts
 from runtime.log import history
 from runtime.observation import page_text
@@ -47,7 +49,7 @@ class Trip:
     withheld: dict[str, Json] | None  # the prepared action, if it was withheld
     stopped: Seen | None  # the node at which it ended early, if it did
     view: Observation | None  # the page after it; None if no node worked on one, or it could not be observed
-    confirmed: frozenset[str]  # the paths of the actions that the site has confirmed or denied
+    past: history.History | None  # its log; None if nothing of it is needed, or it cannot be read
 
 
 @dataclasses.dataclass(slots=True)
@@ -85,7 +87,7 @@ def text_of(report: Report) -> str:
 def _head(report: Report) -> str:
     done = [seen for seen in report.seen if seen.over and not seen.redone and not seen.inner]
     first, last = report.trips[0], report.trips[-1]
-    doubts = _doubts(report)
+    doubts = [*_disagreed(report), *_doubts(report)]
     if last.withheld is not None:
         said = "stopped before an action that is held"
     elif last.ended.status == "passed":
@@ -111,6 +113,15 @@ def _doubts(report: Report) -> list[str]:
     if shown and not warnings:
         return [f"`{shown[0].place.id}` worked on an error page of the site ({shown[0].status})"]
     return warnings
+
+
+def _disagreed(report: Report) -> list[str]:
+    """Return warnings of actions whose ``verify`` and ``confirm`` disagreed."""
+    pasts = [trip.past for trip in report.trips if trip.past is not None]
+    found = {
+        effects.static(briefs.ours(path)): said for past in pasts for path, said in checks.statements(past).items()
+    }
+    return [f"`{path}`: {said}: correct the one that is wrong" for path, said in found.items()]
 
 
 def _receives(seen: Seen) -> bool:
@@ -164,6 +175,8 @@ def _status(trip: Trip, seen: Seen) -> str:
             return "held: ready, not done"
         error = seen.error or (trip.ended.question or {})
         where = f" in {briefs.ours(seen.at)}" if seen.at else ""
+        if (trip.ended.question or {}).get("reason") == tried_confirms.DONE_ALREADY:
+            return "not done: confirm says that it is done already"
         phase = {"before": ", before its action", "after": ", after its action: it may have happened"}
         said = phase.get(str(error.get("phase")), "")
         status = "failed" if trip.ended.status == "failed" else trip.ended.status
@@ -173,10 +186,22 @@ def _status(trip: Trip, seen: Seen) -> str:
     node = seen.place.node
     if not isinstance(node, Leaf):
         return "ok"
-    held = [", verify held"] if node.verify else []
-    if node.confirm is not None:
-        held.append(", confirm says that it was done" if seen.path in trip.confirmed else ", confirm was not needed")
-    return f"ok{''.join(held)}"
+    return f"ok{_checked(trip, seen)}"
+
+
+def _checked(trip: Trip, seen: Seen) -> str:
+    """Return what the checks of a leaf said, unless they disagreed: the head says that."""
+    node, past = seen.place.node, trip.past
+    if past is not None and seen.path in checks.statements(past):
+        return ""
+    said = ", verify held" if isinstance(node, Leaf) and node.verify else ""
+    last = past.last(seen.path) if past is not None else None
+    if last is not None and last.status == "recovered":
+        return ", confirm says that it was done"
+    tried = [each["found"] for each in past.confirms_tried if each["path"] == seen.path] if past is not None else []
+    if "unknown" in tried:
+        return f"{said}, confirm says done after it, and failed before it: it can never say not done"
+    return f"{said}, confirm agrees" if tried else said
 
 
 def _value(seen: Seen, names: hidden_names.HiddenNames) -> Iterator[str]:
@@ -213,6 +238,8 @@ def _end(report: Report) -> Iterator[str]:
         yield page_text.fenced(proving_report.cut(str(error.get("message")), AN_ERROR))
         if fix := error.get("fix"):
             yield f"fix: {fix}"
+    elif question.get("reason") == tried_confirms.DONE_ALREADY:
+        yield f"fix: {question.get('fix')}"
     elif ended.status == "paused" and question.get("reason") == "question":
         yield "it asks a person: pin what they would answer (`set_variable` vars.NAME), and execute the later nodes"
     elif ended.status == "paused":

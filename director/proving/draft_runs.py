@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from director.editing import limits
 from director.effects import effects
-from director.proving import proofs, resets
+from director.proving import checks, proofs, resets
 from director.tools.toolbox import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, SetupError, UsageError
 from nodes.values import Json
 from runtime import events
-from runtime.engine import evidence, run_state
+from runtime.engine import evidence, run_state, tried_confirms
 from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history
 from runtime.log.writer import value_of
@@ -119,7 +119,9 @@ async def run(
     ended = await build.runs.follow(
         call,
         lambda listener, options: build.carrier.begin(
-            fit, listener=listener, options=dataclasses.replace(options, holds=holds, watch=watch, **more)
+            fit,
+            listener=listener,
+            options=dataclasses.replace(options, holds=holds, watch=watch, tries_confirm=True, **more),
         ),
         reset=reset,
     )
@@ -131,13 +133,16 @@ def of_ended(
     ended: events.RunEnded, loaded: workflow.Loaded, past: history.History | None, *, reset: bool
 ) -> proofs.Ran:
     """Return what a run that ended proves; ``past`` is its log, None if that cannot be read."""
-    withheld = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
+    reason = (ended.question or {}).get("reason") if ended.status == "paused" else None
+    withheld = str(ended.path) if reason == "held" else None
+    already = str(ended.path) if reason == tried_confirms.DONE_ALREADY else None
     ran = proofs.Ran(
         run=ended.run,
         status=ended.status,
         outcomes={},
         withheld=withheld,
-        path=ended.path if withheld is None else None,
+        already=already,
+        path=ended.path if withheld is None and already is None else None,
         error=(ended.error or ended.question) if withheld is None else None,
         output=ended.output,
         seconds=round(ended.seconds, 1),
@@ -170,6 +175,7 @@ def _with_log(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -
         outcomes=proofs.outcomes_of(loaded, past),
         moot=proofs.moot(loaded, past),
         on_errors=proofs.on_errors(loaded, past),
+        disagreed=checks.disagreed(loaded, past),
         past=past,
     )
 

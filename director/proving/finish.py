@@ -97,8 +97,8 @@ class Proof:
         ]
 
     @property
-    def errors(self) -> dict[str, str]:
-        return proofs.errors_of(self.effects, self.runs)
+    def doubts(self) -> dict[str, str]:
+        return proofs.doubts_of(self.effects, self.runs, self.before)
 
     @property
     def not_executed(self) -> list[str]:
@@ -116,7 +116,7 @@ class Proof:
     def headline(self) -> str:
         others = proofs.others(self.loaded, [*self.every, *self.elsewhere])
         more = [f"{len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
-        return proofs.headline(self.effects, self.runs, [*others[:MOST_OTHERS], *more])
+        return proofs.headline(self.effects, self.runs, [*others[:MOST_OTHERS], *more], self.before)
 
 
 def missing(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
@@ -274,7 +274,7 @@ def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
     """Return the names of what the runs leave unproved or empty and the model did not mention."""
     # Outputs of earlier runs count: the proof may find nothing left to do.
     names = [*proofs.to_be_said(proof.effects, [*proof.every, *proof.elsewhere]), *_sign_ins(proof)]
-    names += [key.rpartition("/")[2] for key in proof.errors]
+    names += [key.rpartition("/")[2] for key in proof.doubts]
     return [each for each in dict.fromkeys(names) if not said.names(each)]
 
 
@@ -296,11 +296,11 @@ def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:
     alone = proofs.next_step(proof.effects)
-    errors = "; ".join(f"{key}: {said}" for key, said in proof.errors.items())
+    doubts = "; ".join(f"{key}: {said}" for key, said in proof.doubts.items())
     return (
-        f"not done: nothing failed, but the runs {_never(proof.reset)}, always left empty, or did on an error page of the site: {_listed(names)}. Fix the draft, or, where that is right, name each of them in "
+        f"not done: nothing failed, but the runs {_never(proof.reset)}, always left empty, or left in doubt: {_listed(names)}. Fix the draft, or, where that is right, name each of them in "
         "`unproved` and say why; as long as the draft stays as it is, these runs then count."
-        f"{f' On error pages: {errors}.' if errors else ''}"
+        f"{f' In doubt: {doubts}.' if doubts else ''}"
         f"{f' {report.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
     )
 
@@ -365,6 +365,7 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
                 "run": each.run,
                 "status": each.status,
                 "held": briefs.ours(each.withheld) if each.withheld is not None else None,
+                **({"already": briefs.ours(each.already)} if each.already is not None else {}),
                 "output": each.output,
             }
             for each in proof.runs

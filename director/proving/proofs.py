@@ -11,15 +11,18 @@ from nodes.base import Leaf
 from nodes.iterate import Iterate
 from nodes.values import Json
 from runtime.context import briefs
-from runtime.engine import attempt
+from runtime.engine import attempt, tried_confirms
 from runtime.language import hints, workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import history
 
-Outcome = Literal["not reached", "passed by", "failed", "idle", "held", "done"]
-"""Outcome of a leaf in one run. ``idle``: an agent that changed nothing. ``passed by``: failed or skipped, and the run continued."""
+Outcome = Literal["not reached", "passed by", "failed", "idle", "held", "done", "there already"]
+"""Outcome of a leaf in one run. ``idle``: an agent that changed nothing. ``passed by``: failed or skipped, and the run continued.
 
-WEAKEST_FIRST: Sequence[Outcome] = ("not reached", "passed by", "failed", "idle", "held", "done")
+``there already``: its ``confirm`` found it done before the run did it, and the run stopped.
+"""
+
+WEAKEST_FIRST: Sequence[Outcome] = ("not reached", "passed by", "failed", "idle", "held", "done", "there already")
 """The strongest outcome counts for a leaf in a loop."""
 
 WELL: Container[Outcome] = ("idle", "done")
@@ -38,6 +41,7 @@ class Ran:
     status: str
     outcomes: Mapping[str, Outcome]  # outcome of each leaf, by its key (``effects.leaves_of``)
     withheld: str | None = None  # the path of the withheld action at which it stopped
+    already: str | None = None  # the path of the action before which it stopped, as the site had it
     path: str | None = None  # the path of the step that ended it otherwise
     error: dict[str, Json] | None = None
     output: Json = None
@@ -46,6 +50,8 @@ class Ran:
     """The keys of the actions whose ``verify`` held every time before they were done, so that it proves nothing."""
     on_errors: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
+    disagreed: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """Statements about actions whose ``verify`` and ``confirm`` disagreed, by key (``checks.disagreed``)."""
     past: history.History | None = None  # its log; None if it cannot be read any more
     reset: bool = False  # True if the site's data were put back right before it
     page: str | None = None  # the page that it has left on the bench, as it is shown; None if there is none
@@ -54,8 +60,13 @@ class Ran:
 
     @property
     def went_well(self) -> bool:
-        """True if it passed, or stopped only before a withheld action."""
-        return self.status == "passed" or self.withheld is not None
+        """True if it passed, or stopped only before an action that was withheld, or that data which nobody put back had already."""
+        return self.status == "passed" or self.stopped is not None
+
+    @property
+    def stopped(self) -> str | None:
+        """The path of the action before which it stopped, if nothing is wrong with that."""
+        return self.withheld or (None if self.reset else self.already)
 
     def became(self, key: str) -> Outcome:
         return self.outcomes.get(key, "not reached")
@@ -84,6 +95,10 @@ class Effect:
         return "held" in self.outcomes
 
     @property
+    def there_already(self) -> bool:
+        return "there already" in self.outcomes
+
+    @property
     def proved(self) -> bool:
         """True if as many runs did it as must: one, or each if each had the same data. If none did, one with other inputs is enough."""
         if not self.done:
@@ -110,6 +125,7 @@ class Effect:
             "idle": "at work, and changed nothing",
             "failed": "failed",
             "passed by": "tried without success",
+            "there already": "there already, and not done again",
         }
         parts = [f"{words} in {n} of {runs}" for kind, words in kinds.items() if (n := self.outcomes.count(kind))]
         if self.elsewhere and not self.done:
@@ -132,6 +148,8 @@ def outcomes_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Out
         note(path, _outcome(attempts))
     if (withheld := withheld_at(past)) is not None:
         note(withheld, "held")
+    if (already := already_at(past)) is not None:
+        note(already, "there already")
     return found
 
 
@@ -180,8 +198,17 @@ def on_errors(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
 
 def withheld_at(past: history.History) -> str | None:
     """Return the path of the withheld action at which the run stopped."""
+    return _paused_at(past, "held")
+
+
+def already_at(past: history.History) -> str | None:
+    """Return the path of the action before which the run stopped because the site had it."""
+    return _paused_at(past, tried_confirms.DONE_ALREADY)
+
+
+def _paused_at(past: history.History, reason: str) -> str | None:
     question = past.question
-    return str(question.data["path"]) if question is not None and question.data["reason"] == "held" else None
+    return str(question.data["path"]) if question is not None and question.data["reason"] == reason else None
 
 
 def reset(ran: Sequence[Ran]) -> bool:
@@ -238,16 +265,28 @@ def errors_of(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:
     }
 
 
-def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
-    """Summarise the proof: ``full`` if all runs passed, each action is proved, no error page counted, and ``others`` is empty."""
-    doubts = {key: f"{key} ({said})" for key, said in errors_of(every, ran).items()}
+def doubts_of(every: Sequence[Effect], ran: Sequence[Ran], before: Sequence[Ran] = ()) -> dict[str, str]:
+    """Return what errors_of says, and statements about actions whose checks disagreed, also in the runs ``before``."""
+    found = errors_of(every, ran)
+    for each in (*before, *ran):
+        for key, said in each.disagreed.items():
+            found.setdefault(key, said)
+    return found
+
+
+def headline(
+    every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = (), before: Sequence[Ran] = ()
+) -> str:
+    """Summarise the proof: ``full`` if all runs passed, each action is proved, there are no doubts, and ``others`` is empty."""
+    doubts = {key: f"{key} ({said})" for key, said in doubts_of(every, ran, before).items()}
     withheld = list(dict.fromkeys(briefs.ours(each.withheld) for each in ran if each.withheld is not None))
     if withheld:
         but = f", but {', '.join(doubts.values())}" if doubts else ""
         return f"up to {' and '.join(withheld)} (held: ready, not done){but}"
-    if not ran or not all(each.status == "passed" for each in ran):
+    if not ran or not all(each.went_well for each in ran):
         return "not"
-    undone = [*(f"{each.key} ({each.describe()})" for each in every if not each.proved), *others]
+    undone = [f"{each.key} ({each.describe()})" for each in every if each.there_already or not each.proved]
+    undone += others
     named = {each.partition(" (")[0] for each in undone}
     undone += [each for key, each in doubts.items() if key not in named]
     return f"all but {', '.join(undone)}" if undone else FULL

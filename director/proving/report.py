@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from director.effects import effects
-from director.proving import proofs
+from director.proving import checks, proofs
 from director.subjects import run_report
 from nodes.values import Json
 from runtime.context import briefs
@@ -49,6 +49,8 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
         yield f"error pages of the site: {cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
     if ran.withheld is not None and effects.only_signs_in(loaded, ran.withheld):
         yield SIGNS_IN
+    if ran.disagreed:
+        yield f"in doubt: {cut(', '.join(f'{key} ({said})' for key, said in ran.disagreed.items()), STEPS)}"
     if ran.past is not None:
         yield from _steps(ran.past, loaded)
         yield from _hints(ran.past)
@@ -81,6 +83,8 @@ def in_short(value: Json, longest: int) -> str:
 def head(ran: proofs.Ran) -> str:
     if ran.withheld is not None:
         return f"held at {briefs.ours(ran.withheld)}: ready, not done; later nodes were not executed"
+    if ran.already is not None:
+        return f"stopped before {briefs.ours(ran.already)}: `confirm` says that it is done already; later nodes were not executed"
     at = f" at {briefs.ours(ran.path)}" if ran.path else ""
     return f"{ran.status}{at} ({ran.seconds} s)"
 
@@ -116,6 +120,9 @@ def _hints(past: history.History) -> Iterator[str]:
             f"hint: {attempt.VERIFY_HELD_BEFORE}: {cut(', '.join(names), STEPS)}. All rules of `verify` held just before the action, too, so they do not"
             " show that it did anything: name what only this action brings about, such as its own row, number or message"
         )
+    if failed := checks.failed_before(past):
+        names = list(dict.fromkeys(effects.static(briefs.ours(path)) for path in failed))
+        yield f"hint: `confirm` failed before the action of {cut(', '.join(names), STEPS)}, so it can never say *not done*: a run that breaks off there asks a person"
 
 
 def _failure(error: dict[str, Json]) -> str:

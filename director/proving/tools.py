@@ -104,7 +104,7 @@ class RunDraft(_WholeRuns):
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
             lines = [report.text_of(ran, loaded), *filter(None, [draft_runs.differs(build, ran)])]
             lines += [f"actions: {'; '.join(f'{each.key}: {each.describe()}' for each in every)}"] if every else []
-            more = proofs.next_step(every) if ran.status == "passed" else ""
+            more = proofs.next_step(every) if ran.status == "passed" or ran.already is not None else ""
             lines += [f"next: {more}"] if more else []
             lines += [finish.ahead(build, fit, ran, more)] if ran.went_well else []
             text = build.writer.masker.text("\n".join(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from playwright.async_api import BrowserContext, ConsoleMessage, Error, Page, Response
+from playwright.async_api import BrowserContext, ConsoleMessage, Error, Page, Response, WebError
 
 from nodes.values import sound
 from runtime.browser import origins, playwright_errors
@@ -18,18 +18,22 @@ _RESOURCE = "Failed to load resource: the server responded"
 CLIENT_ERROR = 400  # first HTTP status that counts as an error
 
 
-class PageErrors:
-    """Listens to all tabs of a browser context. Its results are text of the page."""
+def _none(_page: Page) -> bool:
+    return False
 
-    def __init__(self, context: BrowserContext) -> None:
-        self._context = context
+
+class PageErrors:
+    """Listens to the tabs of a browser context, except those that ``left_out`` selects. Its results are text of the page."""
+
+    def __init__(self, context: BrowserContext, left_out: Callable[[Page], bool] = _none) -> None:
+        self._context, self._left_out = context, left_out
         self._heard: dict[str, int] = {}
         self._statuses: dict[Page, int] = {}
         self._documents: dict[str, str] = {}  # errors of documents, by address
         self._resources: dict[str, str] = {}  # browser messages about resources answered with an error, by address
         self._listeners: dict[Any, Callable[[Any], None]] = {
             "console": self._said,
-            "weberror": lambda error: self._note(f"script error: {sound(str(error.error))}"),
+            "weberror": self._broke,
             "response": self._answered,
         }
         for event, listener in self._listeners.items():
@@ -62,7 +66,13 @@ class PageErrors:
         if said in self._heard or len(self._heard) < MOST:
             self._heard[said] = self._heard.get(said, 0) + 1
 
+    def _broke(self, error: WebError) -> None:
+        if error.page is None or not self._left_out(error.page):
+            self._note(f"script error: {sound(str(error.error))}")
+
     def _said(self, message: ConsoleMessage) -> None:
+        if message.page is not None and self._left_out(message.page):
+            return
         # Browsers request the favicon by themselves.
         if message.type == "error" and not message.location.get("url", "").endswith("/favicon.ico"):
             said = f"console: {sound(message.text)}"
@@ -81,6 +91,8 @@ class PageErrors:
             main = frame.parent_frame is None
         except Error:
             # This is the first document of a tab that opens by itself.
+            return
+        if self._left_out(frame.page):
             return
         if main:
             self._statuses[frame.page] = response.status

@@ -21,10 +21,11 @@ from runtime.log import entries
 
 
 class ConfirmCheck:
-    def __init__(self, run: RunState, path: str, call: entries.Call, page: Page) -> None:
+    def __init__(self, run: RunState, path: str, asked: str, page: Page) -> None:
+        """``asked`` is the call of the side effect, or the step's path if it has none yet."""
         self._run = run
         self._path = path
-        self._thread = f"{entries.CONFIRM}{call.call}"
+        self._thread = f"{entries.CONFIRM}{asked}"
         self._page = page
 
     async def block(self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool = True) -> Json:

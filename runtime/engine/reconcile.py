@@ -198,11 +198,7 @@ def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
 
 
 async def _said_done(run: RunState, step: StepReached) -> bool:
-    run.emit(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
-    try:
-        return await _look(run, step)
-    except (SiteError, AuthorError, SetupError):
-        return False
+    return (await ask_the_site(run, step, once=True)).found == "done"
 
 
 async def _holds_on_surviving_page(run: RunState, step: StepReached) -> bool:
@@ -265,14 +261,19 @@ async def ask_once_answered(run: RunState, step: StepReached) -> Verdict:
     return STILL_UNANSWERED if said.found == "not-done" else said._replace(unanswered=True)
 
 
-async def ask_the_site(run: RunState, step: StepReached) -> Verdict:
-    """Return the verdict of the node's ``confirm`` on the action of ``step.last``: done, not done, or unknown."""
+async def ask_the_site(run: RunState, step: StepReached, *, once: bool = False) -> Verdict:
+    """Return the verdict of the node's ``confirm`` on the action of the step: done, not done, or unknown.
+
+    ``once``: a *not done* is not asked again, so it proves nothing about an action that may be on its way.
+    """
     confirm = step.node.confirm
     assert confirm is not None
     run.emit(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
     try:
         if await _look(run, step):
             return Verdict("done", "`confirm` says so")
+        if once:
+            return Verdict("not-done", "`confirm` says so")
         again = f"confirm: asking again in {confirm.settle:g} s, in case the site is slow"
         run.emit(events.StepWaiting(step.path, again))
         await asyncio.sleep(confirm.settle)
@@ -291,7 +292,9 @@ async def _look(run: RunState, step: StepReached) -> bool:
     run.forget(asking.nodes, inner)
     browser = await run.need_browser()
     async with browser.fresh_page() as page:
-        check = confirm.ConfirmCheck(run, step.path, step.last.call, page)
+        # Before its side effect is announced, a step has no call.
+        asked = step.before.call.call if step.before is not None else step.path
+        check = confirm.ConfirmCheck(run, step.path, asked, page)
         await check.block(asking.nodes, inner, f"{step.path}/confirm")
         return run.render(asking, "done", inner, step.path)
 

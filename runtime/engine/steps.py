@@ -9,7 +9,7 @@ from nodes.base import Leaf
 from nodes.errors import Paused, RunOpsError
 from nodes.values import Json
 from runtime import events
-from runtime.engine import attempt, evidence, policies, reconcile, scopes
+from runtime.engine import attempt, evidence, policies, reconcile, scopes, tried_confirms
 from runtime.engine.run_state import RunState, StepReached, Verdict
 from runtime.log import attempts, entries, step_paths
 from runtime.log.step_states import State
@@ -54,12 +54,20 @@ async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) ->
                 return await _attempts(run, step, closing=True)
             known = _recorded(run, step, before) if before.state is State.DONE else Nothing
             return known if known is not Nothing else await _attempts(run, step)
+    return await _unless_done_before(run, step)
+
+
+async def _unless_done_before(run: RunState, step: StepReached) -> Json | Tolerated:
+    """Do the step, unless it repeats a side effect that an earlier run of its block did."""
+    node, path = step.node, step.path
     if (action := _earlier_run(run, path)) is not None and _step(run, step).is_effect():
         verdict = await _judge_repetition(run, step, action)
         if verdict is not None and verdict.found == "done" and node.value_pending and not action.yielded:
             return await _attempts(run, step, closing=True)
         if verdict is not None:
             return await _step(run, step, run.history.next_number(path)).pass_over(action, verdict)
+    elif step.before is None:
+        await tried_confirms.before(run, step, _step(run, step))
     return await _attempts(run, step)
 
 
@@ -135,7 +143,9 @@ async def _attempts(run: RunState, reached: StepReached, *, closing: bool = Fals
         step.continued_call = broken_off if number == first else None
         run.emit(events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number))
         try:
-            return _bind_effects(reached, await reconcile.attempt_step(run, step))
+            value = _bind_effects(reached, await reconcile.attempt_step(run, step))
+            await tried_confirms.after(run, step)
+            return value
         except attempt.ValuePending:
             return await _attempts(run, reached, closing=True)
         except RunOpsError as raised:

@@ -47,7 +47,7 @@ def summary_thread(thread: str, number: int) -> str:
 
 
 CONFIRM = "confirm:"
-"""Prefix of threads in which a ``confirm`` asks the site about an action, in a separate tab."""
+"""Prefix of threads in which a ``confirm`` asks the site about an action, in a separate tab: of its call, or of its step before there is one."""
 
 PERSON = "a person said so"
 """Source of a verdict that a person gave. Only a person's *not done* outlasts the process that recorded it."""
@@ -426,6 +426,7 @@ NoteName = Literal[
     "restoring",
     "restored",
     "reconciled",
+    "confirm-tried",
     "paused",
     "decided",
     "asked",

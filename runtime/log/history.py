@@ -51,6 +51,8 @@ class History(threads.Fold):
         """A person's decision about a step that may repeat an earlier action, by its path: ``done``, ``not-done``, ``skip``."""
         self.evidence: list[dict[str, Json]] = []
         """Evidence of failed steps, in order, as ``runtime.engine.evidence`` kept it; each has the ``path`` of its step."""
+        self.confirms_tried: list[dict[str, Json]] = []
+        """Trials of a ``confirm``, in order: ``path``, ``when`` (before or after the side effect), ``found`` and ``how``."""
         self._by_call: dict[str, log_attempts.Attempt] = {}
         self._setters: list[log_attempts.Attempt] = []
         self._acting: list[log_attempts.Attempt] = []  # attempts that do more than read, in the order of their calls
@@ -166,8 +168,8 @@ class History(threads.Fold):
             case "answered":
                 self._replied(entry)
                 self.answers[str(entry.data["path"])] = entry.data["answers"]
-            case "evidence":
-                self.evidence.append(entry.data)
+            case "evidence" | "confirm-tried":
+                (self.evidence if entry.name == "evidence" else self.confirms_tried).append(entry.data)
             case "ended":
                 self._ended(entry)
             case "changed":

@@ -133,7 +133,8 @@ def _next(past: history.History, run: str, state: run_index.RunState) -> str | N
     assert past.header is not None
     question = run_index.question_of(past, run)
     if question is not None and past.header.trial is None:
-        return None if question.code == run_index.HELD else answers.how(run, question.code, question.evidence)
+        asks = question.code not in run_index.WITHOUT_QUESTION
+        return answers.how(run, question.code, question.evidence) if asks else None
     if state in ("running", "passed", "damaged"):
         return None
     if state == "out-of-budget" and past.header.trial is None:

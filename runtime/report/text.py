@@ -141,7 +141,7 @@ def _page(report: RunReport, step: StepReport) -> list[str]:
 def _outcome(report: RunReport, style: Style) -> list[str]:
     question = report.asks
     if question is not None:
-        how = f"  answer  {report.next}" if report.next else "  it was held there: no answer continues with this run"
+        how = f"  answer  {report.next}" if report.next else "  it was a proof: no answer continues with this run"
         return [f"{style.bold('PAUSED')} {one_line(question.path or '')}   {harmless(question.message)}", how]
     if report.next is None:
         return [report.state]

@@ -19,8 +19,8 @@ from runtime.workspace import host, run_index
 
 
 def how(run: str, reason: str, evidence: Json) -> str:
-    if reason == run_index.HELD:
-        return f"runops show {run}   (an action was held: no answer continues with this run)"
+    if reason in run_index.WITHOUT_QUESTION:
+        return f"runops show {run}   (it was a proof: no answer continues with this run)"
     if reason in run_index.ABOUT_PAGE:
         return f"runops resume {run} --from STEP"
     if reason != REASON:
@@ -57,8 +57,8 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
         if question.data["reason"] == REASON:
             return question.data["evidence"]["questions"]
         said, fix = "waits for a decision, and asks nothing else", f"`{how(run, str(question.data['reason']), None)}`"
-        if question.data["reason"] == run_index.HELD:
-            said = "stopped before an action that was held, and asks nothing"
+        if (stopped := run_index.WITHOUT_QUESTION.get(str(question.data["reason"]))) is not None:
+            said = f"stopped before {stopped}"
             fix = "have the action done by a run: `runops run FILE`"
         raise UsageError("nothing-to-answer", f"run {run} {said}", fix=fix)
     state = "answered already" if past.status == "paused" else past.status

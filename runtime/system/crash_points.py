@@ -71,6 +71,7 @@ class CrashPoint(enum.StrEnum):
     RESTORING = "restoring"
     RESTORED = "restored"
     RECONCILED = "reconciled"
+    CONFIRM_TRIED = "confirm-tried"
     PAUSED = "paused"
     ASKED = "asked"
     ANSWERED = "answered"

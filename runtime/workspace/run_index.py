@@ -205,7 +205,11 @@ def _folded(
     return past
 
 
-HELD = "held"  # reason of a pause without a question: a proof stopped before an action that it withholds
+WITHOUT_QUESTION = {
+    "held": "an action that was held: it was a proof, and no action of it is open",
+    "done-already": "an action that the site already had: it was a proof, and no action of it is open",
+}
+"""Reasons of pauses that no answer continues, each with that before which the run stopped."""
 
 ABOUT_PAGE = frozenset({"page-differs", "page-lost"})
 """Reasons of pauses that a person answers by choosing the step to continue from."""
@@ -287,8 +291,8 @@ async def spoken(
 
 def _check_waits(past: history.History, run: str) -> None:
     asks = past.question.data["reason"] if past.question is not None and past.answer is None else None
-    if asks == HELD:
-        said = "stopped before an action that was held: it was a proof, and no action of it is open"
+    if asks in WITHOUT_QUESTION:
+        said = f"stopped before {WITHOUT_QUESTION[asks]}"
         fix = "have the action done by a run: `runops run FILE`"
     elif asks in ABOUT_PAGE:
         said = "waits for a step from which to continue, not for a decision"

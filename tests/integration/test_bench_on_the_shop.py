@@ -166,3 +166,39 @@ nodes:
     assert "\n4 items  failed (error-page, before its action), on an error page (500)\n" in output[1]
     assert output[0].startswith("the site answered 500 after `bad`\nstopped at the first failure")
     assert "lost" not in output[1]
+
+
+ONE = """
+  - {id: order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/1001"}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {role: button, name: Pay}
+    verify: [{text: paid, target: {test_id: status}}]
+    confirm:
+      settle: 0
+      nodes:
+        - {id: nowhere, type: browser_action, action: goto, url: "{{ inputs.base_url }}/nowhere"}
+        - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/1001"}
+        - {id: status, type: browser_query, query: text, target: {test_id: status}}
+      done: "{{ status == 'paid' }}"
+"""
+
+
+async def test_a_confirm_is_tried_beside_the_page(tmp_path: Path) -> None:
+    """It reads in a separate tab, whose errors are not those of the node's page; done once, the payment is not done again."""
+    with shop_process.Shop.start(tmp_path / "shop", orders=1, paid=0) as own:
+        text = shop_flows.sign_in("Pay") + ONE
+        known = {"SHOP_PASSWORD": own.password}
+        build = build_contexts.opened(tmp_path, own.url, text, inputs={"base_url": own.url}, known=known)
+        try:
+            output = await execute(build, "login..pay")
+            assert "pay  ok, verify held, confirm agrees" in output
+            assert "404" not in output
+            assert 'heading "Order 1001"' in output
+            assert len(own.ledger("payment")) == 1
+            output = await execute(build, "pay", begin="live")
+            assert "pay  not done: confirm says that it is done already" in output
+            assert len(own.ledger("payment")) == 1
+        finally:
+            await build.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from director.draft import output_files
+from director.draft import draft, output_files
 from director.proving import tools
 from director.tools.build_context import BuildContext
 from nodes.values import Json
@@ -41,8 +41,8 @@ ARGUMENTS: dict[str, Json] = {"done": True, "summary": "Pays an order.", "unprov
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """A shop with four unpaid orders."""
-    with Shop.start(tmp_path_factory.mktemp("shop"), orders=4, paid=0) as build:
+    """A shop with five unpaid orders."""
+    with Shop.start(tmp_path_factory.mktemp("shop"), orders=5, paid=0) as build:
         yield build
 
 
@@ -83,6 +83,46 @@ async def test_a_withheld_effect_was_not_done(tmp_path: Path, site: Shop) -> Non
     value: Any = outcome.value
     assert (outcome.error, value["proved"]) == (None, "up to pay (held: ready, not done)")
     assert site.ledger("payment", "1002") == []
+
+
+CONFIRM = """
+    confirm:
+      settle: 0
+      nodes:
+        - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.number }}"}
+        - {id: status, type: browser_query, query: text, target: {test_id: status}}
+      done: "{{ status == 'paid' }}"
+"""
+
+
+def confirming(build: BuildContext) -> BuildContext:
+    """The same, with a `confirm` on the payment."""
+    written = build.state.draft
+    assert written is not None
+    head, after, rest = written.text.partition("  - {id: after,")
+    build.state.write_draft(draft.Draft.of(f"{head.rstrip()}{CONFIRM}{after}{rest}"), reason="with a confirm")
+    return build
+
+
+async def test_a_confirm_is_tried_before_a_held_action(tmp_path: Path, site: Shop) -> None:
+    """Under `hold` the shop is asked before the payment in each run, and sees none."""
+    build = confirming(opened(tmp_path, site, "1002", guarded=False, policy="hold", runs=1))
+    value: Any = (await finished(build)).value
+    past = build.runs.past(value["runs"][0]["run"])
+    assert value["proved"] == "up to pay (held: ready, not done)"
+    assert past is not None
+    assert [(each["when"], each["found"]) for each in past.confirms_tried] == [("before", "not-done")]
+    assert site.ledger("payment", "1002") == []
+
+
+async def test_a_confirm_keeps_a_proof_from_paying_twice(tmp_path: Path, site: Shop) -> None:
+    """Without a reset and without a guard the first run pays, the second is stopped by `confirm`, and the shop has one payment."""
+    outcome = await finished(confirming(opened(tmp_path, site, "1004", guarded=False)))
+    value: Any = outcome.value
+    assert outcome.error is None, outcome.text
+    said = "done in 1 of 2 runs; there already, and not done again in 1 of 2 runs"
+    assert value["proved"] == f"all but pay ({said})"
+    assert len(site.ledger("payment", "1004")) == 1
 
 
 async def test_a_draft_that_passes_once_only_is_refused(tmp_path: Path, site: Shop) -> None:

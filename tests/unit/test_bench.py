@@ -505,24 +505,56 @@ async def test_a_taken_branch_is_listed_node_by_node(tmp_path: Path) -> None:
     assert 'left = "Lnorth"' in rig.told
 
 
-async def test_the_checks_of_an_action_are_reported(tmp_path: Path) -> None:
-    """The report says that `verify` held and that `confirm` was not needed."""
-    rig = Rig(
-        tmp_path,
-        """
+PAY = """
   - {id: bare, type: browser_action, action: click, target: {text: one}}
   - id: pay
     type: browser_action
     action: click
     target: {text: pay}
     verify: [{expr: "{{ 1 == 1 }}"}]
-    confirm: {nodes: [{id: look, type: browser_query, query: text, target: {text: status}}], done: "{{ look == 'paid' }}"}
-""",
-        site(),
-    )
+    confirm: {settle: 0, nodes: [{id: look, type: browser_query, query: text, target: {text: status}}], done: "{{ look == 'paid' }}"}
+"""
+
+
+def paying(folder: Path) -> Rig:
+    """A bench on a site that takes a payment."""
+
+    async def pay(target: str, page: FakePage) -> None:
+        page.browser.site.texts |= {'text="status"': "paid"} if "pay" in target else {}
+
+    rig = Rig(folder, PAY, FakeSite(texts={'text="status"': "open"}))
+    rig.site.on_click = pay
+    return rig
+
+
+async def test_the_checks_of_an_action_are_reported(tmp_path: Path) -> None:
+    """The report says that `verify` held and that `confirm`, asked before and after the action, agreed."""
+    rig = paying(tmp_path)
     await rig.execute("all")
     assert "1 bare  ok\n" in rig.told
-    assert "pay  ok, verify held, confirm was not needed" in rig.told
+    assert "pay  ok, verify held, confirm agrees" in rig.told
+
+
+async def test_a_confirm_that_disagrees_is_reported_first(tmp_path: Path) -> None:
+    """A `confirm` that says *not done* after the action stands in the first line, and the call did not go all well."""
+    rig = paying(tmp_path)
+    rig.edit("look == 'paid'", "look == 'sent'")
+    await rig.execute("all")
+    assert rig.told.startswith(
+        "`pay`: done, and its `confirm` says that it is not: correct the one that is wrong\nnot all well: 2 of 2"
+    )
+
+
+async def test_an_action_that_the_site_has_is_not_done_again(tmp_path: Path) -> None:
+    """Executed again, it is stopped by its `confirm` with the way out; the page stays valid for the nodes before it."""
+    rig = paying(tmp_path)
+    await rig.execute("all")
+    clicks = list(rig.site.actions)
+    assert (await rig.execute("pay", begin="live"))["pay"] == "not"
+    assert "pay  not done: confirm says that it is done already" in rig.told
+    assert "fix: if the site has it, let `when` or a `route` pass over it" in rig.told
+    assert rig.site.actions == clicks
+    assert "!" not in rig.bench.own.lineage
 
 
 async def test_a_site_error_after_an_action_is_reported_first(tmp_path: Path) -> None:

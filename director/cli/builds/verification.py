@@ -105,7 +105,9 @@ class Verification:
         holds = grants.withheld(None, {}, ()) if self._options.hold else run_state.withholds_nothing
         ended = run.follow(
             front,
-            lambda listener: carrier.begin(self._prepared, listener=listener, options=start.Options(holds=holds)),
+            lambda listener: carrier.begin(
+                self._prepared, listener=listener, options=start.Options(holds=holds, tries_confirm=True)
+            ),
         )
         self._runs[-1], self._signal = (run, ended), run.signal
         if ended is None:
@@ -113,7 +115,7 @@ class Verification:
             return
         ran = draft_runs.of_ended(ended, self._loaded, self._past(ended.run), reset=self._reset is not None)
         self._ran.append(ran)
-        if ran.withheld is None:
+        if ran.stopped is None:
             run.report(ended, quiet=self._options.quiet)
         else:
             self._say(report.head(ran))
@@ -136,7 +138,7 @@ class Verification:
                 written = self._write(proof)
             except UsageError as failed:
                 error = failed
-        codes = [run.code(ended) for run, ended in self._runs if not self._is_held(ended)]
+        codes = [run.code(ended) for run, ended in self._runs if not self._stopped_well(ended)]
         codes += [signals.exit_code(self._signal)] if self._signal is not None else []
         code = results.worst([*codes, *([error.exit] if error is not None else [])])
         if whole:
@@ -159,12 +161,12 @@ class Verification:
                 written=written,
                 error=ErrorReport.raised(error),
             )
-            ended = [(each, run.id, 0 if self._is_held(each) else run.code(each)) for run, each in self._runs]
+            ended = [(each, run.id, 0 if self._stopped_well(each) else run.code(each)) for run, each in self._runs]
             console.result(endings.of_verify(record, ended).as_json())
         return code
 
-    def _is_held(self, ended: events.RunEnded | None) -> bool:
-        return ended is not None and any(each.run == ended.run and each.withheld is not None for each in self._ran)
+    def _stopped_well(self, ended: events.RunEnded | None) -> bool:
+        return ended is not None and any(each.run == ended.run and each.stopped is not None for each in self._ran)
 
     def _tell(self, proof: finish.Proof, *, written: bool, told: bool) -> None:
         """``told``: an error names what some run did not do, and the fix."""

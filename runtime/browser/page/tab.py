@@ -355,6 +355,10 @@ class Tabs:
             await shut(page)
             del self._fresh[page]
 
+    def is_separate(self, page: Page) -> bool:
+        """Return whether the page is that of a ``fresh_page``."""
+        return page in self._fresh
+
     def add(self, page: Page) -> Tab:
         tab = self._tabs.get(page)
         if tab is None:

@@ -1,0 +1,47 @@
+"""What the log of a run says of the checks of its actions: whether ``verify`` and ``confirm`` agreed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from director.effects import effects
+from runtime.language import workflow
+from runtime.log import history
+
+SAID_NOT_DONE = "done, and its `confirm` says that it is not"
+COULD_NOT_TELL = "done, and its `confirm` could not tell"
+RESCUED = "its `verify` failed, and its `confirm` says that it is done"
+
+
+def disagreed(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
+    """Return statements about actions whose ``verify`` and ``confirm`` disagreed, by key, for any item."""
+    found: dict[str, str] = {}
+    for path, said in statements(past).items():
+        found.setdefault(effects.key_of(loaded, path), said)
+    return found
+
+
+def statements(past: history.History) -> dict[str, str]:
+    """Return the same by step path."""
+    found = dict(_rescued(past))
+    for each in past.confirms_tried:
+        if each["when"] == "after" and each["found"] != "done":
+            found[str(each["path"])] = SAID_NOT_DONE if each["found"] == "not-done" else COULD_NOT_TELL
+    return found
+
+
+def _rescued(past: history.History) -> Iterator[tuple[str, str]]:
+    for path, attempts in past.attempts.items():
+        last = attempts[-1].result
+        if last is not None and last.status == "recovered" and (last.error or {}).get("code") == "verify-failed":
+            yield path, RESCUED
+
+
+def failed_before(past: history.History) -> list[str]:
+    """Return the paths of actions before which a ``confirm`` ended with an error, though it could tell after them."""
+    doubtful = statements(past)
+    return [
+        str(each["path"])
+        for each in past.confirms_tried
+        if (each["when"], each["found"]) == ("before", "unknown") and each["path"] not in doubtful
+    ]
