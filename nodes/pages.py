@@ -226,6 +226,10 @@ class Page(Protocol):
         """Return the number of matching elements; without ``hidden`` only those that can be seen."""
         ...
 
+    async def missing_part(self, target: Target) -> str | None:
+        """Return the frame, or the part around the target, that matches nothing now; None if each of them does."""
+        ...
+
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
         """Return for each matching element the text of each field, None if it has none; waits until ``least`` elements match.
 

@@ -207,6 +207,9 @@ class LeafContext(Services, Protocol):
         """Mask this one-time code from now on, as a secret, while the process has the run."""
         ...
 
+    unmatched: str | None
+    """Part around a target that matched nothing, so that nothing was found: kept with the result of the attempt."""
+
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
         """Report something for a person to check, while the step continues: emitted at once, and kept with the result of the attempt.
 

@@ -279,6 +279,10 @@ class FakePage:
     async def count(self, target: Target, *, hidden: bool = False) -> int:
         return int(str(target) in self.browser.site.texts)
 
+    async def missing_part(self, target: Target) -> str | None:
+        within = target.within
+        return f"within {within}" if within is not None and not await self.count(within) else None
+
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
         rows: list[list[str | None]] = json.loads(self.browser.site.texts.get(str(target), "[]"))
         return rows

@@ -15,6 +15,7 @@ from director.effects import effects
 from director.proving import draft_runs
 from director.tools import build_context
 from nodes.base import Leaf
+from nodes.browser_query import reads
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import events
@@ -234,9 +235,9 @@ class Bench(build_context.Bench):
         return report.Trip(start, watch.seen, ended, part.withheld, stopped, view, self._log(watch, ended.run))
 
     def _log(self, watch: watcher.Watcher, run_id: str) -> history.History | None:
-        """Return the log of a run; it is only read if a node could have flags or a verdict there."""
+        """Return the log of a run; it is only read if a report needs it: for a `confirm`, or for a part that matched nothing."""
         leaves = [each.place.node for each in watch.seen if isinstance(each.place.node, Leaf)]
-        if not any(each.confirm is not None or each.type == "browser_query" for each in leaves):
+        if not any(each.confirm is not None or isinstance(each, reads.Exists | reads.Count) for each in leaves):
             return None
         return self._build.runs.past(run_id)
 

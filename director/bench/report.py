@@ -150,7 +150,7 @@ def _node(report: Report, trip: Trip, seen: Seen, *, last: bool) -> Iterator[str
     yield f"{line}  {seen.seconds:.1f} s" if seen.seconds >= 1 else line
     if seen.redone and not stopped:
         return
-    theirs = [*_value(seen, report.names), *(_error(trip, seen) if stopped else ())]
+    theirs = [*_value(trip, seen, report.names), *(_error(trip, seen) if stopped else ())]
     theirs += _page_of(seen, last=stopped or last, changes=seen.after is not report.view or not shows_page(report))
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
@@ -204,7 +204,13 @@ def _checked(trip: Trip, seen: Seen) -> str:
     return f"{said}, confirm agrees" if tried else said
 
 
-def _value(seen: Seen, names: hidden_names.HiddenNames) -> Iterator[str]:
+def _unmatched(trip: Trip, seen: Seen) -> str:
+    last = trip.past.last(seen.path) if trip.past is not None else None
+    part = last.result.unmatched if last is not None and last.result is not None else None
+    return f", as nothing matches {part}" if part is not None else ""
+
+
+def _value(trip: Trip, seen: Seen, names: hidden_names.HiddenNames) -> Iterator[str]:
     name, value = seen.place.id, names.json(seen.value, seen.place.id)
     if seen.ran and seen.hidden:
         yield f"{name} = [holds a secret: not shown]"
@@ -213,7 +219,7 @@ def _value(seen: Seen, names: hidden_names.HiddenNames) -> Iterator[str]:
         shown = proving_report.in_short(value, A_VALUE)
         # Values of a loop's items are not kept under the id of the node.
         where = "" if shown == whole or seen.place.loops else f"; whole: get_workflow_variables key={name}"
-        yield f"{name} = {shown}{' (empty)' if value == [] else where}"
+        yield f"{name} = {shown}{' (empty)' if value == [] else where}{_unmatched(trip, seen)}"
 
 
 def _error(trip: Trip, seen: Seen) -> Iterator[str]:

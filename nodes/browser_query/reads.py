@@ -75,8 +75,7 @@ class Exists(OfElement):
     """True to look also at elements that cannot be seen."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        await ctx.act()
-        return await ctx.page.count(self.target, hidden=self.hidden) > 0
+        return await _counted(ctx, self.target, hidden=self.hidden) > 0
 
 
 class Count(OfElement):
@@ -88,8 +87,16 @@ class Count(OfElement):
     """True to count also elements that cannot be seen."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        await ctx.act()
-        return await ctx.page.count(self.target, hidden=self.hidden)
+        return await _counted(ctx, self.target, hidden=self.hidden)
+
+
+async def _counted(ctx: LeafContext, target: Target, *, hidden: bool) -> int:
+    """Count the elements. If none matches because what should be around it is missing, keep that with the result."""
+    await ctx.act()
+    count = await ctx.page.count(target, hidden=hidden)
+    if not count and (target.within is not None or target.frames):
+        ctx.unmatched = await ctx.page.missing_part(target)
+    return count
 
 
 class Box(OfElement):

@@ -438,6 +438,7 @@ class Step(leaf_context.LeafContext):
         dismissed = self._dismissed()
         took: dict[str, Json] = {"seconds": seconds, "files": files, "flags": self._flags or None}
         took["dismissed"] = dismissed or None
+        took["unmatched"] = self._run.writer.masker.text(self.unmatched) if self.unmatched is not None else None
         if browser is not None and self._page is not None and not self._fresh:
             facts = browser.facts()
             took["page"] = entries.PageState(

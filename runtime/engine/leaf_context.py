@@ -35,6 +35,7 @@ class LeafContext:
         self._fresh = False  # true if the page is a separate tab, none of the run's
         self.call: entries.Call | None = None
         self._flags: list[dict[str, Json]] = []
+        self.unmatched: str | None = None
         self._load: Literal["new", "same"] | None = None
         """"new" if a loaded address gave a new document, else "same"; None if none was loaded."""
         self.closing = False

@@ -218,6 +218,8 @@ class Result(Entry):
     """Matters that a person should check although the step continued: ``code``, ``message``, ``evidence``."""
     dismissed: list[str] | None = None
     """Overlays that were closed meanwhile, as `dismiss` names them."""
+    unmatched: str | None = None
+    """For a count of nothing: the part around the target that matched nothing."""
     seconds: float | None = None
     page: PageState | None = None
 

@@ -132,6 +132,35 @@ async def test_the_missing_part_is_named(target: Target, named: str, nearest: st
     assert nearest in [*error.evidence["nearest"], None]
 
 
+ROW = Target(role="row", has_text="1003")
+
+
+async def test_what_is_missing_around_a_count_of_nothing(tab: Tab) -> None:
+    """Of a target that finds nothing the row or the frame that is missing is named, and nothing if only the element itself is."""
+    pay = Target(role="button", name="Pay")
+    assert await tab.missing_part(pay.model_copy(update={"within": ROW})) == 'within role=row has_text="1003"'
+    there = Target(role="row", has_text="1001")
+    assert await tab.missing_part(Target(role="button", name="Settle", within=there)) is None
+    assert await tab.missing_part(pay.model_copy(update={"frame": "checkout"})) == "frame checkout"
+
+
+async def test_a_rule_names_the_missing_row(tab: Tab) -> None:
+    """A rule about an element in a row that is not there names the row."""
+    error = await failure(tab.wait_for(Rule(visible=Target(role="button", name="Pay", within=ROW))))
+    assert 'no element matches role=row has_text="1003"' in error.message
+    assert error.evidence["nearest"][0].startswith("role=row")
+
+
+@pytest.mark.usefixtures("longer_grace")
+@pytest.mark.parametrize("target", [Target(text="Return to shopp"), Target(css="#title")], ids=str)
+async def test_fields_come_first_where_text_is_typed(target: Target, tab: Tab) -> None:
+    """If `fill` finds no element, the fields of the page are the nearest, before any button that is spelled alike."""
+    nearest = (await failure(tab.fill(target, "x"))).evidence["nearest"]
+    fields = ["textbox", "spinbutton", "textbox"]
+    assert [each.split(" ")[0].removeprefix("role=") for each in nearest[:3]] == fields
+    assert ('role=button name="Return to shop"' in nearest) == (target.text is not None)
+
+
 async def test_an_ambiguous_target(driven: Session, tab: Tab) -> None:
     """An ambiguous target fails at once, before the action, with at most five candidates that each find one element."""
     driven.bound(10)

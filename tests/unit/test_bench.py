@@ -557,6 +557,23 @@ async def test_an_action_that_the_site_has_is_not_done_again(tmp_path: Path) -> 
     assert "!" not in rig.bench.own.lineage
 
 
+async def test_a_row_that_is_missing_is_told_with_the_value(tmp_path: Path) -> None:
+    """A false `exists` and a count of nothing name the row that matches nothing, in the report and in the log."""
+    queries = """
+  - {id: there, type: browser_query, query: exists, target: {text: pay, within: {text: order 7}}}
+  - {id: many, type: browser_query, query: count, target: {text: pay, within: {text: order 8}}}
+"""
+    rig = Rig(tmp_path, queries, FakeSite(texts={'text="order 8"': "8"}))
+    await rig.execute("all")
+    assert 'there = false, as nothing matches within text="order 7"\n' in rig.told
+    assert "many = 0\n" in rig.told
+    [run] = re.findall(r"\(run (\w+)\)", rig.told)
+    past = rig.build.runs.past(run)
+    assert past is not None
+    results = [each.result for each in past.all_attempts()]
+    assert [each.unmatched for each in results if each is not None] == ['within text="order 7"', None]
+
+
 async def test_a_site_error_after_an_action_is_reported_first(tmp_path: Path) -> None:
     """An error page of the site is no success, whatever rules say. The report names the node, and whether its action is uncertain."""
     enters = '  - {id: enters, type: browser_action, action: type, target: {label: Find}, value: "Ann\\n"}\n'

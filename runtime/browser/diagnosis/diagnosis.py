@@ -163,7 +163,7 @@ class Diagnosis:
         if kind == "ambiguous":
             return await self.ambiguous(target, phase)
         if kind == "missing":
-            return await self.missing(target)
+            return await self.missing(target, fills=playwright_errors.head(error).startswith("Locator.fill"))
         if kind == "other":
             return self.not_actionable(target, "refused", f"the browser refused: {said}", None, phase)
         problem, words, element = playwright_errors.obstacle(error)
@@ -206,8 +206,8 @@ class Diagnosis:
             evidence={"count": count, "candidates": list[Json](candidates), "page": self.page.url},
         )
 
-    async def missing(self, target: Target, *, wanted: int = 1, seen: int = 0) -> SiteError:
-        """Return the error for no matching element, or too few."""
+    async def missing(self, target: Target, *, wanted: int = 1, seen: int = 0, fills: bool = False) -> SiteError:
+        """Return the error for no matching element, or too few; ``fills``: of a field."""
         if (in_frame := await self._frame_trouble(target)) is not None:
             return in_frame
         waited = self._deadline.waited()
@@ -226,9 +226,18 @@ class Diagnosis:
             "look at the page, and correct the target or what comes before it",
             waited=waited,
             title=await self._evidence(self.page.title, ""),
-            nearest=await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
+            nearest=await self._evidence(
+                lambda: nearest.candidates(self.page, lacking, fills=fills and lacking is target), []
+            ),
             **await self.says(),
         )
+
+    async def missing_part(self, target: Target) -> str | None:
+        """Return the frame, or the part around the target, that matches nothing; None if that is the target itself."""
+        if (in_frame := await self._frame_trouble(target)) is not None:
+            return f"frame {in_frame.evidence['frame']}"
+        lacking = await self._evidence(lambda: self._lacking(target), target)
+        return None if lacking is target else f"within {lacking}"
 
     async def all_hidden(self, target: Target, count: int) -> SiteError:
         return self.page_error(
@@ -315,8 +324,9 @@ class Diagnosis:
         }
         seen = f"seen: {look.seen!r}"
         if subject is not None and look.matches == 0 and rule.kind != "count":
-            seen = f"no element matches {subject}"
-            evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, subject), [])
+            lacking = await self._evidence(lambda: self._lacking(subject), subject)
+            seen = f"no element matches {lacking}"
+            evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, lacking), [])
         evidence |= await self.says()
         fix = _url_fix(rule.url, self.page.url) if rule.url is not None else None
         return SiteError("rule-failed", f"{rule} does not hold; {seen}", fix=fix, phase="after", evidence=evidence)

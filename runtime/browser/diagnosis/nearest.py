@@ -26,6 +26,8 @@ _LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\
 
 _ROLE = re.compile(r"\s*-\s+'?([a-z]+)")
 
+TYPED_INTO = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
+
 ALIKE = 0.4  # least similarity of a name's spelling, from 0 to 1
 
 _TEST_IDS = isolated_world.Script[list[str]](
@@ -84,12 +86,20 @@ def _lines(elements: list[tuple[str, str]]) -> list[str]:
     return [f'role={role} name="{short(name, 60)}"' for role, name in elements]
 
 
-async def candidates(page: Page, target: Target) -> list[str]:
+async def candidates(page: Page, target: Target, *, fills: bool = False) -> list[str]:
     """Return the elements of the page, or of the target's frame, most alike to the target: at most five one-line targets.
 
-    Elements within the same row or card come first, and among them those of the wanted role, whatever their name.
+    Elements within the same row or card come first, and among them those of the wanted role, whatever their name. If it ``fills``,
+    fields come first.
     """
     root = locators.document(page, target.frames).locator(":root")
+    elements = parse(sound(await root.locator("body").aria_snapshot())) if fills else []
+    same = [(role, name) for role, name in elements if role in TYPED_INTO]
+    fields = ranked(target, same) + _lines(same)[:MOST_UNLIKE]
+    return list(dict.fromkeys([*fields, *await _alike(page, target, root)]))[:MOST]
+
+
+async def _alike(page: Page, target: Target, root: Locator) -> list[str]:
     if target.test_id is not None:
         known = await _TEST_IDS.of(root)
         alike = difflib.get_close_matches(target.test_id, dict.fromkeys(known), n=MOST, cutoff=0.5)
@@ -106,7 +116,7 @@ async def candidates(page: Page, target: Target) -> list[str]:
         same = [(role, name) for role, name in inside if role == target.role]
         # An element of that role in that place may be the right one, whatever its name.
         found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
-    return list(dict.fromkeys(found))[:MOST]
+    return found
 
 
 async def distinguish(page: Page, found: Locator, candidates: list[str]) -> None:

@@ -270,6 +270,9 @@ class Reads(Pictures, Looking):
             await self.diagnosis.demand_answer(target)
         return count
 
+    async def missing_part(self, target: Target) -> str | None:
+        return await self._read(target, lambda: self.diagnosis.missing_part(target))
+
     async def wait_for(self, rule: Rule) -> None:
         if rule.kind == "url" and self.dialogs.message is not None:
             # An address can be read while a dialog is open, and does not change meanwhile.
