@@ -88,8 +88,9 @@ def _scope(path: Path) -> Path:
 
 
 def _nodes(data: Json, path: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
-    if isinstance(data, dict) and "type" in data and isinstance(data.get("id"), str):
-        yield path, data
+    fields: dict[str, Json] = data if isinstance(data, dict) else {}
+    if "type" in fields and isinstance(fields.get("id"), str):
+        yield path, fields
     for step, each in _steps(data):
         yield from _nodes(each, (*path, step))
 
