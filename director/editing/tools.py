@@ -195,12 +195,14 @@ class _Edits:
         return made
 
     def _answer(self, place: turn.Place) -> tuple[list[ToolCall], int]:
-        """Return the calls of the answer that asks for this one, and its index; no calls if one before it failed."""
+        """Return the calls of the answer that asks for this one, and its index; no calls if an edit before it failed."""
         said = self._build.writer.history.thread(place.thread).said
         latest = next((each for each in reversed(said) if isinstance(each, threads.Exchange)), None)
         calls = [*self._build.writer.calls_of(latest.answer)] if latest is not None else []
-        index = next((index for index, each in enumerate(calls) if each.id == place.asked), 0)
-        results = [latest.done[each.id].result for each in calls[:index]] if latest is not None else []
+        index = next((index for index, each in enumerate(calls) if each.id == place.asked), None)
+        if latest is None or index is None:
+            return [], 0
+        results = [latest.done[each.id].result for each in calls[:index] if each.name in self._tools]
         return ([], 0) if any(each is not None and each.error is not None for each in results) else (calls, index)
 
     def _from(self, calls: Sequence[ToolCall]) -> list[_Asked]:
