@@ -13,6 +13,7 @@ from runtime.observation.tree import ACTING, FIELDS, LANDMARKS, ROWS, SPOTS, URG
 
 NAME_MOST = 100
 TEXT_MOST = 300
+HOLDERS = ("row ", "item ", "card ", "article ")  # how the line of a part begins that holds others
 VALUE_MOST = 30  # most characters of a text that stands alone and gets a ref: a number, with its unit
 OPTIONS_MOST = 12
 """Most options of a select on its line, without the chosen one; of more, the first three and the last."""
@@ -27,7 +28,6 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
 UNNAMED = "(unnamed)"  # text for an element to act on that no target finds by a name
-_HOLDERS = ("row ", "item ", "card ", "article ")  # how the line of a part begins that holds others
 SEPARATOR = " | "  # stands between cells, and between texts of separate elements
 _INLINE = frozenset({"text", "strong", "emphasis", "code", "mark", "subscript", "superscript", "insertion", "deletion", "time"})  # fmt: skip
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -200,7 +200,7 @@ def _refer(item: Item) -> None:
         return
     said = json.loads(item.line) if _is_text(item) else node.text if node.role == "status" else ""
     alone = said == (node.text or node.name) and len(said) <= VALUE_MOST and any(map(str.isdigit, said))
-    holds = item.line.startswith(_HOLDERS) and not any(each.role == "columnheader" for each in node.children)
+    holds = item.line.startswith(HOLDERS) and not any(each.role == "columnheader" for each in node.children)
     if (alone or holds) and f"[ref={node.ref}]" not in item.line:
         item.line += f" [ref={node.ref}]"
 
