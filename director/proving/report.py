@@ -32,7 +32,7 @@ MAIN = "main"  # the line with which the main part of an observation begins
 
 LEFT = "its last page, now on the bench:"
 
-RESET = "The site was reset before it: the bench begins anew, and what was seen of the site before may have changed."
+RESET = "The site was reset before it: what was seen of it before may have changed."
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
 
