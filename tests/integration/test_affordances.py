@@ -55,8 +55,8 @@ def fits(stated: str, line: str) -> bool:
     role, _, words = stated.partition("|")
     if not line.startswith(role) if role[0] != "(" else line.count(role) != 1:
         return False
-    if not words:
-        return '"' not in line
+    if not words.strip():
+        return '"' not in line and (" (unnamed) [ref=" in line or "(scrollable" in line)
     if words[0] == "?":
         return f' (unnamed) guessed "{words[1:]}"' in line
     return f'"{words}"' in line and "guessed" not in line

@@ -70,6 +70,8 @@ TOOLBAR = """<!doctype html><title>Tools</title>
   <button data-can="button|?arrow down"><svg data-icon="arrow-down" width="16" height="16"><path d="M0,0 L8,16 L16,0 Z" /></svg></button>
   <a href="/help" data-can="link|?question circle"><i class="bi bi-question-circle-fill"></i></a>
   <button class="btn btn-sm" data-can="button|"></button>
+  <button class="btn" data-can="button| "><i class="p-icon"></i></button>
+  <input type="search" aria-label="Find" placeholder="A word" data-can="searchbox|A word">
 </div>"""
 
 CANVAS = """<!doctype html><title>Plan</title>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runtime.observation import test_ids
 from runtime.observation.observation import Observation
+from runtime.observation.test_ids import Mark
 
 INVOICE = """
 - table [ref=e1]:
@@ -193,3 +194,37 @@ def test_values_and_texts_are_shown_whole() -> None:
     )  # fmt: skip
     assert seen.render().count(long) >= 4
     assert seen.element("e1").value == long
+
+
+def test_texts_of_separate_elements_are_told_apart() -> None:
+    """Texts in elements of their own are separated as cells are; those of one sentence, and punctuation, are not."""
+    seen = read(
+        "- generic [ref=e1]:", "  - generic [ref=e2]:", "    - generic [ref=e3]: Type", "    - generic [ref=e4]: Process",
+        "  - generic [ref=e5]:", "    - generic [ref=e6]: Limit", '    - generic [ref=e7]: "3"', '- button "End" [ref=e8]',
+        "- paragraph [ref=e9]:", "  - text: You have", '  - strong [ref=e10]: "3"', "  - text: letters", '- button "End" [ref=e11]',
+        "- generic [ref=e12]: Home", "- generic [ref=e13]: /", "- generic [ref=e14]: Shop",
+    )  # fmt: skip
+    assert [each for each in shown(seen) if each.startswith('"')] == [
+        '"Type | Process | Limit | 3"', '"You have 3 letters"', '"Home / Shop"',
+    ]  # fmt: skip
+
+
+def test_a_card_that_labels_its_box_is_told_once() -> None:
+    """The text of a card that is the name of its only box stands in the box's line alone; a card that says more has a line."""
+    card = '- generic [ref=c{0}]:\n  - paragraph [ref=p{0}]: Kind {0}\n  - paragraph [ref=q{0}]: {1}\n  - radio "Kind {0} On this machine" [ref=r{0}] [cursor=pointer]'
+    same = [card.format(number, "On this machine") for number in range(3)]
+    assert shown(read(*same)) == [f'radio "Kind {number} On this machine" [ref=r{number}]' for number in range(3)]
+    more = shown(read(*(card.format(number, "Elsewhere") for number in range(3))))
+    assert more[:2] == ['card "Kind 0 Elsewhere Kind 0 On this machine"', 'radio "Kind 0 On this machine" [ref=r0]']
+
+
+def test_what_no_target_finds_by_a_name_says_so() -> None:
+    """Fields, boxes, buttons and links without a name are marked, but for one with a test id, which is a target."""
+    roles = ("textbox", "switch", "button", "link")
+    seen = read(*(f"- {role} [ref=e{number}]" for number, role in enumerate(roles)), '- button "Pay" [ref=e9]')
+    assert shown(seen) == [
+        *(f"{role} (unnamed) [ref=e{number}]" for number, role in enumerate(roles)),
+        'button "Pay" [ref=e9]',
+    ]
+    marked = Observation.read("- textbox [ref=e1]", seen=[Mark(("e1",), "amount", "")])
+    assert shown(marked) == ["textbox [ref=e1] {test_id: amount}"]

@@ -56,7 +56,7 @@ def test_a_landmark_without_a_ref_is_known_by_what_is_in_it() -> None:
 def test_data_takes_no_part_in_a_row_of_links() -> None:
     """Rows, fields and boxes that were shown on another page are shown again: they are what a page is about."""
     table = ["- table [ref=t]:", *(f'  - row "{n} | Ada | open since yesterday" [ref=r{n}]' for n in range(7))]
-    fields = [f'- textbox "Field with a long name {n}" [ref=f{n}]' for n in range(7)]
+    fields = ["- generic [ref=g]:", *(f'  - textbox "Field with a long name {n}" [ref=f{n}]' for n in range(7))]
     told = shown.Shown()
     show(told, page("/all", *table, *fields))
     text = show(told, page("/open", *table, *fields, "- paragraph [ref=p]: Open ones"))
