@@ -60,9 +60,8 @@ class Report:
     notes: list[str] = dataclasses.field(default_factory=list[str])
     known: Observation | None = None  # the same page as last shown to the model; None if it never was
     names: hidden_names.HiddenNames = hidden_names.DEFAULT
-    told: Shown = dataclasses.field(
-        default_factory=Shown
-    )  # what the model was shown of any page, and need not be repeated
+    told: Shown = dataclasses.field(default_factory=Shown)
+    """What the model was shown of any page, and need not be repeated."""
 
     @property
     def view(self) -> Observation | None:

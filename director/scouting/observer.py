@@ -209,7 +209,7 @@ class PageObserver(Observer):
             # The model knows the page. If it looks again all the same, it sees it.
             seen.again.add(thread)
             refs = seen.view.refs
-        elif budget:
+        elif budget and seen.view.render(budget) == seen.view.render(WHOLE):
             seen.whole.add(thread)
         refs = [ref for ref in refs if seen.view.has(ref)]
         seen.shown |= {ref: _known(seen.view, ref) for ref in refs}

@@ -36,7 +36,10 @@ class Shown:
         for each in BUDGETS:
             if each <= budget:
                 outline, refs = _outline(view, each)
-                self._pages[view.url, outline] = self._length, refs
+                page = view.url, outline
+                # To be reminded of a page is not to see it.
+                then = self._pages[page][0] if reminds(text) and page in self._pages else self._length
+                self._pages[page] = then, refs
 
     def page(self, view: Observation, budget: int) -> str:
         """Return the page in at most ``budget`` characters; of one that was shown already only the refs that are others now."""

@@ -41,6 +41,7 @@ DRAFT = """version: 1
 nodes:
   - {id: open, type: browser_action, action: goto, url: "ORIGIN/app"}
   - {id: three, type: browser_action, action: click, target: {role: button, name: Part three}, effect: read}
+  - {id: long, type: browser_action, action: goto, url: "ORIGIN/long"}
 """
 
 
@@ -59,6 +60,7 @@ def served() -> Iterator[site.Site]:
     """An application of one document, whose parts come at different speeds."""
     with site.serve() as served:
         served.page("/app", APP)
+        served.page("/long", "".join(f"<h2>Chapter {number} of what there is to read</h2>" for number in range(90)))
         for name, seconds in (("one", 0.7), ("two", 0.3), ("three", 0.7), ("four", 4.5)):
             served.answer(f"/data/{name}", late(seconds))
         yield served
@@ -101,9 +103,16 @@ async def test_what_an_action_leads_to_is_shown_once_it_is_drawn(build: BuildCon
 
 async def test_the_bench_shows_what_a_node_leads_to_once_it_is_drawn(build: BuildContext) -> None:
     """After nodes the page is shown with all that it fetched."""
-    text = await call(build, "execute_nodes", nodes="all")
+    text = await call(build, "execute_nodes", nodes="open,three")
     assert "all done" in text
     assert 'button "Save three" [ref=' in text
+
+
+async def test_a_page_that_nodes_showed_in_part_is_shown_whole_when_asked_for(build: BuildContext) -> None:
+    """Of a page that does not fit into the report of nodes the next look shows all, and not that nothing changed."""
+    text = await call(build, "execute_nodes", nodes="long")
+    assert "Chapter 89" not in text
+    assert "Chapter 89" in await call(build, "inspect_tab", tab="bench")
 
 
 async def test_a_page_that_does_not_arrive_is_marked(build: BuildContext, monkeypatch: pytest.MonkeyPatch) -> None:
