@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from director.bench import browser as browser_module
 from director.bench import node_map, plans, report, restore, results, stage, watcher
-from director.bench.records import FreshnessCheck
+from director.bench.records import FreshnessCheck, Record
 from director.effects import effects
 from director.proving import draft_runs
 from director.tools import build_context
@@ -76,8 +76,15 @@ class Bench(build_context.Bench):
         for each in freshness.places.in_order:
             if not each.loops and (record := freshness.record(each.id, {})) is not None:
                 why = freshness.why(record)
-                marks[each.id] = f"stale: {why}" if why is not None else "done" if record.ran else "passed by"
+                done = f"done{self._unseen_checks(freshness.places, record)}" if record.ran else "passed by"
+                marks[each.id] = f"stale: {why}" if why is not None else done
         return marks
+
+    @staticmethod
+    def _unseen_checks(places: node_map.NodeMap, record: Record) -> str:
+        """Return which checks of a node were written after it ran."""
+        new = [field for field, now in places.checks(record.id).items() if record.checks.get(field) != now]
+        return f": {' and '.join(new)} {build_context.NOT_LOOKED_AT}" if new else ""
 
     def _freshness(self) -> FreshnessCheck | None:
         """Return the check of the results for the current draft; None if there is no draft that can run."""

@@ -25,6 +25,7 @@ from runtime.language.node_tree import Anatomy
 from runtime.recovery.compatibility import JUDGED
 from runtime.runs import single_node
 
+CHECKS = ("verify", "confirm")
 FACTS = ("errors", "taken", "failures")
 Items = Mapping[str, str]
 """The selected item of each loop around a node, by loop id, as in a step path: ``[#1007]``."""
@@ -161,6 +162,15 @@ class NodeMap:
                 said += [file.text for file in (callee.files() if callee is not None else ())]
             self._prints[node_id] = digest(list[Json](said))
         return self._prints[node_id]
+
+    def checks(self, node_id: str) -> dict[str, str]:
+        """Return digests of the ``verify`` and the ``confirm`` of the node and the nodes in it, by field, if there are any."""
+        found: dict[str, list[Json]] = {}
+        for leaf in self.leaves(self.all[node_id]):
+            written = workflow.plain(leaf)
+            for field in filter(written.get, CHECKS):
+                found.setdefault(field, []).append([leaf.id, written[field]])
+        return {field: digest(each) for field, each in found.items()}
 
     def reads(self, node_id: str) -> list[Read]:
         """Return what the node and the nodes in it read from outside, in file order; items and ``loop`` of outer loops included."""

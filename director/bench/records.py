@@ -43,6 +43,8 @@ class Record:
     sets: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     facts: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Its facts in ``run``: ``errors``, ``taken``, ``failures``, if it has any."""
+    checks: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """Digests of the ``verify`` and the ``confirm`` with which it ran, if it has them."""
     cleared: bool = False  # True if the session gave the value up
     masked: bool = False  # True if the value contained a secret, and is unknown now
     at: Sequence[str] = ()

@@ -251,6 +251,7 @@ class Watcher(run_state.Watch):
             value=value,
             sets={name: program.variables[name] for name in names if name in program.variables},
             facts={kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]},
+            checks=self._places.checks(place.id) if seen.ran else {},
             masked=lost,
             at=self._addresses(seen, place.key(items)),
         )

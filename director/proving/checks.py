@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from director.effects import effects
+from director.proving import proofs
 from runtime.language import workflow
 from runtime.log import history
 
@@ -35,6 +36,16 @@ def _rescued(past: history.History) -> Iterator[tuple[str, str]]:
         last = attempts[-1].result
         if last is not None and last.status == "recovered" and (last.error or {}).get("code") == "verify-failed":
             yield path, RESCUED
+
+
+def not_looked_at(loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> list[str]:
+    """Return the actions with a ``verify`` or ``confirm`` that none of these runs looked at, as none did the action."""
+    return [
+        f"{key} ({' and '.join(has)})"
+        for leaf, key in effects.actions_of(loaded)
+        if (has := [field for field in ("verify", "confirm") if getattr(leaf, field)])
+        and not any(each.became(key) == "done" for each in ran)
+    ]
 
 
 def failed_before(past: history.History) -> list[str]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from director.draft import output_files
 from director.editing import lint
 from director.effects import effects
-from director.proving import draft_runs, notes, performed, proofs, repair_builds, report, unused_values
+from director.proving import checks, draft_runs, notes, performed, proofs, repair_builds, report, unused_values
 from director.tools import begin
+from director.tools.build_context import NOT_LOOKED_AT
 from director.tools.toolbox import FINISH
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
@@ -99,6 +100,10 @@ class Proof:
     @property
     def doubts(self) -> dict[str, str]:
         return proofs.doubts_of(self.effects, self.runs, self.before)
+
+    @property
+    def not_looked_at(self) -> list[str]:
+        return checks.not_looked_at(self.loaded, self.every)
 
     @property
     def not_executed(self) -> list[str]:
@@ -233,12 +238,17 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def better(build: BuildContext) -> list[str]:
-    return [str(each) for each in _hints(build)]
+    return [*_unseen(build), *map(str, _hints(build))]
 
 
 def hints(build: BuildContext) -> str:
-    found = lint.shown(_hints(build))
+    found = [*_unseen(build), *lint.shown(_hints(build))]
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found)]) if found else ""
+
+
+def _unseen(build: BuildContext) -> list[str]:
+    marks = build.bench.marks() if build.state.draft is not None else {}
+    return [f"{name}: {said.partition(': ')[2]}" for name, said in marks.items() if said.endswith(NOT_LOOKED_AT)]
 
 
 def _hints(build: BuildContext) -> list[lint.Hint]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from director.effects import effects
-from director.proving import draft_runs, finish, proofs, repair_builds, report
+from director.proving import checks, draft_runs, finish, proofs, repair_builds, report
 from director.proving.draft_runs import RUN_DRAFT
-from director.tools import barrier, begin
+from director.tools import barrier, begin, build_context
 from director.tools.toolbox import FINISH, PERHAPS, TEXT, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError, SetupError
 from nodes.values import Json
@@ -104,6 +104,8 @@ class RunDraft(_WholeRuns):
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
             lines = [report.text_of(ran, loaded), *filter(None, [draft_runs.differs(build, ran)])]
             lines += [f"actions: {'; '.join(f'{each.key}: {each.describe()}' for each in every)}"] if every else []
+            unseen = checks.not_looked_at(loaded, [ran])
+            lines += [f"{build_context.NOT_LOOKED_AT}: {', '.join(unseen)}"] if unseen and ran.went_well else []
             more = proofs.next_step(every) if ran.status == "passed" or ran.already is not None else ""
             lines += [f"next: {more}"] if more else []
             lines += [finish.ahead(build, fit, ran, more)] if ran.went_well else []
@@ -159,6 +161,8 @@ class Finish(_WholeRuns):
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
         lines = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         lines += [f"{each.key}: {each.describe()}" for each in proof.listed]
+        unseen = proof.not_looked_at
+        lines += [f"{build_context.NOT_LOOKED_AT}: {', '.join(unseen)}"] if unseen else []
         lines += [proof.without_reset] if proof.without_reset else []
         if "fix" in value:
             lines.append(f"the change is left for review: {value['fix']['kept']}")

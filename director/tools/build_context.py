@@ -29,6 +29,10 @@ Where = Literal["bench", "scout"]
 """The two browsers of a build: that of ``execute_nodes``, and that of the scout, which is no part of the workflow."""
 
 
+NOT_LOOKED_AT = "not looked at yet"
+"""End of the mark of a node that was done before its present ``verify`` or ``confirm`` was written."""
+
+
 class Address(NamedTuple):
     url: str
     by_itself: bool  # True if it changed after the node was over
@@ -63,7 +67,10 @@ class Bench(Protocol):
     def values(self) -> Mapping[str, Json]: ...
 
     def marks(self) -> Mapping[str, str]:
-        """Return the state of each executed node outside loops, by id: ``done``, ``passed by``, or ``stale: `` and the cause."""
+        """Return the state of each executed node outside loops, by id: ``done``, ``passed by``, or ``stale: `` and the cause.
+
+        ``done: verify not looked at yet``: that was written after it ran.
+        """
         ...
 
     def executed(self) -> Sequence[str]:

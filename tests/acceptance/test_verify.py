@@ -128,6 +128,39 @@ def test_a_held_action_is_prepared_and_not_done(project: Project, shop: Shop) ->
     assert shop.ledger("payment") == []
 
 
+CONFIRM = """\
+      confirm:
+        settle: 0
+        nodes:
+          - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ number }}"}
+          - {id: status, type: browser_query, query: text, target: {test_id: status}}
+        done: "{{ status == 'paid' }}"
+  collect:"""
+
+
+def test_an_order_that_is_paid_stops_the_next_run(project: Project, shop: Shop) -> None:
+    """With a fixed order and no reset the second run is stopped by `confirm` before it pays again, and the proof says so."""
+    pay = PAY.replace("  collect:", CONFIRM).replace('over: "{{ open_ones }}"', 'over: ["1001"]')
+    project.write("pay.yaml", pay)
+    done = project.runops(*arguments(shop))
+    assert done.returncode == 0, done.stderr
+    said = "done in 1 of 2 runs; there already, and not done again in 1 of 2 runs"
+    assert done.stdout.startswith(f"proved: all but pay ({said}); 1 of 2 runs passed in fresh browsers\n")
+    assert "stopped before paying[#1001]/pay: `confirm` says that it is done already" in done.stderr
+    assert len(shop.ledger("payment")) == 1
+
+
+def test_a_confirm_that_is_always_true_is_found(project: Project, shop: Shop, tmp_path: Path) -> None:
+    """With a reset a `confirm` that says *done* before the action fails the first run: exit code 1, and nothing is paid or written."""
+    project.write("pay.yaml", PAY.replace("  collect:", CONFIRM.replace("status == 'paid'", "status != ''")))
+    done = project.runops(*arguments(shop, "--reset", resetting.command(shop, tmp_path)))
+    assert done.returncode == 1
+    assert "`confirm` says that the click is done already" in done.stderr
+    assert "correct `confirm`" in done.stderr
+    assert shop.ledger("payment") == []
+    assert "proved:" not in (tmp_path / "pay.yaml").read_text()
+
+
 def test_the_first_failed_run_ends_it(project: Project, shop: Shop, tmp_path: Path) -> None:
     """The first run that fails is the last: its error and the commands that continue are shown, the file stays, and the exit code is 1."""
     project.write("pay.yaml", PAY.replace("name: Sign in}", "name: Log in}, timeout: 1"))

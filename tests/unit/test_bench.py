@@ -14,8 +14,8 @@ from director.bench import report
 from director.bench import tools as bench_tools
 from director.builds import subject
 from director.conversation import session_tools
+from director.proving import finish, tools
 from director.proving import report as proving_report
-from director.proving import tools
 from nodes.errors import SiteError
 from nodes.pages import ElementAction
 from nodes.pointer import PLAIN, Stroke
@@ -555,6 +555,20 @@ async def test_an_action_that_the_site_has_is_not_done_again(tmp_path: Path) -> 
     assert "fix: if the site has it, let `when` or a `route` pass over it" in rig.told
     assert rig.site.actions == clicks
     assert "!" not in rig.bench.own.lineage
+
+
+async def test_a_check_written_anew_is_not_looked_at_yet(tmp_path: Path) -> None:
+    """A `verify` or `confirm` written after the node ran is marked so, in the hints of `finish` too, until the node ran again."""
+    rig = paying(tmp_path)
+    await rig.execute("all")
+    assert rig.bench.marks()["pay"] == "done"
+    rig.edit("1 == 1", "2 == 2")
+    assert rig.bench.marks()["pay"] == "done: verify not looked at yet"
+    assert "pay: verify not looked at yet" in finish.better(rig.build)
+    rig.edit("target: {text: status}}]", "target: {text: state}}]")
+    assert rig.bench.marks()["pay"] == "done: verify and confirm not looked at yet"
+    await rig.execute("pay", begin="live")
+    assert rig.bench.marks()["pay"] == "done"
 
 
 async def test_a_row_that_is_missing_is_told_with_the_value(tmp_path: Path) -> None:

@@ -118,3 +118,12 @@ async def test_a_confirm_that_fails_before_is_a_hint(tmp_path: Path, browsers: B
     assert ran.error is None
     assert "hint: `confirm` failed before the action of pay" in ran.text
     assert "in doubt" not in ran.text
+
+
+async def test_the_checks_of_a_held_action_are_not_looked_at(tmp_path: Path, browsers: Browsers) -> None:
+    """Under `hold` no run looks at the `verify` of the action: the run, `finish` and the notes say so."""
+    build = opened(tmp_path, PAY, runs=1, policy="hold")
+    said = "not looked at yet: pay (verify and confirm)"
+    assert said in (await run_draft(build)).text
+    assert said in (await finish(build)).text
+    assert "not looked at in any run: `pay (verify and confirm)`" in left(build)[1]

@@ -138,7 +138,7 @@ class Verification:
                 written = self._write(proof)
             except UsageError as failed:
                 error = failed
-        codes = [run.code(ended) for run, ended in self._runs if not self._stopped_well(ended)]
+        codes = [self._code(run, ended) for run, ended in self._runs]
         codes += [signals.exit_code(self._signal)] if self._signal is not None else []
         code = results.worst([*codes, *([error.exit] if error is not None else [])])
         if whole:
@@ -161,12 +161,15 @@ class Verification:
                 written=written,
                 error=ErrorReport.raised(error),
             )
-            ended = [(each, run.id, 0 if self._stopped_well(each) else run.code(each)) for run, each in self._runs]
+            ended = [(each, run.id, self._code(run, each)) for run, each in self._runs]
             console.result(endings.of_verify(record, ended).as_json())
         return code
 
-    def _stopped_well(self, ended: events.RunEnded | None) -> bool:
-        return ended is not None and any(each.run == ended.run and each.stopped is not None for each in self._ran)
+    def _code(self, run: foreground_run.Run, ended: events.RunEnded | None) -> int:
+        ran = next((each for each in self._ran if ended is not None and each.run == ended.run), None)
+        if ran is None or (ran.stopped is None and ran.already is None):
+            return run.code(ended)
+        return 0 if ran.went_well else AssertFailed.exit
 
     def _tell(self, proof: finish.Proof, *, written: bool, told: bool) -> None:
         """``told``: an error names what some run did not do, and the fix."""
