@@ -247,7 +247,7 @@ def hints(build: BuildContext) -> str:
 
 
 def _unseen(build: BuildContext) -> list[str]:
-    marks = build.bench.marks() if build.state.draft is not None else {}
+    marks: Mapping[str, str] = build.bench.marks() if build.state.draft is not None else {}
     return [f"{name}: {said.partition(': ')[2]}" for name, said in marks.items() if said.endswith(NOT_LOOKED_AT)]
 
 

@@ -18,9 +18,9 @@ from runtime.log import entries
 from runtime.messages.messages import Tool
 from runtime.models.turns import turn
 
-_PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if there is one, else the scout's.")
+_PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the one that showed the ref, else the one shown last.")
 _SAME_PAGE = PERHAPS  # as in inspect_tab
-_TAB = of(PERHAPS, "Scout tab; null: the one used last.")
+_TAB = of(PERHAPS, "Scout tab; a new name opens one; null: as in inspect_tab.")
 _MINE = of(PERHAPS, "A tab of yours; null: the first.")
 _REF_OR_TARGET = of(PERHAPS, "Ref of an element, or a target in YAML.")
 _TARGET = of(
@@ -134,9 +134,7 @@ def toolsets(
         "debug_navigate",
         "Load an address in the scout's browser, which is no part of the workflow, and show the page.",
         {
-            "tab": tab
-            if mine is not None
-            else of(PERHAPS, "Scout tab; a new name opens one; null: the one used last."),
+            "tab": tab,
             "url": TEXT,
             "reason": REASON,
         },
