@@ -47,10 +47,7 @@ NOTES = frozenset({"update_plan", "patch_plan_task", "update_workflow_descriptio
 
 PROPOSE = "propose_command"
 
-OF_TALKS = frozenset({
-    "get_workflow_description", "update_workflow_description", "get_workflow_variable", "set_variable", "clear_variable",
-    "clear_all_variables", PROPOSE,
-})  # fmt: skip
+OF_TALKS = frozenset({"get_workflow_description", "update_workflow_description", "get_workflow_variable", PROPOSE})
 """Tools for what a person says over a long talk. A build has its goal from the start, and pays for each tool with every request."""
 
 _PROPOSED = re.compile(r"/(answer \S.*|decide (done|not-done|skip)|resume)")

@@ -295,7 +295,7 @@ def headline(
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
     """Return what the runs leave unproved besides actions: leaves that succeeded in none, and outputs that are empty in all."""
     actions = {key for _leaf, key in effects.actions_of(loaded)}
-    leaves = effects.leaves_of(loaded)
+    leaves = list(effects.leaves_of(loaded))
     tried = {key for _leaf, key in leaves if any(each.became(key) != "not reached" for each in ran)}
     worked = {key: leaf.id for leaf, key in leaves if any(each.became(key) in WELL for each in ran)}
     failed = [key for _leaf, key in leaves if key in tried and key not in worked]

@@ -215,7 +215,10 @@ def test_a_card_that_labels_its_box_is_told_once() -> None:
     same = [card.format(number, "On this machine") for number in range(3)]
     assert shown(read(*same)) == [f'radio "Kind {number} On this machine" [ref=r{number}]' for number in range(3)]
     more = shown(read(*(card.format(number, "Elsewhere") for number in range(3))))
-    assert more[:2] == ['card "Kind 0 Elsewhere Kind 0 On this machine"', 'radio "Kind 0 On this machine" [ref=r0]']
+    assert more[:2] == [
+        'card "Kind 0 Elsewhere Kind 0 On this machine" [ref=c0]',
+        'radio "Kind 0 On this machine" [ref=r0]',
+    ]
 
 
 def test_what_no_target_finds_by_a_name_says_so() -> None:

@@ -283,7 +283,7 @@ async def test_a_list_of_one_page_says_that_leafing_was_never_tried(tmp_path: Pa
     build = opened(tmp_path, TEXT.replace("output: {", f"{more}output: {{"))
     value: Any = (await finish(build)).value
     assert value["proved"] == (
-        "all but next (leafing was never tried: each list had one page), line (executed in no run), more (executed in no run)"
+        "all but next (leafing was never tried: each list had one page), others (executed in no run)"
     )
 
 
