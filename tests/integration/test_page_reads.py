@@ -238,3 +238,27 @@ async def test_the_fix_of_an_address_says_which_parts_count(
         await tab.wait_for(Rule(url=glob))
     assert raised.value.code == "rule-failed"
     assert fix in (raised.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ('<div class="alert alert-danger">Too many sign-ins.</div>', "Too many sign-ins."),
+        ('<ul class=errorlist><li>Too many sign-ins.</li></ul>', "Too many sign-ins."),
+        ('<div class=MuiAlert-root><div class=MuiAlert-message role=alert>Too many sign-ins.</div></div>', "Too many sign-ins."),
+        ('<form class=has-error><label>Name <input></label> Sign in</form>', None),
+        ('<p class=terrors>On holidays</p>', None),
+    ],
+)  # fmt: skip
+async def test_what_the_page_says_stands_in_the_error_of_a_rule(
+    message: str, said: str | None, tab: Tab, driven: Session, served: site.Site
+) -> None:
+    """The error of a rule that does not hold has the message of the page, also where it is only styled as one, and then no guess at a fix."""
+    served.page("/styled", f"<!doctype html><title>Sign in</title>{message}")
+    await tab.goto(f"{served.origin}/styled")
+    driven.bound(0.2)
+    with pytest.raises(SiteError) as raised:
+        await tab.wait_for(Rule(url="**/inside"))
+    assert raised.value.evidence.get("alert") == said
+    assert (f"the page says {said!r}" in raised.value.message) == (said is not None)
+    assert (raised.value.fix is None) == (said is not None)

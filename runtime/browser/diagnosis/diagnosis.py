@@ -39,7 +39,13 @@ _SIGNS = isolated_world.Script[dict[str, Json]](
   const seen = (element) => element.checkVisibility({checkOpacity: true, checkVisibilityCSS: true}) && element.getClientRects().length > 0;
   const all = (css) => Array.from(document.querySelectorAll(css)).filter(seen);
   const loaded = performance.getEntriesByType('navigation')[0];
-  const called = all('[role=alert], [aria-live=assertive]').map((each) => line(each.innerText, 200)).filter(Boolean);
+  // Many pages only style their messages. What holds fields is a form with an error, and not the message itself.
+  const says = /(^|[\s_-])(alert|errors?|errorlist|errornote|danger|flash|toast|snackbar|invalid-feedback)(?=$|[\s_-])/i;
+  const styled = all('[class*=alert i], [class*=error i], [class*=danger i], [class*=flash i], [class*=toast i], [class*=snackbar i], [class*=invalid i]').filter(
+    (each) => says.test((each.getAttribute('class') ?? '').replace(/([a-z])([A-Z])/g, '$1-$2')) && !each.querySelector('input, select, textarea') && each.innerText.length <= 400);
+  const messages = [...all('[role=alert], [aria-live=assertive]'), ...styled];
+  const outer = messages.filter((each, place) => !messages.some((other, index) => other !== each && other.contains(each)) && messages.indexOf(each) === place);
+  const called = outer.map((each) => line(each.innerText, 200)).filter(Boolean);
   const headings = all('h1, h2, [role=heading]').slice(0, 5).map((each) => line(each.innerText, 80)).filter(Boolean);
   const named = (element) => {
     const by = element.getAttribute('aria-labelledby');
@@ -327,9 +333,12 @@ class Diagnosis:
             lacking = await self._evidence(lambda: self._lacking(subject), subject)
             seen = f"no element matches {lacking}"
             evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, lacking), [])
-        evidence |= await self.says()
+        says = await self.says()
         fix = _url_fix(rule.url, self.page.url) if rule.url is not None else None
-        return SiteError("rule-failed", f"{rule} does not hold; {seen}", fix=fix, phase="after", evidence=evidence)
+        if "alert" in says:
+            seen, fix = f"{seen}; the page says {says['alert']!r}", None
+        message = f"{rule} does not hold; {seen}"
+        return SiteError("rule-failed", message, fix=fix, phase="after", evidence={**evidence, **says})
 
     async def _evidence(
         self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer, seconds: float = EVIDENCE_SECONDS
