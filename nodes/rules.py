@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any, cast
 
 from pydantic import Field, model_validator
 
@@ -15,6 +16,14 @@ KINDS = ("url", "title", "visible", "hidden", "text", "value", "count", "checked
 
 NEED_TARGET = frozenset({"value", "count", "checked", "enabled"})
 TAKE_TARGET = NEED_TARGET | {"text"}
+EXAMPLES = {
+    "text": "{text: paid, target: {test_id: status}}",
+    "value": '{value: "8", target: {label: Copies}}',
+    "count": "{count: 3, target: {role: row}}",
+    "checked": "{checked: true, target: {label: Urgent}}",
+    "enabled": "{enabled: true, target: {role: button, name: Save}}",
+}
+"""A rule of each kind that takes a target."""
 
 
 class Rule(Part):
@@ -25,7 +34,7 @@ class Rule(Part):
     title: Text | None = None
     """Text that the page's title contains."""
     visible: Target | None = None
-    """An element that is visible."""
+    """The element, exactly one, is visible."""
     hidden: Target | None = None
     """An element that is hidden or missing."""
     text: Text | None = None
@@ -45,6 +54,15 @@ class Rule(Part):
     exact: bool = False
     """True if ``text`` and ``title`` must be the whole text."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _flat(cls, given: Any) -> Any:
+        """Refuse what other tools write, a target within the kind: it stands beside it."""
+        for kind, example in EXAMPLES.items():
+            if isinstance(given, dict) and isinstance(cast("dict[str, Any]", given).get(kind), dict):
+                raise ValueError(f"the `target` of `{kind}` stands beside it: {example}")  # noqa: TRY004  pydantic tells only this one
+        return given
+
     @model_validator(mode="after")
     def _one_kind(self) -> Rule:
         given = [kind for kind in KINDS if getattr(self, kind) is not None]
@@ -52,7 +70,7 @@ class Rule(Part):
             has = f"has {len(given)}: {', '.join(given)}" if given else "has none"
             raise ValueError(f"a rule is exactly one of {', '.join(KINDS)}; this one {has}")
         if self.target is None and given[0] in NEED_TARGET:
-            raise ValueError(f"`{given[0]}` needs a `target`")
+            raise ValueError(f"`{given[0]}` needs a `target` beside it: {EXAMPLES[given[0]]}")
         if self.target is not None and given[0] not in TAKE_TARGET:
             raise ValueError(f"`{given[0]}` takes no `target`")
         return self

@@ -76,7 +76,8 @@ class Bench(build_context.Bench):
         for each in freshness.places.in_order:
             if not each.loops and (record := freshness.record(each.id, {})) is not None:
                 why = freshness.why(record)
-                done = f"done{self._unseen_checks(freshness.places, record)}" if record.ran else "passed by"
+                unseen = "" if each.node.container else self._unseen_checks(freshness.places, record)
+                done = f"done{unseen}" if record.ran else "passed by"
                 marks[each.id] = f"stale: {why}" if why is not None else done
         return marks
 

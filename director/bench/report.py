@@ -79,7 +79,7 @@ def text_of(report: Report) -> str:
         for seen in trip.seen:
             lines += _node(report, trip, seen, last=seen is ending)
     lines += _end(report)
-    lines += (_LOOK.sub(_inspect, each) for each in page_after(report))
+    lines += map(inspectable, page_after(report))
     return _fitted(lines)
 
 
@@ -152,9 +152,14 @@ def _node(report: Report, trip: Trip, seen: Seen, *, last: bool) -> Iterator[str
     theirs = [*_value(trip, seen, report.names), *(_error(trip, seen) if stopped else ())]
     theirs += _page_of(seen, last=stopped or last, changes=seen.after is not report.view or not shows_page(report))
     if theirs:
-        yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
+        yield page_text.fenced(inspectable("\n".join(theirs)))
     if stopped and seen.error is not None and trip.withheld is None and (fix := run_report.fix_of(seen.error)[0]):
         yield f"fix: {fix}"
+
+
+def inspectable(page: str) -> str:
+    """Return a text of the bench's page with our tool where it says how to see more."""
+    return _LOOK.sub(_inspect, page)
 
 
 def _inspect(found: re.Match[str]) -> str:

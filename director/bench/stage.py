@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from typing_extensions import override
 
-from director.bench import browser, watcher
+from director.bench import browser, report, watcher
 from director.bench.records import BROKEN
 from director.bench.results import Results
 from director.scouting.observer import WHOLE
@@ -71,4 +71,4 @@ class Stage(build_context.Stage):
         fits = len(whole) <= A_PAGE
         text = whole if fits else own.told().page(view, A_PAGE)
         own.note_shown(view, text, WHOLE if fits else 0)
-        return text
+        return report.inspectable(text)

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from director.effects import effects
 from director.proving import proofs
+from runtime.display.text import cut
 from runtime.language import workflow
 from runtime.log import history
 
 SAID_NOT_DONE = "done, and its `confirm` says that it is not"
 COULD_NOT_TELL = "done, and its `confirm` could not tell"
+A_RULE = 80  # limit of a rule that is named, in characters
 RESCUED = "its `verify` failed, and its `confirm` says that it is done"
 
 
@@ -35,7 +37,8 @@ def _rescued(past: history.History) -> Iterator[tuple[str, str]]:
     for path, attempts in past.attempts.items():
         last = attempts[-1].result
         if last is not None and last.status == "recovered" and (last.error or {}).get("code") == "verify-failed":
-            yield path, RESCUED
+            rule = cut(str((last.error or {}).get("evidence", {}).get("rule", "")), A_RULE)
+            yield path, RESCUED.replace("`verify`", f"`verify` ({rule})") if rule else RESCUED
 
 
 def not_looked_at(loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> list[str]:

@@ -248,7 +248,8 @@ def hints(build: BuildContext) -> str:
 
 def _unseen(build: BuildContext) -> list[str]:
     marks: Mapping[str, str] = build.bench.marks() if build.state.draft is not None else {}
-    return [f"{name}: {said.partition(': ')[2]}" for name, said in marks.items() if said.endswith(NOT_LOOKED_AT)]
+    new = {name: said.partition(": ")[2] for name, said in marks.items() if said.endswith(NOT_LOOKED_AT)}
+    return [f"{name}: {said}, as it was written after the node ran; `run_draft` tries it" for name, said in new.items()]
 
 
 def _hints(build: BuildContext) -> list[lint.Hint]:

@@ -41,6 +41,9 @@ GRACE = 2.0  # seconds by which a page method may overrun before the attempt is 
 
 
 STOPS = (Paused, BudgetReached, LogError)  # errors that stop the run and leave the call open
+AGAIN = (
+    "; if the page was not ready for the action yet: `retry: {on: [verify-failed]}` does it again, which does no harm"
+)
 VERIFY_HELD_BEFORE = "verify-held-before"  # flag of a side effect whose rules already held just before it
 
 
@@ -137,8 +140,12 @@ class Step(leaf_context.LeafContext):
                 except SiteError as error:
                     if error.code != "rule-failed":
                         raise
-                    otherwise = "look at what the page says: the action was done, and the page did not come to this"
-                    raise error.replaced(code="verify-failed", fix=error.fix or otherwise) from None
+                    fix = (
+                        error.fix
+                        or "look at what the page says: the action was done, and the page did not come to this"
+                    )
+                    again = "" if self.node.effect_class == "effect" else AGAIN
+                    raise error.replaced(code="verify-failed", fix=f"{fix}{again}") from None
         self._verifying = False
         if self.node.moves_page and not self._fresh:
             self._run.verified = self.holding()

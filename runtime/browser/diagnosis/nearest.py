@@ -78,6 +78,8 @@ def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
         if alike >= ALIKE if text else role == target.role:
             score = alike + (0.25 if role == target.role else 0.0)
             [line] = _lines([(role, name)])
+            # Read names are without icons, which `exact` compares too.
+            line += "  without `exact`: its name has an icon in it" if target.exact and name == goal(target) else ""
             scores[line] = max(score, scores.get(line, 0.0))
     return sorted(scores, key=lambda line: -scores[line])[:MOST]
 
