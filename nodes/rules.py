@@ -59,8 +59,9 @@ class Rule(Part):
     def _flat(cls, given: Any) -> Any:
         """Refuse what other tools write, a target within the kind: it stands beside it."""
         for kind, example in EXAMPLES.items():
-            if isinstance(given, dict) and isinstance(cast("dict[str, Any]", given).get(kind), dict):
-                raise ValueError(f"the `target` of `{kind}` stands beside it: {example}")  # noqa: TRY004  pydantic tells only this one
+            within = cast("dict[str, Any]", given).get(kind) if isinstance(given, dict) else None
+            if isinstance(within, dict) and "target" in within:
+                raise ValueError(f"the `target` of `{kind}` stands beside it: {example}")
         return given
 
     @model_validator(mode="after")

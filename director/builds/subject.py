@@ -243,8 +243,8 @@ UNSAID = "what the person asks for in this conversation. Build only if they want
 
 
 RESET = (
-    "a reset puts the site's data back before each whole run (`run_draft`, `finish`), so each run must do each action. Do on the bench all up to it, and leave "
-    "it to `run_draft`: that shows the page after it, and leaves it on the bench, where the nodes that follow are written and tried"
+    "a reset puts the site's data back before each whole run (`run_draft`, `finish`), so each run must do each action. On the bench do "
+    "all up to an action, and leave the action to `run_draft`: the page after it stays on the bench, where the nodes that follow are written and tried"
 )
 """What a reset means for the whole runs, as told to the model."""
 

@@ -126,7 +126,7 @@ def lines_of(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tupl
     Both have about ``most`` characters at most, but the best target and ``fields`` are always whole.
     """
     best, *others = proof.found
-    ours = [f"score {best.score}: found by {best.way.why}; {proof.marks(best)}"]
+    ours = [f"score {best.score} of 100: found by {best.way.why}; {proof.marks(best)}"]
     ours += [f"not reloaded: {proof.unloaded}"] if proof.unloaded else []
     ours += [f"no rows added: {proof.ungrown}"] if proof.ungrown else []
     if proof.around is not None:

@@ -106,7 +106,7 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
     "words",
     [
         "the one that signs in `idempotent`",
-        "`effect: read`",
+        "turns pages `read`",
         'output: {orders: "{{ orders }}"}',
         "`propose_target`",
         "by its own id",

@@ -232,7 +232,7 @@ async def test_an_interrupted_call_runs_the_reset_anew(tmp_path: Path, browsers:
 def test_the_goal_says_what_a_reset_means(tmp_path: Path) -> None:
     """The instructions tell a model that there is a reset and to leave the action to the whole runs, and nothing of it without one."""
     goal = opened(tmp_path).goal
-    assert "leave it to `run_draft`" in subject.goal_text(goal, reset=True)
+    assert "leave the action to `run_draft`" in subject.goal_text(goal, reset=True)
     assert "reset" not in subject.goal_text(goal)
 
 

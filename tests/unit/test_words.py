@@ -19,7 +19,8 @@ def fixes(node: str) -> list[str]:
     """What the first mistake of a file with this node says to do."""
     with pytest.raises(WorkflowInvalid) as caught:
         reader.parse(f"version: 1\nnodes:\n  - {node}\n", "x.yaml")
-    return list(caught.value.diagnostics[0].help)
+    first = caught.value.diagnostics[0]
+    return [*first.help, first.message]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,8 @@ def fixes(node: str) -> list[str]:
     [
         (CLICK % "{exists: {css: a}}", "write `visible: {…}`"),
         (CLICK % "{not_visible: {css: a}}", "write `hidden: {…}`"),
+        (CLICK % "{value: {target: {css: a}, equals: x}}", "the `target` of `value` stands beside it: {value: \"8\", target: {label: Copies}}"),
+        (CLICK % "{value: x}", "`value` needs a `target` beside it: {value: \"8\", target: {label: Copies}}"),
         (CLICK % "{contains: paid}", "write `text: …`, and `target: {…}` for one element"),
         (CLICK % "{text: paid, target: {selector: a}}", "write `css: …`"),
         ("{id: a, type: browser_action, action: navigate, url: x}", "write `type: browser_action` and `action: goto`"),
