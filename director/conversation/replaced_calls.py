@@ -12,6 +12,9 @@ from runtime.context.replaced import Replaced, When
 from runtime.log import entries
 
 PLAN = "plan"
+FAILED = "a refused edit"  # of no use once another edit was accepted
+
+EDITS = frozenset({"create_nodes", "update_node"})
 
 CONTENTS = {
     "update_plan": "plan",
@@ -44,7 +47,9 @@ class ReplacedCalls:
         line, wrote = self._wrote.get(asked, (0, frozenset[str]()))
         if PLAN in wrote and self._is_plan_told():
             return "now"
-        replaced = wrote and all(self._newest[each] > line for each in wrote)
+        replaced = wrote and all(self._newest.get(each, 0) > line for each in wrote)
+        if replaced and FAILED in wrote:
+            return "now"
         return "later" if replaced else None
 
     def _follow(self) -> None:
@@ -59,11 +64,14 @@ class ReplacedCalls:
             call, result = actions[name].call, actions[name].result
             if result is None:
                 self._waiting.append(name)
-            elif result.status in ("ok", "recovered") and call.asked is not None:
-                wrote = frozenset(self._written(call))
+            elif call.asked is not None:
+                if result.status in ("ok", "recovered"):
+                    wrote = frozenset(self._written(call))
+                    also = {FAILED} if call.action in EDITS else set[str]()
+                    self._newest |= {each: max(call.seq, self._newest.get(each, 0)) for each in wrote | also}
+                else:
+                    wrote = frozenset({FAILED} if call.action in EDITS else ())
                 self._wrote[call.asked] = (call.seq, wrote)
-                for each in wrote:
-                    self._newest[each] = max(call.seq, self._newest.get(each, 0))
 
     def _written(self, call: entries.Call) -> Iterator[str]:
         match call.action:

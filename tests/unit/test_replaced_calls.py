@@ -48,7 +48,7 @@ class Session:
 
 
 def test_nodes_that_were_all_written_again_are_replaced(tmp_path: Path) -> None:
-    """A call stays as long as one of its nodes is as it wrote it; a failed call replaces nothing."""
+    """A call stays as long as one of its nodes is as it wrote it; a failed call replaces nothing, and leaves at once when another edit is accepted."""
     made = Session(tmp_path)
     made.calls(
         "create_nodes", yaml=f"- {{id: a, type: transform, expr: '{LONG}'}}\n- id: b\n  type: transform", reason="r"
@@ -60,7 +60,15 @@ def test_nodes_that_were_all_written_again_are_replaced(tmp_path: Path) -> None:
     made.calls("delete_nodes", ids=["b"], reason="r")
     assert made.replaced_later() == [True, False, False, False]
     made.calls("update_node", yaml=f"id: a\nexpr: {LONG}3", id="a", reason="r")
-    assert made.replaced_later() == [True, True, False, False, False]
+    assert made.replaced_later() == [True, True, True, False, False]
+    shown = made.shown()
+    assert [one is not other for one, other in zip(shown.whole, shown.now, strict=True)] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_values_and_descriptions_are_replaced_by_newer_ones(tmp_path: Path) -> None:
