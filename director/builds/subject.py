@@ -27,7 +27,9 @@ from runtime.secrets import hidden_names
 from runtime.workspace import run_index
 
 TITLE = 60  # limit of the goal in the title, in characters
-WHOLE_RUNS = frozenset({"run_draft", "finish"})  # tools that run the whole draft
+RUN_DRAFT = "run_draft"
+WHOLE_RUNS = frozenset({RUN_DRAFT, "finish"})  # tools that run the whole draft
+CHANGES = frozenset({"create_nodes", "update_node", "move_nodes", "delete_nodes"})  # tools that change the draft
 NEW = "A new workflow is to be built: {goal}\nIts draft has no nodes yet: `create_nodes` begins it."
 
 NAMED = 5  # limit of the stale nodes that are named
@@ -79,11 +81,21 @@ class BuildSubject(DraftSubject):
         if stale := [each for each in known if states[each].startswith("stale")]:
             named = f"(run again: {_some(stale)})"
             parts = [f"{each} {named}" if each.endswith(" stale") else each for each in parts]
+        if self._passed:
+            parts = ["passed as a whole"]
         if finish.saved(self._build) is not None:
             parts = ["proved and saved"]
         if begin.is_of_another(self._build, draft):
             parts += filter(None, [begin.told(self._build)])
         return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(parts)}" if parts else "")
+
+    @property
+    def _passed(self) -> bool:
+        """True if the draft as it is passed as a whole: what is stale on the bench then need not be run again."""
+        for each in reversed(self._state.history.actions.values()):
+            if each.call.action in CHANGES | {RUN_DRAFT}:
+                return each.call.action == RUN_DRAFT and each.result is not None and each.result.error is None
+        return False
 
     @override
     def summary(self) -> str:
@@ -103,6 +115,8 @@ class BuildSubject(DraftSubject):
     def _next(self, draft: Draft) -> str:
         if (saved := finish.saved(self._build)) is not None:
             return f"It is proved and saved as it is: {saved}"
+        if self._passed:
+            return "Next: `finish`, for it passed as a whole"
         states = self._build.bench.marks()
         stale = [each.id for each in draft.layout.nodes if states.get(each.id, "").startswith("stale")]
         waits = [each.id for each in draft.layout.nodes if not each.depth and each.id not in states]

@@ -14,6 +14,7 @@ from director.draft import draft
 from director.draft.goal import Goal
 from director.session import prompt
 from director.tools.build_context import BuildContext
+from runtime.log import entries
 from tests import build_contexts
 
 
@@ -74,6 +75,15 @@ def test_the_likely_type_of_an_input_is_named(tmp_path: Path) -> None:
     assert "Input password: [hidden]\n" in hiding
 
 
+def logged(build: BuildContext, name: str, status: entries.Status) -> None:
+    """Write a call of a tool with its outcome into the session's log."""
+    call = entries.Call(
+        path=name, node="session", action=name, attempt=1, effect="effect", args={}, fingerprint="", thread=entries.SESSION_THREAD
+    )  # fmt: skip
+    error = {"code": "draft-failed", "message": "no"} if status == "error" else None
+    build.writer.result(build.writer.call(call), status, error=error)
+
+
 def test_stale_nodes_are_named(tmp_path: Path) -> None:
     """The first five stale nodes are named, so that the next call can run them again."""
     ids = [f"n{number}" for number in range(8)]
@@ -98,6 +108,16 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
     assert about.summary().splitlines()[-1] == "Next: `execute_nodes` for what is stale (c)"
     states["c"] = "done"
     assert about.summary().splitlines()[-1] == "Next: `run_draft`, for all was tried"
+    states["a"] = "stale: the site was reset"
+    for name, status, told in (
+        ("run_draft", "error", "Next: `execute_nodes` for what is stale (a)"),
+        ("run_draft", "ok", "Next: `finish`, for it passed as a whole"),
+        ("inspect_tab", "error", "Next: `finish`, for it passed as a whole"),
+        ("update_node", "ok", "Next: `execute_nodes` for what is stale (a)"),
+    ):
+        logged(build, name, status)
+        assert about.summary().splitlines()[-1] == told
+        assert about.title.endswith("; passed as a whole") == ("finish" in told)
     assert about.nodes("workflow", None) == "version: 1\ndescription: Read it."
     assert about.nodes("c", None) == "# 3  line 5\n- {id: c, type: transform, expr: 1}"
 
