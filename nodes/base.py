@@ -60,7 +60,7 @@ class Confirm(Part):
     """Asks the site whether an action happened, after a crash or a lost answer."""
 
     nodes: Block
-    """Reads, ``goto``, clicks with ``effect: read``, and ``iterate`` and ``route`` around them. They run in a fresh tab of the run's
+    """Reads, ``goto``, clicks, keys and fields with ``effect: read``, and ``iterate`` and ``route`` around them. They run in a fresh tab of the run's
     browser. If one fails, it stays unknown whether the action happened. Their ids are visible only in here."""
     done: Condition
     """True if the action happened. False counts only if it is false again ``settle`` seconds later."""

@@ -62,7 +62,7 @@ def _of_lists(file: Loaded) -> Iterator[Hint]:
     for node, around in _effects(file) if lists else ():
         if node.confirm is not None and (asked := [each for each in lists if _asks_one_page(node.confirm.nodes, each)]):
             text = _one_page(node, "confirm", asked[0], "an item on a later page counts as not done, and is done again")
-            fix = "let it go through all pages too: `confirm` may hold `iterate` and clicks with `effect: read`"
+            fix = "let it go through all pages too: a query with `next` does"
             yield Hint(file, "confirm-reads-one-page", node.id, text, fix)
         looks = {_kind(target) for rule in node.verify for target in (rule.target, rule.visible) if target is not None}
         if seen := [each for each in lists if each.loop not in around and looks & each.read]:
@@ -101,7 +101,7 @@ def turns_page(node: Node) -> bool:
 
 def _asks_one_page(nodes: Sequence[Node], each: _PagedList) -> bool:
     steps = [step for node in nodes for step in (node, *below(node))]
-    if any(turns_page(step) for step in steps):
+    if any(turns_page(step) or getattr(step, "next", None) is not None for step in steps):
         return False
     if each.address is not None:
         return [step.url for step in steps if isinstance(step, Goto)][-1:] == [each.address]

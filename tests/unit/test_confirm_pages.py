@@ -180,7 +180,14 @@ READ = "{id: b, type: browser_query, query: title}"
         (CLICK, ["not-in-confirm"]),
         (CLICK.replace("}}", "}, effect: idempotent}"), ["not-in-confirm"]),
         (CLICK.replace("}}", "}, effect: read, opens: other}"), ["not-in-confirm"]),
-        ("{id: a, type: browser_action, action: press, key: Enter, effect: read}", ["not-in-confirm"]),
+        ("{id: a, type: browser_action, action: press, key: Enter, effect: read}", []),
+        ("{id: a, type: browser_action, action: press, key: Enter}", ["not-in-confirm"]),
+        ("{id: a, type: browser_action, action: fill, target: {label: Search}, value: x, effect: read}", []),
+        ("{id: a, type: browser_action, action: fill, target: {label: Search}, value: x}", ["not-in-confirm"]),
+        (
+            "{id: a, type: browser_action, action: upload, target: {label: File}, files: x, effect: read}",
+            ["not-in-confirm"],
+        ),
         ("{id: a, type: browser_action, action: goto, url: 'http://shop.test/', effect: effect}", ["not-in-confirm"]),
         ("{id: a, type: context, set: {x: 1}}", ["not-in-confirm"]),
         (f"{{id: a, type: group, nodes: [{READ}]}}", ["not-in-confirm"]),
@@ -189,7 +196,7 @@ READ = "{id: b, type: browser_query, query: title}"
     ],
 )
 def test_only_reading_nodes_are_allowed_in_confirm(within: str, node: str, codes: list[str]) -> None:
-    """Reads, `goto`, clicks with `effect: read`, loops and routes are allowed at any depth, and nothing else."""
+    """Reads, `goto`, clicks, keys and fields with `effect: read`, loops and routes are allowed at any depth, and nothing else."""
     assert refused(within.replace("{}", node)) == codes
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from nodes.base import Leaf
 from nodes.browser_action import BrowserAction, Click, Goto
+from nodes.browser_action.fields import Fill, Press, Select, Type
 from nodes.context import Context
 from nodes.errors import did_you_mean
 from nodes.iterate import WAYS, Iterate
@@ -27,9 +28,8 @@ NEEDED = {
 }
 
 
-ONLY_READS = (
-    "it may contain nodes that read, `goto`, `click` with `effect: read`, and `iterate` and `route` around them"
-)
+SEARCHES = frozenset({Click, Fill, Press, Select, Type})  # actions that may lead to what is read
+ONLY_READS = "it may contain nodes that read, `goto`, a click, key or field with `effect: read` (it only opens, turns or searches), and `iterate` and `route` around them"
 
 
 class Declared:
@@ -146,7 +146,7 @@ def _only_reads(unit: NodeSource) -> bool:
     model, effect = unit.model, unit.data.get("effect")
     if model is None or model is BrowserAction:
         return True  # a missing action is reported separately
-    if model is Click:
+    if model in SEARCHES:
         return effect == "read"
     reads = issubclass(model, Leaf) and model.effect_default == "read" and model is not Context
     return (reads or model is Goto) and effect != "effect"
