@@ -288,8 +288,9 @@ async def test_tabs_open_and_close_by_name(build: BuildContext, served: site.Sit
     assert "main" in str(gone.error["fix"])
 
 
-async def test_a_page_is_shown_once_and_then_its_changes(build: BuildContext, served: site.Site) -> None:
+async def test_a_page_is_shown_once_and_then_its_changes(served: site.Site, tmp_path: Path) -> None:
     """The second observation shows only changes, the third the whole page. Another query is another page; an instruction selects the relevant part."""
+    build = build_contexts.opened(tmp_path, f"{served.origin}/stock")
     await call(build, "debug_navigate", url="/other")
     await fresh(build)
     first = await call(build, "inspect_tab")
@@ -309,6 +310,7 @@ async def test_a_page_is_shown_once_and_then_its_changes(build: BuildContext, se
     assert 'button "Sell"' in (await call(build, "find", role="button", name="Sell")).text
     named = await call(build, "inspect_tab", instruction="the size")
     assert 'combobox "Size"' in named.text
+    await build.close()
 
 
 async def test_test_ids_are_shown_as_targets_have_them(build: BuildContext, served: site.Site) -> None:
@@ -336,10 +338,10 @@ async def test_the_frame_of_a_site_is_shown_once(served: site.Site, tmp_path: Pa
     frame = 'link "Stock of the shop"'
     assert frame in await fresh(made)
     await call(made, "debug_navigate", url="/other")
-    back = await fresh(made)
+    back = (await call(made, "debug_navigate", url="/stock?page=2")).text
     assert frame not in back
     assert 'navigation "Main" [ref=' in back
-    opened = (await call(made, "debug_navigate", tab="second", url=f"{served.origin}/stock")).text
+    opened = (await call(made, "debug_navigate", tab="second", url=f"{served.origin}/stock?page=3")).text
     assert frame not in opened
     assert frame not in (await call(made, "inspect_tab", instruction="the gift box")).text
     assert frame in (await call(made, "inspect_tab", instruction="stock of what")).text
