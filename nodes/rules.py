@@ -60,7 +60,7 @@ class Rule(Part):
         """Refuse what other tools write, a target within the kind: it stands beside it."""
         for kind, example in EXAMPLES.items():
             within = cast("dict[str, Any]", given).get(kind) if isinstance(given, dict) else None
-            if isinstance(within, dict) and "target" in within:
+            if isinstance(within, dict) and ("target" in within or kind != "text"):
                 raise ValueError(f"the `target` of `{kind}` stands beside it: {example}")
         return given
 

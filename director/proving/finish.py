@@ -286,7 +286,8 @@ def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
     # Outputs of earlier runs count: the proof may find nothing left to do.
     names = [*proofs.to_be_said(proof.effects, [*proof.every, *proof.elsewhere]), *_sign_ins(proof)]
     names += [key.rpartition("/")[2] for key in proof.doubts]
-    return [each for each in dict.fromkeys(names) if not said.names(each)]
+    nothing = {"output"} if proof.loaded.workflow.output is None else set[str]()
+    return [each for each in dict.fromkeys(names) if not said.names(each) and each not in nothing]
 
 
 def _sign_ins(proof: Proof) -> list[str]:

@@ -305,7 +305,9 @@ def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
     unproved += [f"{key} ({LEAFING})" for key in leafing]
     missed = effects.together(loaded, set(left) - set(leafing))
     unproved += [f"{each} (executed in no run)" for each in missed if each not in actions]
-    empty = empty_names([each.output for each in ran if each.status == "passed"])
+    # A draft without `output` leaves nothing empty.
+    yields = loaded.workflow.output is not None
+    empty = empty_names([each.output for each in ran if each.status == "passed"]) if yields else []
     return [*unproved, *(f"{name} (always empty)" for name in empty)]
 
 

@@ -85,7 +85,7 @@ async def test_an_incomplete_draft_is_refused_before_any_run(tmp_path: Path, bro
 
 
 async def test_everything_missing_is_reported_at_once(tmp_path: Path, browsers: Browsers) -> None:
-    """One answer lists all that is missing; an output that the goal does not want need only be mentioned in `unproved`."""
+    """One answer lists all that is missing; an output that the goal does not want need only be mentioned in `unproved`, and lacks in no proof."""
     build = opened(tmp_path, TEXT.partition("output:")[0], inputs={"colour": "red"})
     outcome = await finish(build, summary="")
     missing, _heading, better = outcome.text.partition("it could say better:")
@@ -94,6 +94,8 @@ async def test_everything_missing_is_reported_at_once(tmp_path: Path, browsers: 
     build = opened(tmp_path / "b", TEXT.partition("output:")[0])
     outcome = await finish(build, unproved="output: nothing was asked for")
     assert (outcome.error, browsers.opened) == (None, 2)
+    value: Any = outcome.value
+    assert value["proved"] == "full"
 
 
 async def test_a_run_that_fails_ends_the_proof(tmp_path: Path, browsers: Browsers) -> None:
