@@ -19,7 +19,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.elements.facts import Facts
 from runtime.browser.options import Overlay
-from runtime.browser.port import Captured, Differs, Dismissal, LostTab, MissingAnswer, PageFacts
+from runtime.browser.port import Captured, Differs, Dismissal, LostTab, MissingAnswer, PageFacts, Shown
 from runtime.observation.observation import Observation
 
 
@@ -46,6 +46,8 @@ class FakeSite:
     """True if nothing that is done to it changes the page."""
     differs: Differs | None = None
     """The page to which a checkpoint restores now, if another one."""
+    leads: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """Addresses of a checkpoint at which the site shows another one now, such as that of its sign-in."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -425,8 +427,10 @@ class FakeBrowser:
         return Captured(json.dumps({"url": self.page.address}).encode(), [self.page.address])
 
     async def restore(self, data: bytes) -> Differs | None:
-        await self.page.goto(json.loads(data)["url"])
-        return self.site.differs
+        kept = json.loads(data)["url"]
+        now = self.site.leads.get(kept, kept)
+        await self.page.goto(now)
+        return self.site.differs if now == kept else Differs(None, Shown(kept, "", ""), Shown(now, "", ""))
 
     async def close(self, *, keep: bool = False) -> None:
         self.closed = not keep

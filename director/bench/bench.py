@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
@@ -19,7 +20,7 @@ from nodes.browser_query import reads
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import events
-from runtime.browser import borrowed, port
+from runtime.browser import borrowed, origins, port
 from runtime.engine import run_state, tried_confirms
 from runtime.language import prepare
 from runtime.log import entries, history
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 GONE = frozenset({"page-crashed", "guard-lost"})
+
+A_PLACE = 100  # limit of an address in a line, in characters
+
+Plan = Callable[[], tuple[plans.Start, excerpt.Excerpt]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -183,7 +188,8 @@ class Bench(build_context.Bench):
         shown = self.own.shown()
         for row in rows:
             done.notes += plans.gaps(places, row)
-            done.trips.append(await self._trip(call, request.reason, prepared, *plan(row), holds))
+            start, part = await self._ready(prepared, functools.partial(plan, row), done.notes)
+            done.trips.append(await self._trip(call, request.reason, prepared, start, part, holds))
             if done.trips[-1].ended.status != "passed":
                 break
         if shown is not None and done.view is not None and self.own.now is not None:
@@ -195,6 +201,33 @@ class Bench(build_context.Bench):
             seen.page_errors = done.told.new(seen.page_errors, failed=seen.error is not None)
         return done
 
+    async def _ready(
+        self, prepared: prepare.Prepared, plan: Plan, notes: list[str]
+    ) -> tuple[plans.Start, excerpt.Excerpt]:
+        """Return the plan of a run, with its page ready. A kept state that shows another page now is as if it had not been kept.
+
+        It is used all the same if the page has its address, and only an action would lead there anew. Raises as ``Planner.plan``; SiteError
+        if a page of a state does not load.
+        """
+        lost: list[str] = []
+        start, part = plan()
+        while start.state is not None and (differs := await self.own.restore(prepared, start.state)) is not None:
+            lost.append(_lost(start, differs))
+            self.results.passed_over.add(start.state)
+            try:
+                start, part = plan()
+            except ModelError as error:
+                if not _at_its_address(differs):
+                    raise ModelError(error.code, "; ".join([*lost, error.message]), fix=error.fix) from None
+                self.results.passed_over.discard(start.state)
+                break
+        if start.state is not None:
+            self.own.lineage = start.lineage
+        elif start.fresh:
+            await self.close()
+        notes += lost
+        return start, part
+
     async def _trip(
         self,
         call: entries.Call,
@@ -205,8 +238,6 @@ class Bench(build_context.Bench):
         holds: run_state.Withholds,
     ) -> report.Trip:
         places, began = self.results.places, list[str]()
-        if start.fresh:
-            await self.close()
         watch = part.watch = watcher.Watcher(
             self.results,
             reason,
@@ -261,3 +292,18 @@ class Bench(build_context.Bench):
         if not (untouched and (already or part.withheld is not None or error.get("phase") == "before")):
             watch.break_off()
         return stopped
+
+
+def _at_its_address(differs: port.Differs) -> bool:
+    return _address(differs.seen) == _address(differs.expected)
+
+
+def _address(page: port.Shown) -> str:
+    return page.address.partition("?")[0]
+
+
+def _lost(start: plans.Start, differs: port.Differs) -> str:
+    if _at_its_address(differs):
+        return f"the page of {start.how} is not as it was"
+    shown, site = _address(differs.seen), origins.origin(differs.expected.address) or ""
+    return f"{start.how} is no longer valid (the site shows {shown.removeprefix(site)[:A_PLACE]})"

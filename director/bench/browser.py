@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from director.bench.records import Lineage
+from director.bench.records import BROKEN, Lineage
 from director.scouting import observer
 from director.scouting.shown import Shown
+from nodes.errors import SetupError
 from runtime.browser import in_flight, port
 from runtime.browser import open as open_browser
 from runtime.browser.options import BrowserOptions
@@ -19,9 +21,12 @@ from runtime.engine import rendering
 from runtime.language import prepare
 from runtime.log import entries
 from runtime.observation.observation import Observation
+from runtime.system import regular_files
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
+
+RESTORE_SECONDS = 30.0  # time that the pages of a state may take to load
 
 
 class Browser:
@@ -60,6 +65,15 @@ class Browser:
             self.page_errors = PageErrors(self.now.page.page.context, self.now.tabs.is_separate)
             in_flight.of(self.now.page.page.context)
         return self.now
+
+    async def restore(self, prepared: prepare.Prepared, state: Path) -> port.Differs | None:
+        """Restore a kept state in a new browser. Return the first tab that shows another page than it did. Raises SetupError, SiteError."""
+        await self.close()
+        browser = await self.open(prepared)
+        # Until it is known to be as it was, the page belongs to no node.
+        self.lineage = (BROKEN,)
+        browser.bound(RESTORE_SECONDS)
+        return await browser.restore(await asyncio.to_thread(_content, state))
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
         self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,6 +120,14 @@ class Browser:
             seeing.shown(page, text, entries.SESSION_THREAD, budget)
         else:
             self._told.note(view, text, budget)
+
+
+def _content(state: Path) -> bytes:
+    try:
+        return regular_files.read(state)
+    except OSError as error:
+        message = f"the state {state.name} cannot be read: {error.strerror or error}"
+        raise SetupError("checkpoint-unreadable", message, fix="begin anew") from None
 
 
 def _options(prepared: prepare.Prepared) -> BrowserOptions | None:

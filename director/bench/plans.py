@@ -60,9 +60,7 @@ class Planner:
                     _put(values, read, value)
         variables, facts = values.pop("vars", {}), values.pop("run", {})
         values.pop("inputs", None)
-        return start, excerpt.Excerpt(
-            segments=segments, names=row, values=values, variables=variables, facts=facts, state=start.state
-        )
+        return start, excerpt.Excerpt(segments=segments, names=row, values=values, variables=variables, facts=facts)
 
     # The page.
 

@@ -29,6 +29,7 @@ class Results:
         self.folder = build.here.reader.private(build.writer.conversation.id) / FOLDER
         self._records: dict[str, Record] | None = None
         self._places: tuple[str, NodeMap] | None = None
+        self.passed_over: set[Path] = set()  # states that show another page now than when they were kept
 
     @property
     def places(self) -> NodeMap:
@@ -96,6 +97,7 @@ class Results:
         """Keep a state, and drop an earlier one of the same lineage. Raises LogError."""
         before = self._states(lineage)
         path = self.folder / f"{digest(list(lineage))}-{_sha256(captured.data)}.json"
+        self.passed_over.discard(path)
         try:
             await files.keep(path, captured.data)
         except OSError as error:
@@ -109,8 +111,9 @@ class Results:
             each.unlink(missing_ok=True)
 
     def state(self, lineage: Lineage) -> Path | None:
-        """Return the file of the undamaged state with exactly this lineage."""
-        return next((each for each in self._states(lineage) if each.stem.partition("-")[2] == _content(each)), None)
+        """Return the file of the undamaged state with exactly this lineage, unless it is passed over."""
+        valid = (each for each in self._states(lineage) if each not in self.passed_over)
+        return next((each for each in valid if each.stem.partition("-")[2] == _content(each)), None)
 
     def _states(self, lineage: Lineage) -> list[Path]:
         return list(self.folder.glob(f"{digest(list(lineage))}-*.json"))

@@ -1,26 +1,21 @@
-"""Some nodes of a workflow, run in order as one run, with given values and browser state.
+"""Some nodes of a workflow, run in order as one run, with given values, in the browser as it is.
 
 It is a separate run in the log, made by the engine's step code, and is never resumed.
 """
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from nodes.base import Node
-from nodes.errors import SetupError, UsageError
+from nodes.errors import UsageError
 from nodes.iterate import Iterate
 from nodes.ports import Item, escaped
 from nodes.values import Json
 from runtime.engine import attempt, rendering, run_state, scopes
 from runtime.engine import engine as engines
 from runtime.language import workflow
-from runtime.system import regular_files
-
-RESTORE_SECONDS = 30.0  # time that the pages of a state may take to load
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,8 +41,6 @@ class Excerpt:
     variables: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     facts: Mapping[str, Mapping[str, Json]] = dataclasses.field(default_factory=dict[str, Mapping[str, Json]])
     """The content of ``run``: ``errors``, ``taken``, ``failures``, each by the id of a node."""
-    state: Path | None = None
-    """File of a captured state that a fresh browser restores first; None: the browser is used as it is."""
     watch: run_state.Watch | None = None
     withheld: dict[str, Json] | None = None
     """The prepared action, once one was withheld (``attempt.EffectWithheld.value``), secrets masked."""
@@ -66,10 +59,6 @@ class Excerpt:
             program.facts[kind] = {**program.facts.get(kind, {}), **facts}
         for name, given in self.values.items():
             root.bind(name, given)
-        if self.state is not None:
-            browser = await engine.state.need_browser()
-            browser.bound(RESTORE_SECONDS)
-            await browser.restore(await asyncio.to_thread(_state, self.state))
         value: Json = None
         engine.state.watch = self.watch
         try:
@@ -135,14 +124,3 @@ def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
         f"`{loop.id}` has no item of that key or number",
         fix=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
     )
-
-
-def _state(file: Path) -> bytes:
-    try:
-        return regular_files.read(file)
-    except OSError as error:
-        raise SetupError(
-            "checkpoint-unreadable",
-            f"the state {file.name} cannot be read: {error.strerror or error}",
-            fix="begin anew",
-        ) from None

@@ -109,17 +109,6 @@ async def test_a_segment_may_depend_on_an_earlier_one(tmp_path: pathlib.Path) ->
     assert list(one.history.attempts) == ["list", "each[#2]/name"]
 
 
-async def test_a_fresh_browser_begins_with_the_given_state(tmp_path: pathlib.Path) -> None:
-    """The first segment runs on the page of the state."""
-    one = rig.Rig(tmp_path / "log", TEXT)
-    state = tmp_path / "state.json"
-    state.write_text('{"url": "http://shop.test/orders"}')
-    pay = segment(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
-    await run_of(one, excerpt.Excerpt(segments=[pay], names=["pay"], state=state))
-    assert one.browser is not None
-    assert one.browser.page.address == "http://shop.test/orders"
-
-
 async def test_a_withheld_action_is_reported(tmp_path: pathlib.Path) -> None:
     """A withheld action pauses the excerpt, which has its arguments."""
     one = rig.Rig(tmp_path, TEXT)
