@@ -33,7 +33,7 @@ AN_ERROR, A_PAGE, A_VALUE, A_COMPLAINT = 900, 3_000, 600, 160
 
 A_CHANGE = 350  # limit of a page's changes after one node, in characters; twice that after the last one
 
-CONTROLS = 1_200  # the same limit of what one can act on, which is not cut before
+CONTROLS = 2_000  # the same limit of what one can act on, which is not cut before
 
 MOST_PAGE_ERRORS = 5
 NOT_SHOWN = "page not shown: nothing changed on it since you saw it"

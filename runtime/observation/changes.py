@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 
-from runtime.observation.folding import bounded
-from runtime.observation.lines import NAME_MOST, TEXT_MOST, chosen, is_noise, labels, line_of, quoted, row_text, text_of
-from runtime.observation.tree import FIELDS, ROWS, URGENT, Node, inner
+from runtime.observation.folding import bounded, many
+from runtime.observation.lines import (
+    NAME_MOST,
+    TEXT_MOST,
+    chosen,
+    is_noise,
+    labels,
+    line_of,
+    name_of,
+    quoted,
+    row_text,
+    text_of,
+)
+from runtime.observation.tree import DIALOGS, FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
 GONE_NAMED = 2  # most lines that are gone and are named; of more, the number is shown
@@ -31,17 +44,21 @@ def changes(before: Node, after: Node, budget: int, most: int = 0) -> str:
         if earlier is None:
             continue
         was, is_now = line_of(earlier, address=False), line_of(now, address=False)
-        if was != is_now:
+        if was != is_now and _says_only_what_it_holds(earlier, now):
+            old.take(earlier)
+            new.take(now)
+        elif was != is_now:
             ranked.append((_ERROR if now.error else _ACTING, f"changed: {is_now} (was: {_was(earlier, now)})"))
             old.take(earlier)
             new.take(now)
-    ranked += [(_ROW, f"new: {each}") for each in new.take_rows(old, acting=True)]
-    gone = old.take_rows(new)
+    ranked += [(_ROW, each) for each in _changed_rows(old, new)]
+    ranked += [(_ACTING if "[ref=" in each else _ROW, f"new: {each}") for each in new.take_rows(acting=True)]
+    gone = old.take_rows()
     came, went = new.counts - old.counts, old.counts - new.counts
     ranked += [(_rank(new.lines[key]), f"new: {_times(new.lines[key], number)}") for key, number in came.items()]
     ranked.sort(key=lambda each: each[0])
     gone += [_times(old.lines[key], number) for key, number in went.items()]
-    last = _gone(gone, len(gone) - len(went) + went.total())
+    last = _gone(gone, len(gone) - len(went) + went.total(), budget // 2)
     shown = [line for _rank, line in ranked]
     rest = _CUT.format(f"{len(shown):,}")
     size = sum(len(line) + 1 for rank, line in ranked if rank <= _ACTING) + len(rest) + len(last) + 1
@@ -53,11 +70,10 @@ def _times(line: str, number: int) -> str:
     return f"{line} ({number} times)" if number > 1 else line
 
 
-def _gone(lines: list[str], number: int) -> str:
+def _gone(lines: list[str], number: int, most: int) -> str:
     """Return one line for all that is gone: a model seldom needs to know more of it than how much."""
-    if len(lines) <= GONE_NAMED:
-        return f"gone: {', '.join(lines)}" if lines else ""
-    return f"gone: {number:,} elements"
+    named = f"gone: {', '.join(lines)}" if lines else ""
+    return named if len(lines) <= GONE_NAMED and len(named) <= most else f"gone: {many(number, 'element')}"
 
 
 class _Content:
@@ -87,18 +103,14 @@ class _Content:
     def _line(self, node: Node) -> str:
         return "" if id(node) in self._labels else _line(node)
 
-    def take_rows(self, other: _Content, *, acting: bool = False) -> list[str]:
-        """Describe the rows missing on the other page, one a line, and leave out their content. With ``acting``, add elements to act on."""
-        there = {text for text, _row in other.rows}
+    def take_rows(self, *, acting: bool = False) -> list[str]:
+        """Describe the rows left, one a line, and leave out their content. With ``acting``, add elements to act on."""
         taken: list[str] = []
         done: set[int] = set()
         for text, row in self.rows:
-            if text in there or id(row) in done:
+            if id(row) in done:
                 continue
             within = list(row.walk())
-            if any(each.ref in other.refs for each in within):
-                # This is the same row with a change in it.
-                continue
             holds = ", ".join(line_of(each) for each in within if acting and each.acting and each.ref is not None)
             holds = f" with {holds}" if 0 < len(holds) <= ROW_HOLDS else ""
             taken.append(f"{row.role} {quoted(text, NAME_MOST)}{holds}")
@@ -107,8 +119,105 @@ class _Content:
                 self.take(node)
         return taken
 
+    def texts(self, row: Node, told: set[int]) -> dict[str, list[Node]]:
+        """Return the texts in a row that are not ``told``, by their lines, each with its nodes."""
+        found: dict[str, list[Node]] = {}
+        for node in row.walk():
+            if id(node) not in told and not (node.acting or node.reach) and (line := self._line(node)):
+                found.setdefault(line, []).append(node)
+        return found
+
+
+def _changed_rows(old: _Content, new: _Content) -> list[str]:
+    """Describe the rows in which a text changed, and leave out these texts and rows, the innermost first."""
+    there = {text for text, _row in old.rows} & {text for text, _row in new.rows}
+    for content in (old, new):
+        content.rows = [(text, row) for text, row in content.rows if text not in there]
+    told: list[str] = []
+    done: set[int] = set()
+    for row, earlier in reversed(_pairs(old.rows, new.rows)):
+        was, now = old.texts(earlier, done), new.texts(row, done)
+        came = [line for line in now if line not in was]
+        went = [line for line in was if line not in now]
+        for content, nodes in (
+            (new, [node for line in came for node in now[line]]),
+            (old, [node for line in went for node in was[line]]),
+        ):
+            for each in nodes:
+                content.take(each)
+                done.add(id(each))
+        if came or went:
+            told.append(_changed_row(row, came, went))
+        done.update((id(row), id(earlier)))
+    for content, other in ((old, new), (new, old)):
+        # One that holds what was there before is the same in another place.
+        content.rows = [
+            (text, row)
+            for text, row in content.rows
+            if id(row) not in done and not any(each.ref in other.refs for each in row.walk())
+        ]
+    return told[::-1]
+
+
+def _pairs(old: Sequence[tuple[str, Node]], new: Sequence[tuple[str, Node]]) -> list[tuple[Node, Node]]:
+    """Pair each row with its earlier self: by the refs in it; if all are new, by what it begins with and half of its texts."""
+    by_ref: dict[tuple[str, str], Node] = {}
+    by_text: dict[tuple[str, str], list[tuple[Node, Counter[str]]]] = {}
+    for _text, row in old:
+        by_ref |= {(row.role, each.ref): row for each in row.walk() if each.ref is not None and _nearest(each, row)}
+        if parts := _parts(row):
+            by_text.setdefault((row.role, parts[0]), []).append((row, Counter(parts)))
+    pairs: list[tuple[Node, Node]] = []
+    used: set[int] = set()
+    for _text, row in new:
+        refs = ((row.role, each.ref) for each in row.walk() if each.ref is not None and _nearest(each, row))
+        found = next((by_ref[ref] for ref in refs if ref in by_ref), None)
+        if found is None and (parts := _parts(row)):
+            alike = ((each, others) for each, others in by_text.get((row.role, parts[0]), []) if id(each) not in used)
+            found = next((each for each, others in alike if _is_most(others & Counter(parts), others, parts)), None)
+        if found is not None and id(found) not in used:
+            used.add(id(found))
+            pairs.append((row, found))
+    return pairs
+
+
+def _is_most(common: Counter[str], one: Counter[str], other: Sequence[str]) -> bool:
+    return 2 * common.total() >= max(one.total(), len(other))
+
+
+def _nearest(node: Node, row: Node) -> bool:
+    """Return True if no other row stands between a node and the row."""
+    return node is row or next(each for each in node.above() if each is row or each.role == row.role) is row
+
+
+def _parts(row: Node) -> list[str]:
+    return inner(row, between="\n").split("\n") if row.children else []
+
+
+def _changed_row(row: Node, came: Sequence[str], went: Sequence[str]) -> str:
+    text = row_text(row)
+    now = f" now {_brief(came)}" if came and len(text) > NAME_MOST else ""
+    was = f" (was: {_brief(went)})" if went else ""
+    return f"changed: {row.role} {quoted(text, NAME_MOST)}{now}{was}"
+
+
+def _brief(lines: Sequence[str]) -> str:
+    shown = [quoted(json.loads(each), NAME_MOST) if each.startswith('"') else each for each in lines[:GONE_NAMED]]
+    return ", ".join(shown + ([f"… {len(lines) - GONE_NAMED} more"] if len(lines) > GONE_NAMED else []))
+
+
+def _says_only_what_it_holds(earlier: Node, now: Node) -> bool:
+    """Return True for an element called by its content, in which something else to act on is reported by itself."""
+    if earlier.name or now.name or (earlier.role, earlier.states, earlier.error) != (now.role, now.states, now.error):
+        return False
+    return all(any(each.acting for each in node.walk() if each is not node) for node in (earlier, now))
+
 
 def _line(node: Node) -> str:
+    if node.role in DIALOGS and any(each.acting for each in node.walk()):
+        # What it holds is reported by itself.
+        head = next((name_of(each) for each in node.walk() if each.role == "heading"), "")
+        return f"{node.role} {quoted(head or node.name, NAME_MOST)}"
     if node.role in URGENT:
         return f"{node.role} {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"
     if node.as_caption or any(each.role == "definition" and each.caption for each in node.above()):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from runtime.observation.lines import Item, is_region
-from runtime.observation.tree import ASIDE, URGENT
+from runtime.observation.tree import ASIDE, DIALOGS, URGENT
 
 Counts = Counter[str]
 
@@ -118,7 +118,7 @@ class Fold:
             assert item.parent is not None
             runs[id(item)] = item.run or runs.get(id(item.parent), 0)
             aside[id(item)] = 1 if item.node.role in ASIDE else aside[id(item.parent)]
-            dialog[id(item)] = dialog[id(item.parent)] or item.node.role in ("dialog", "alertdialog")
+            dialog[id(item)] = dialog[id(item.parent)] or item.node.role in DIALOGS
             group = _group(item, in_dialog=dialog[id(item.parent)])
             # The middle of a run comes last, except for alerts, and one run after the other.
             run = runs[id(item)]

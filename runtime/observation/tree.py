@@ -16,7 +16,8 @@ LANDMARKS = frozenset({"banner", "navigation", "main", "contentinfo", "complemen
 ASIDE = frozenset({"banner", "navigation", "contentinfo", "complementary"})  # landmarks beside what a page is about
 ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})  # roles of items in rows
 CELLS = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
-URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})  # roles of a page's messages to its user
+DIALOGS = frozenset({"alertdialog", "dialog"})
+URGENT = DIALOGS | {"alert", "status"}  # roles of a page's messages to its user
 _NAMED_BY_CONTENT = frozenset({
     "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
 })  # fmt: skip
@@ -88,6 +89,7 @@ class Fact:
     states: Sequence[str] = ()
     guess: str = ""
     placeholder: str = ""
+    value: str = ""  # text of an editable part with the role of a field
     size: str = ""
     out: str = ""  # what of its content is out of view
     collapsed: bool = False  # true if what is in it is closed
@@ -136,8 +138,8 @@ def read(snapshot: str) -> Node:
             continue
         node = _node(body[2:])
         node.parent = above
-        if node.role == "text" and above.role in FIELDS and above.placeholder and not above.text:
-            # Of a field with a placeholder the snapshot writes the value on a line of its own.
+        if node.role == "text" and above.role in FIELDS and not (above.text or above.children):
+            # Of a field with a placeholder, also an empty one, the snapshot writes the value on a line of its own.
             above.text = node.text
             continue
         above.children.append(node)
@@ -238,6 +240,7 @@ def _use(node: Node, fact: Fact) -> None:
     """Note what a hand can do with a node."""
     node.guess = fact.guess or node.guess
     node.placeholder = fact.placeholder or node.placeholder
+    node.text = node.text or folded(fact.value)
     if fact.role is None:
         return
     node.size = fact.size

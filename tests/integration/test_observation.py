@@ -251,6 +251,22 @@ async def test_content_missing_in_playwrights_snapshot_is_added(tab: Tab, sites:
     assert await tab.title() == "went"
 
 
+async def test_a_filled_field_shows_its_value(tab: Tab, sites: Sites) -> None:
+    """Each kind of field shows what was filled in: one with an empty placeholder, and an editable part with the role of a field."""
+    sites.own.page(
+        "/filled",
+        '<label>When? <input type=date placeholder=""></label><label>What? <input></label>'
+        "<div role=textbox aria-label=Note contenteditable></div><label>More <textarea placeholder=Tell></textarea></label>",
+    )
+    await tab.goto(f"{sites.own.origin}/filled")
+    values = {"When?": "2026-11-21", "What?": "Window", "Note": "Call first", "More": "Two words"}
+    for name, value in values.items():
+        await tab.fill(Target(role="textbox", name=name), value)
+    lines = (await tab.look()).render().split("\n")
+    for name, value in values.items():
+        assert any(line.startswith(f'textbox "{name}" [') and f'= "{value}"' in line for line in lines), name
+
+
 async def test_observing_an_element_leaves_the_pages_refs_valid(tab: Tab, sites: Sites) -> None:
     """Observing one element shows it alone, and all refs of the page stay valid."""
     await show(tab, sites, "orders")

@@ -390,10 +390,82 @@ def test_rows_that_come_and_go_are_shown_once() -> None:
     before, after = rows(4), rows(3)
     assert page(*after).since(page(*before)) == 'gone: row "No 3 | Pay Show"'
     after = [line.replace("No 1", "done") for line in before]
-    assert page(*after).since(page(*before)).split("\n") == [
-        'new: "done" in row "done | Pay Show"',
-        'gone: "No 1" in row "No 1 | Pay Show"',
+    assert page(*after).since(page(*before)) == 'changed: row "done | Pay Show" (was: "No 1")'
+
+
+def test_a_changed_text_is_told_once_with_its_row() -> None:
+    """A row that is drawn anew with another text is changed, and neither new nor gone; of a long one what is new in it is told, too."""
+    line = [
+        "  - row [ref=e{0}0]:",
+        "    - cell [ref=e{0}1]: run {1}",
+        "    - cell [ref=e{0}2]: {2}",
+        "    - cell [ref=e{0}3]: by Ada",
     ]
+    more = "  very long" * 12
+
+    def table(first: int, *states: str) -> Observation:
+        return page(
+            "- table [ref=e1]:",
+            *(each.format(first + place, place, state) for place, state in enumerate(states) for each in line),
+        )
+
+    assert (
+        table(50, "done", "done").since(table(10, "open", "done"))
+        == 'changed: row "run 0 | done | by Ada" (was: "open")'
+    )
+    told = table(50, more, "done").since(table(10, "open", "done"))
+    assert told.startswith('changed: row "run 0 | very long very')
+    assert told.endswith('…" (was: "open")')
+    assert '" now "very long' in told
+    gone = table(50, "done").since(table(10, "done", "open"))
+    assert gone == 'gone: row "run 1 | open | by Ada"'
+
+
+def test_what_holds_others_is_not_new_because_they_changed() -> None:
+    """Of a changed field the field alone is told: not the dialog around it again, and no element that is called by what it holds."""
+    lines = [
+        "- dialog [ref=e1]:",
+        '  - heading "Trigger a run" [level=2] [ref=e2]',
+        "  - generic [ref=e3] [cursor=pointer]:",
+        "    - text: Which month",
+        '    - textbox "Month" [ref=e4]: {0}',
+        '  - button "Trigger" [ref=e5]',
+        "  - paragraph [ref=e6]: {1}",
+    ]
+    one, other = (
+        page(*(each.format(*texts) for each in lines)) for texts in (("2026-09", "Wait"), ("2026-10", "Ready"))
+    )
+    assert other.since(one).split("\n") == [
+        'changed: textbox "Month" [ref=e4] = "2026-10" (was: "2026-09")',
+        'new: "Ready"',
+        'gone: "Wait"',
+    ]
+    opened = one.since(page('- button "Open" [ref=e9]'))
+    assert opened.split("\n")[0] == 'new: dialog "Trigger a run"'
+    said = page("- dialog [ref=e1]:", "  - paragraph [ref=e2]: It is done").since(page("- main [ref=e3]"))
+    assert said.split("\n")[0] == 'new: dialog "It is done"'
+
+
+def test_a_form_that_appears_is_told_with_all_its_controls() -> None:
+    """Of a form with many controls, in rows or not, no control is cut; its texts are, and stand last."""
+    rows_ = ["- form [ref=f1]:", "  - list [ref=f2]:"]
+    for number in range(10):
+        rows_ += [f"    - listitem [ref=l{number}]:", f'      - checkbox "Person number {number}" [ref=e{number}]']
+    rows_ += [f'  - textbox "Field number {number}" [ref=e3{number}]' for number in range(10)]
+    rows_ += [f"  - paragraph [ref=t{number}]: {'long ' * 30}{number}" for number in range(5)]
+    told = page(*rows_, '  - button "Submit" [ref=e50]').since(page('- link "Home" [ref=e60]'), 350, 2_000).split("\n")
+    for ref in (*(f"e{number}" for number in range(10)), *(f"e3{number}" for number in range(10)), "e50"):
+        assert any(f"[ref={ref}]" in each for each in told), ref
+    assert told[-2:] == ["… 5 more changes: look()", 'gone: link "Home" [ref=e60]']
+
+
+@pytest.mark.parametrize("hint", ["", "2026-01-31"])
+def test_a_field_with_a_hint_shows_its_value(hint: str) -> None:
+    """The value of a field is shown where the snapshot writes it on a line of its own, also if its placeholder is empty; a password there is dots."""
+    lines = f'- textbox "When?" [ref=e1]:\n  - /placeholder: {json.dumps(hint)}\n  - text: 2026-11-21'
+    assert Observation.read(lines).render().split("\n")[1] == 'textbox "When?" [ref=e1] = "2026-11-21"'
+    hidden = Observation.read(lines, facts=[Fact("e1", "x1", password=True)])
+    assert "2026-11-21" not in hidden.render() + hidden.words
 
 
 def test_a_new_row_is_shown_with_its_actionable_elements() -> None:

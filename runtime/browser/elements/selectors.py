@@ -222,8 +222,10 @@ return {
       const guessed = seen && silent(element) ? guess(element, Boolean(used && used.reach), !plain) : null;
       // The snapshot says the hint of a text field only.
       const hint = ['searchbox', 'spinbutton', 'combobox'].includes(acts) ? short(element.placeholder) : '';
+      // Nor does it say what an editable part with the role of a field holds.
+      const value = plain && element.isContentEditable && element.hasAttribute('contenteditable') ? short(element.innerText) : '';
       // The snapshot says all of it.
-      if (ref && !low && !password && !error && !guessed && !hint && (plain || !acts) && !(spot && spot.as) && element.tagName !== 'SUMMARY') continue;
+      if (ref && !low && !password && !error && !guessed && !hint && !value && (plain || !acts) && !(spot && spot.as) && element.tagName !== 'SUMMARY') continue;
       if (!element._runopsRef) {
         // The list is kept in this isolated world, where no script of the page meets it.
         globalThis._runopsRefs = (globalThis._runopsRefs || 0) + 1;
@@ -232,6 +234,7 @@ return {
       const said = {role: used ? used.as : acts, password, error, shown: seen};
       if (guessed) said.guess = guessed[0];
       if (hint) said.placeholder = hint;
+      if (value) said.value = value;
       if (spot && spot.as) Object.assign(said, {reach: Boolean(used && used.reach), states: spot.states, size: spot.size, out: spot.out});
       // It may have to be given a place.
       if (!ref || low || !plain) {

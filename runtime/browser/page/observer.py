@@ -53,6 +53,7 @@ class _Said(TypedDict, total=False):
     states: list[str]
     guess: str
     placeholder: str
+    value: str
     size: str
     out: str
 
