@@ -13,6 +13,7 @@ from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, playwright_errors
+from runtime.browser.page import boxes
 from runtime.browser.page.pointer import PAGE
 from runtime.browser.page.selected_text import SelectedText
 
@@ -74,7 +75,11 @@ class Actions(SelectedText):
             return await _SCROLL.of(found, argument, milliseconds=self._deadline.milliseconds())
 
     async def check(self, target: Target, checked: bool) -> None:
-        await self._do(target, lambda found, timeout: found.set_checked(checked, timeout=timeout))
+        async def check(found: Locator, _timeout: float) -> None:
+            box = await boxes.shown(found, self._deadline)
+            await box.set_checked(checked, timeout=self._deadline.milliseconds())
+
+        await self._do(target, check)
 
     async def select(self, target: Target, options: Sequence[str]) -> list[str]:
         chosen = list(options)

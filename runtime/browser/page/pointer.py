@@ -14,6 +14,7 @@ from nodes.errors import AuthorError
 from nodes.pointer import PLAIN, STEPS, Modifier, Spot, Stroke, Way
 from nodes.targets import Target
 from runtime.browser import isolated_world
+from runtime.browser.page import boxes
 from runtime.browser.page.downloads import Downloads
 
 PAGE = Target(css="html")
@@ -48,19 +49,20 @@ class Pointer(Downloads):
     async def click(self, target: Target, how: Stroke = PLAIN) -> None:
         await self._refill_changed()
         at = await self._position(target, how.at)
-        await self._do(
-            target,
-            lambda found, timeout: found.click(
+
+        async def click(found: Locator, _timeout: float) -> None:
+            if at is None and boxes.may_be(target):
+                found = await boxes.shown(found, self._deadline)
+            await found.click(
                 position=at,
                 button=how.button,
                 modifiers=how.modifiers or None,
                 click_count=how.count,
                 delay=1000 * how.hold,
-                timeout=timeout,
-            ),
-            driver_waits=True,
-            watch="pointer",
-        )
+                timeout=self._deadline.milliseconds(),
+            )
+
+        await self._do(target, click, driver_waits=True, watch="pointer")
 
     async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None:
         await self._refill_changed()

@@ -1,0 +1,78 @@
+"""Finds what a person clicks of a check box or radio button whose input itself is not to be seen: libraries draw a control in its label."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playwright.async_api import Locator
+
+from nodes.targets import Target
+from runtime.browser import isolated_world
+from runtime.browser.deadline import Deadline
+
+ROLES = frozenset({"checkbox", "radio", "switch"})
+
+PAUSE = 0.05
+LEFT_SECONDS = 1.0  # seconds that are left for the action when the wait for a label ends
+
+_SHOWN = isolated_world.Script[str | None](
+    """(input) => {
+  if (!(input instanceof HTMLInputElement) || !['checkbox', 'radio'].includes(input.type)) return '';
+  const up = (node) => node.assignedSlot || node.parentElement || node.getRootNode().host;
+  const has = (around, node) => { for (; node; node = up(node)) if (node === around) return true; return false; };
+  // Hidden from the eye alone: a box of a pixel, or cut to nothing.
+  const drawn = (node) => {
+    const {width, height} = node.getBoundingClientRect(), {clip, clipPath} = getComputedStyle(node);
+    return width > 2 && height > 2 && (clip === 'auto' || !/^rect\\((0px|1px)[ ,]/.test(clip)) && !/^inset\\((50|100)%/.test(clipPath) && node.checkVisibility({visibilityProperty: true});
+  };
+  const labels = Array.from(input.labels || []).sort((one, other) => other.contains(input) - one.contains(input));
+  if (drawn(input)) {
+    const top = () => {
+      const {left, top, width, height} = input.getBoundingClientRect();
+      return input.getRootNode().elementFromPoint(left + width / 2, top + height / 2);
+    };
+    if (!top()) input.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'});
+    const over = top();
+    if (!over || over === input || !labels.some((each) => has(each, over))) return '';
+  }
+  // A press on these is their own.
+  const PRESSED = 'a[href], button, input, select, textarea, summary, [role=button], [role=link]';
+  const takes = (node) => drawn(node) && node.checkVisibility({opacityProperty: true}) && !node.matches(PRESSED);
+  const free = (node) => takes(node) && !node.querySelector(PRESSED);
+  const within = (label) => {
+    for (let node = input; node !== label; node = node.parentElement) {
+      const all = Array.from(node.parentElement.children), place = all.indexOf(node);
+      const beside = [...all.slice(place + 1), ...all.slice(0, place).reverse()].find(free);
+      if (beside) return beside;
+    }
+    return null;
+  };
+  const others = (label) => Array.from(label.querySelectorAll(PRESSED)).some((each) => each !== input);
+  const outside = (label) => Array.from(label.querySelectorAll('*')).find(free);
+  const of = (label) => (label.contains(input) && within(label)) || (!others(label) ? (takes(label) ? label : null) : outside(label)) || null;
+  const found = labels.map(of).find(Boolean);
+  if (!found) return labels.length && !drawn(input) ? null : '';
+  // The way from the input: up to what holds both, then down.
+  let around = input, levels = 0;
+  const steps = [];
+  for (; !around.contains(found); around = around.parentElement) levels += 1;
+  for (let node = found; node !== around; node = node.parentElement) steps.unshift(`/*[${Array.from(node.parentElement.children).indexOf(node) + 1}]`);
+  return `xpath=ancestor::*[${levels}]${steps.join('')}`;
+}""",
+    str | None,
+)
+"""XPath from an input to what is seen in its place; empty if a click on the input itself will do, None if neither is seen yet."""
+
+
+def may_be(target: Target) -> bool:
+    """Return whether the target may be a check box or radio button, as far as its words tell."""
+    return target.role in ROLES or target.label is not None or "input" in (target.css or "")
+
+
+async def shown(found: Locator, deadline: Deadline) -> Locator:
+    """Return what takes a click in place of the input: the input itself, or its label or the control that is drawn in that."""
+    way = await _SHOWN.of(found, milliseconds=deadline.milliseconds())
+    while way is None and deadline.left() > LEFT_SECONDS:
+        await asyncio.sleep(PAUSE)
+        way = await _SHOWN.of(found, milliseconds=deadline.milliseconds())
+    return found.locator(way) if way else found
