@@ -149,7 +149,7 @@ def _node(report: Report, trip: Trip, seen: Seen, *, last: bool) -> Iterator[str
     yield f"{line}  {seen.seconds:.1f} s" if seen.seconds >= 1 else line
     if seen.redone and not stopped:
         return
-    theirs = [*_value(trip, seen, report.names), *(_error(trip, seen) if stopped else ())]
+    theirs = [*_confirms(trip, seen), *_value(trip, seen, report.names), *(_error(trip, seen) if stopped else ())]
     theirs += _page_of(seen, last=stopped or last, changes=seen.after is not report.view or not shows_page(report))
     if theirs:
         yield page_text.fenced(inspectable("\n".join(theirs)))
@@ -206,6 +206,13 @@ def _checked(trip: Trip, seen: Seen) -> str:
     if "unknown" in tried:
         return f"{said}, confirm says done after it, and failed before it: it can never say not done"
     return f"{said}, confirm agrees" if tried else said
+
+
+def _confirms(trip: Trip, seen: Seen) -> Iterator[str]:
+    said = proving_report.by_confirm(trip.past) if trip.past is not None else {}
+    for path, each in said.items():
+        if path == seen.path or path.startswith(f"{seen.path}["):
+            yield each
 
 
 def _unmatched(trip: Trip, seen: Seen) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,15 +196,15 @@ def foreseen(build: BuildContext, said: FinishRequest) -> str:
     """Return what else ``finish`` would refuse, by earlier runs, so that the model can fix all at once."""
     with contextlib.suppress(RunOpsError):
         if names := _expected(build, draft_runs.as_saved(build), said):
-            return f"\n- earlier runs of this draft {_never(build.resets)}, or always left empty: {_listed(names)}\n  fix the draft, or name each in `unproved` and say why"
+            return f"\n- in earlier runs of this draft: {_reasons(names, '; ')}\n  fix the draft, or name each in `unproved` and say why"
     return ""
 
 
-def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
-    """Return the names that ``finish`` would have to mention, by earlier runs of this draft; empty if there were none."""
+def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> dict[str, str]:
+    """Return what ``finish`` would have to mention (``unsaid``), by earlier runs of this draft; empty if there were none."""
     fit = draft_runs.prepared(build, loaded, draft_runs.declared(build, loaded))
     before, elsewhere = draft_runs.passed_before(build, fit)
-    return unsaid(Proof(_text(build), loaded, (), before, elsewhere), said) if before else []
+    return unsaid(Proof(_text(build), loaded, (), before, elsewhere), said) if before else {}
 
 
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
@@ -229,12 +229,12 @@ def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str
     return " ".join(lines)
 
 
-def _never(reset: bool) -> str:
-    return "did not all do" if reset else "never did"
-
-
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{each}`" for each in names)
+
+
+def _reasons(names: Mapping[str, str], between: str) -> str:
+    return between.join(f"`{name}`: {why}" for name, why in names.items())
 
 
 def better(build: BuildContext) -> list[str]:
@@ -281,13 +281,18 @@ def _text(build: BuildContext) -> str:
     return draft.text if draft is not None else ""
 
 
-def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
-    """Return the names of what the runs leave unproved or empty and the model did not mention."""
+def unsaid(proof: Proof, said: FinishRequest) -> dict[str, str]:
+    """Return the names of what the runs leave unproved or empty and the model did not mention, each with the reason."""
     # Outputs of earlier runs count: the proof may find nothing left to do.
-    names = [*proofs.to_be_said(proof.effects, [*proof.every, *proof.elsewhere]), *_sign_ins(proof)]
-    names += [key.rpartition("/")[2] for key in proof.doubts]
-    nothing = {"output"} if proof.loaded.workflow.output is None else set[str]()
-    return [each for each in dict.fromkeys(names) if not said.names(each) and each not in nothing]
+    names = proofs.to_be_said(proof.effects, [*proof.every, *proof.elsewhere])
+    if proof.loaded.workflow.output is None:
+        names.pop("output", None)
+    described = {each.name: each.describe() for each in proof.effects}
+    names |= {each: described[each] for each in _sign_ins(proof)}
+    for key, why in proof.doubts.items():
+        name = key.rpartition("/")[2]
+        names[name] = f"{names[name]}; {why}" if name in names else why
+    return {name: why for name, why in names.items() if not said.names(name)}
 
 
 def _sign_ins(proof: Proof) -> list[str]:
@@ -306,13 +311,11 @@ def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
     return ours, "\n".join(filter(None, more))
 
 
-def say_more(proof: Proof, names: Sequence[str]) -> str:
+def say_more(proof: Proof, names: Mapping[str, str]) -> str:
     alone = proofs.next_step(proof.effects)
-    doubts = "; ".join(f"{key}: {said}" for key, said in proof.doubts.items())
     return (
-        f"not done: nothing failed, but the runs {_never(proof.reset)}, always left empty, or left in doubt: {_listed(names)}. Fix the draft, or, where that is right, name each of them in "
-        "`unproved` and say why; as long as the draft stays as it is, these runs then count."
-        f"{f' In doubt: {doubts}.' if doubts else ''}"
+        f"not done: nothing failed, but this is open:\n- {_reasons(names, f'{chr(10)}- ')}\n"
+        "Fix the draft, or, where it is right so, name it in `unproved` and say why; as long as the draft stays as it is, these runs then count."
         f"{f' {report.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
     )
 

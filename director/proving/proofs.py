@@ -329,11 +329,12 @@ def without_reset(every: Sequence[Effect], ran: Sequence[Ran]) -> str:
     )
 
 
-def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
-    """Return the names of actions that are not proved, unless one was withheld, and of outputs that are empty in all runs."""
+def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> dict[str, str]:
+    """Return the names of actions that are not proved, unless one was withheld, and of outputs that are empty in all runs, with the reason."""
     withheld = any(each.withheld is not None for each in ran)
-    undone = [each.name for each in every if each.missing and not withheld]
-    return list(dict.fromkeys([*undone, *empty_names([each.output for each in ran if each.status == "passed"])]))
+    undone = {each.name: each.describe() for each in every if each.missing and not withheld}
+    empty = empty_names([each.output for each in ran if each.status == "passed"])
+    return {**undone, **dict.fromkeys(empty, "always empty")}
 
 
 def next_step(every: Sequence[Effect]) -> str:

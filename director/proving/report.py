@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from director.effects import effects
@@ -15,8 +15,9 @@ from nodes.values import Json
 from runtime.context import briefs
 from runtime.engine import attempt, evidence
 from runtime.language import workflow
-from runtime.log import history
+from runtime.log import entries, history
 from runtime.observation import page_text
+from runtime.secrets import hidden_names
 from runtime.system import regular_files
 
 KEPT = ("screenshot", "observation", "signs")  # evidence that is shown otherwise, or in a file
@@ -27,6 +28,9 @@ OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
 A_DETAIL = 400  # limit of an error's message, and of each item of its evidence, in characters
 
 A_GLANCE = 500  # limit of a page on which only the address was wrong, in characters
+
+A_CONFIRM, A_READ, A_FAILURE = 300, 140, 160
+"""Limits in characters: of what a ``confirm`` read, of each value in it, and of the error that ended it."""
 
 MAIN = "main"  # the line with which the main part of an observation begins
 
@@ -52,6 +56,7 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     if ran.disagreed:
         yield f"in doubt: {cut(', '.join(f'{key} ({said})' for key, said in ran.disagreed.items()), STEPS)}"
     if ran.past is not None:
+        yield from confirms([ran], loaded)
         yield from _steps(ran.past, loaded)
         yield from _hints(ran.past)
     if ran.error is not None:
@@ -63,6 +68,47 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     if ran.page:
         yield LEFT
         yield page_text.fenced(ran.page)
+
+
+def confirms(every: Sequence[proofs.Ran], loaded: workflow.Loaded) -> list[str]:
+    """Return the fenced text of what ``by_confirm`` says of these runs, once for each action; empty if it says nothing."""
+    found: dict[str, str] = {}
+    for past in [each.past for each in every if each.past is not None]:
+        for path, said in by_confirm(past).items():
+            found.setdefault(effects.key_of(loaded, path), said)
+    lines = "\n".join(f"{key}: {said}" for key, said in found.items())
+    return [page_text.fenced(cut(lines, STEPS))] if lines else []
+
+
+def by_confirm(past: history.History) -> dict[str, str]:
+    """Return why a tried ``confirm`` could not tell, or what it read where it denies an action, by step path. It may be page text."""
+    found: dict[str, str] = {}
+    for each in past.confirms_tried:
+        path, after = str(each["path"]), each["when"] == "after"
+        if each["found"] == "unknown":
+            found[path] = f"{'' if after else 'before it, '}{cut(one_line(str(each['how'])), A_FAILURE)}"
+        elif after and each["found"] == "not-done" and (last := past.last(path)) is not None:
+            found[path] = f"`confirm` read {_read(past, entries.CONFIRM + last.call.call)}"
+    return found
+
+
+def _read(past: history.History, thread: str) -> str:
+    """Return the values that one ``confirm`` read, in order: of each node the last, and of all those nearest to its end that fit."""
+    values: dict[str, str] = {}
+    for each in past.all_attempts():
+        if each.call.thread != thread or each.call.node == "browser_action" or each.result is None:
+            continue
+        name = effects.static(each.call.path).rpartition("/")[2]
+        values.pop(name, None)
+        value = hidden_names.DEFAULT.json(each.result.value, name)
+        values[name] = "…" if each.result.blob is not None else in_short(value, A_READ)
+    parts = ["done = false"]
+    for name, value in reversed(values.items()):
+        said = f"{name} = {value}"
+        if sum(map(len, parts)) + 2 * len(parts) + len(said) > A_CONFIRM - len("`confirm` read "):
+            break
+        parts.insert(0, said)
+    return ", ".join(parts)
 
 
 def in_short(value: Json, longest: int) -> str:

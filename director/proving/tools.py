@@ -157,7 +157,8 @@ class Finish(_WholeRuns):
         if names := finish.unsaid(proof, said):
             self._counts = proof
             text = finish.say_more(proof, names)
-            return turn.Outcome(f"{text}{finish.hints(build)}", error=_unfinished(text))
+            shown = "\n".join([f"{text}{finish.hints(build)}", *report.confirms(proof.every, proof.loaded)])
+            return turn.Outcome(build.writer.masker.text(shown), error=_unfinished(text))
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
         lines = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         lines += [f"{each.key}: {each.describe()}" for each in proof.listed]
@@ -168,6 +169,7 @@ class Finish(_WholeRuns):
             lines.append(f"the change is left for review: {value['fix']['kept']}")
         if proof.not_executed:
             lines.append(f"executed in no run: {', '.join(proof.passed_by)}")
+        lines += report.confirms(proof.every, proof.loaded)
         return turn.Outcome("\n".join(lines), value)
 
     async def _given_up(self, said: finish.FinishRequest) -> turn.Outcome:

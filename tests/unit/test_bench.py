@@ -543,6 +543,22 @@ async def test_a_confirm_that_disagrees_is_reported_first(tmp_path: Path) -> Non
     assert rig.told.startswith(
         "`pay`: done, and its `confirm` says that it is not: correct the one that is wrong\nnot all well: 2 of 2"
     )
+    assert '[page]\n`confirm` read look = "paid", done = false\n' in rig.told
+
+
+async def test_why_a_confirm_failed_is_reported_with_its_node(tmp_path: Path) -> None:
+    """The error of a `confirm` that failed before or after the action is shown with the node."""
+    rig = paying(tmp_path)
+
+    class Lacking(FakePage):
+        async def text(self, target: Target) -> str:
+            if 'text="status"' in str(target) and self.browser.site.texts['text="status"'] == "open":
+                raise SiteError("target-not-found", "no element matches")
+            return await super().text(target)
+
+    rig.site.page = Lacking
+    await rig.execute("all")
+    assert "[page]\nbefore it, `confirm` failed: no element matches\n" in rig.told
 
 
 async def test_an_action_that_the_site_has_is_not_done_again(tmp_path: Path) -> None:

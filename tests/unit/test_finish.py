@@ -189,7 +189,7 @@ async def test_an_action_that_no_run_did_must_be_explained(tmp_path: Path, brows
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
     refused = await build_contexts.call(build, "finish", toolsets, **arguments)
     assert refused.error is not None
-    assert "`pay`, `status`" in refused.text
+    assert "\n- `pay`: never reached\n- `status`: always empty\n" in refused.text
     refused = await build_contexts.call(
         build, "finish", toolsets, **{**arguments, "unproved": "payments are made elsewhere"}
     )
@@ -227,7 +227,7 @@ async def test_a_whole_run_announces_the_conditions_of_finish(tmp_path: Path, br
     assert "This run counts, too. Unless a run does or yields it, name in `unproved`, with why: `pay`" in tried
     refused = (await finish(build)).text
     assert "the draft has no `output`" in refused
-    assert "never did, or always left empty: `pay`" in refused
+    assert "in earlier runs of this draft: `pay`: never reached" in refused
     other = await build_contexts.call(build, "run_draft", tools.toolsets(build), **{**run, "inputs": '{"number": "7"}'})
     assert "This run, with other inputs, counts there for what those do not reach." in other.text
     build.state.write_draft(draft.Draft.of(TEXT), reason="pays each")

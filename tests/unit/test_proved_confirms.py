@@ -80,7 +80,9 @@ async def test_a_confirm_that_disagrees_is_no_full_proof(tmp_path: Path, browser
     assert f"in doubt: pay ({checks.SAID_NOT_DONE})" in ran.text
     refused = await finish(build)
     assert refused.error is not None
-    assert f"In doubt: pay: {checks.SAID_NOT_DONE}." in refused.text
+    assert f"\n- `pay`: {checks.SAID_NOT_DONE}\n" in refused.text
+    for shown in (ran.text, refused.text):
+        assert '[page]\npay: `confirm` read known = "yes", done = false\n[end of page]' in shown
     value: Any = (await finish(build, unproved="pay: the site is slow")).value
     assert value["proved"] == f"all but pay ({checks.SAID_NOT_DONE})"
     workflow, notes = left(build)
@@ -118,6 +120,42 @@ async def test_a_confirm_that_fails_before_is_a_hint(tmp_path: Path, browsers: B
     assert ran.error is None
     assert "hint: `confirm` failed before the action of pay" in ran.text
     assert "in doubt" not in ran.text
+    for shown in (ran.text, (await finish(build)).text):
+        assert "[page]\npay: before it, `confirm` failed: no element matches\n[end of page]" in shown
+
+
+async def test_the_error_of_a_confirm_that_cannot_tell_is_shown(tmp_path: Path, browsers: Browsers) -> None:
+    """A `confirm` that ends with an error after its action shows that error, cut, in `run_draft` and in `finish`."""
+    build = opened(tmp_path, PAY, runs=1)
+
+    class Lacking(FakePage):
+        async def text(self, target: Any) -> str:
+            if "paid" in str(target):
+                raise SiteError("target-ambiguous", f"5 elements match{' rows' * 50}")
+            return await super().text(target)
+
+    browsers.site.page = Lacking
+    for shown in ((await run_draft(build)).text, (await finish(build)).text):
+        assert checks.COULD_NOT_TELL in shown
+        assert "[page]\npay: `confirm` failed: 5 elements match rows" in shown
+        assert " rows" * 40 not in shown
+
+
+async def test_what_a_denying_confirm_read_is_short_and_without_secrets(tmp_path: Path, browsers: Browsers) -> None:
+    """Each value is shortened, the last ones are kept, the whole has at most 300 characters, and a secret stays masked."""
+    long = "".join(f", {{id: n{each}, type: transform, expr: \"{{{{ '{each}' * 200 }}}}\"}}" for each in range(3))
+    text = PAY.replace(
+        "target: {test_id: paid}}",
+        f"target: {{test_id: paid}}}}{long}, {{id: last, type: transform, expr: \"{{{{ known ~ ' sesame' ~ '-5678' }}}}\"}}",
+    )
+    text = text.replace("known == 'yes'", "last == 'sent'").replace("allowed_", "secrets: [WORD]\nallowed_")
+    build = opened(tmp_path, text, known={"WORD": "sesame-5678"})
+    read = next(each for each in (await run_draft(build)).text.split("\n") if each.startswith("pay: `confirm` read"))
+    assert len(read) <= 300 + len("pay: ")
+    assert read.endswith(", done = false")
+    assert f"n2 = {'2' * 140}… (200 characters), last = " in read
+    assert "n0" not in read
+    assert "sesame" not in read
 
 
 async def test_the_checks_of_a_held_action_are_not_looked_at(tmp_path: Path, browsers: Browsers) -> None:

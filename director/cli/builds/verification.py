@@ -129,7 +129,7 @@ class Verification:
         options = self._options
         proof = finish.Proof(self._loaded.text, self._loaded, tuple(self._ran))
         whole = len(self._ran) == options.runs and all(each.went_well for each in self._ran)
-        unproved = finish.unsaid(proof, finish.FinishRequest("", " ".join(options.unproved))) if whole else []
+        unproved = list(finish.unsaid(proof, finish.FinishRequest("", " ".join(options.unproved)))) if whole else []
         if unproved:
             error = _unproved(proof, unproved)
         written = False
