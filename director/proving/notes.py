@@ -25,7 +25,7 @@ from runtime.context import briefs
 from runtime.display import costs
 from runtime.display.text import one_line
 from runtime.language import inputs, workflow
-from runtime.log import ledger
+from runtime.log import entries, ledger
 from runtime.report import markdown
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def page(
         failure={"path": briefs.ours(failure[0]), "error": failure[1]} if failure is not None else None,
         draft=draft,
         nodes=draft.loaded.nodes() if draft is not None else [],
-        versions=history.versions("draft"),
+        decisions=_decisions(history.versions("draft")),
         tasks=[each for each in plan.tasks() if each.notes] if plan is not None else [],
         plan_notes=plan.notes if plan is not None else "",
         targets=list(_targets(build)),
@@ -93,6 +93,14 @@ def run_command(file: Path, needed: Mapping[str, Json]) -> str:
     except ValueError:
         file = file.absolute()
     return f"runops run {shlex.quote(str(file))} --frozen{inputs.typed(needed)}"
+
+
+def _decisions(versions: Sequence[entries.Version]) -> list[tuple[str, str]]:
+    """Return each reason for a change of the draft once, with the versions that it was given for."""
+    found: dict[str, list[str]] = {}
+    for each in versions:
+        found.setdefault(" ".join(each.reason.split()), []).append(str(each.number))
+    return [(f"version{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}", why) for why, numbers in found.items()]
 
 
 def _targets(build: BuildContext) -> Iterator[tuple[str, str]]:

@@ -43,12 +43,17 @@ class Performed:
 
     def describe(self) -> str:
         given = ", ".join(f"{name}={requests.one_line(value)}" for name, value in self.inputs.items())
-        times = [f"{tool} ×{number}" if number > 1 else tool for tool, number in Counter(self.tools).items()]
-        parts = [f"{self.step}: {self.said}{f', with {given}' if given else ''} ({', '.join(times)})"]
+        parts = [f"{self.step}: {self.said}{f', with {given}' if given else ''}", self._times()]
         parts += [f"{self.uncertain} may not have happened"] if self.uncertain else []
         if self.undone:
-            parts.append("undone by a later reset" if not self.stays else f"{self.undone} undone by a later reset")
+            parts.append(f"a later reset undid {self.undone if self.stays else 'all' if len(self.tools) > 1 else 'it'}")
         return "; ".join(parts)
+
+    def _times(self) -> str:
+        tools = Counter(self.tools)
+        if len(self.tools) == 1:
+            return f"done once: {self.tools[0]}"
+        return f"done {len(self.tools)} times: {', '.join(f'{tool} {number}' for tool, number in tools.items())}"
 
 
 def of_build(build: BuildContext) -> list[Performed]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from director.cli.builds import outcome
+from director.draft import draft as drafts
 from director.proving import performed, proofs
 from runtime.language import reader
 from tests import build_contexts
@@ -33,12 +34,12 @@ async def test_every_action_of_every_tool_is_listed_with_its_inputs(tmp_path: Pa
     await build_contexts.call(build, "run_draft", **{**DRAFT, "inputs": '{"number": "1001"}'})
     done = await finish(build)
     value: Any = done.value
-    ours = 'pay: click button "Pay", with number=1002 (run_draft, finish ×2)'
-    theirs = 'pay: click button "Pay", with number=1001 (run_draft)'
+    ours = 'pay: click button "Pay", with number=1002; done 3 times: run_draft 1, finish 2'
+    theirs = 'pay: click button "Pay", with number=1001; done once: run_draft'
     assert [each["what"] for each in value["left"]] == [ours, theirs]
     _text, notes = left(build)
     assert "## Done on the site while it was built" in notes
-    assert "number=1002 (run\\_draft, finish ×2)" in notes
+    assert "number=1002; done 3 times: run\\_draft 1, finish 2" in notes
     shown = outcome.closing(*closing(value))
     assert f"  left     {ours}" in shown
     assert theirs in shown
@@ -58,8 +59,8 @@ async def test_what_a_reset_undid_is_not_left(tmp_path: Path, browsers: Browsers
     await build_contexts.call(build, "run_draft", **{**DRAFT, "inputs": '{"number": "1001"}'})
     value: Any = (await finish(build)).value
     assert [each["what"] for each in value["left"]] == [
-        'pay: click button "Pay", with number=1001 (run_draft); undone by a later reset',
-        'pay: click button "Pay", with number=1002 (finish ×2); 1 undone by a later reset',
+        'pay: click button "Pay", with number=1001; done once: run_draft; a later reset undid it',
+        'pay: click button "Pay", with number=1002; done 2 times: finish 2; a later reset undid 1',
     ]
     shown = outcome.closing(*closing(value))
     assert "number=1002" in shown
@@ -79,7 +80,9 @@ async def test_an_action_that_may_have_happened_is_listed_as_such(
     await build_contexts.call(build, "run_draft", **DRAFT)
     found = [each.describe() for each in performed.of_build(build)]
     assert found == (
-        [] if phase == "before" else ['pay: click button "Pay", with number=1001 (run_draft); 1 may not have happened']
+        []
+        if phase == "before"
+        else ['pay: click button "Pay", with number=1001; done once: run_draft; 1 may not have happened']
     )
 
 
@@ -89,7 +92,7 @@ async def test_a_build_that_gives_up_lists_what_it_did(tmp_path: Path, browsers:
     await build_contexts.call(build, "run_draft", **DRAFT)
     value: Any = (await finish(build, done=False)).value
     assert [each["step"] for each in value["left"]] == ["pay"]
-    assert "(run\\_draft)" in Path(value["notes"]).read_text()
+    assert "done once: run\\_draft" in Path(value["notes"]).read_text()
 
 
 async def test_a_secret_is_not_listed(tmp_path: Path, browsers: Browsers) -> None:
@@ -128,10 +131,22 @@ async def test_what_changes_the_site_without_counting_as_an_effect_is_listed(
     value: Any = (await finish(build, unproved="`status`")).value
     assert [each["what"] for each in value["effects"]] == ["done in 2 of 2 runs; idempotent"]
     assert "# pay: done in 2 of 2 runs; idempotent" in left(build)[0]
-    assert [each["what"] for each in value["left"]] == ['pay: uncheck button "Pay", with number=1001 (finish ×2)']
+    assert [each["what"] for each in value["left"]] == [
+        'pay: uncheck button "Pay", with number=1001; done 2 times: finish 2'
+    ]
     signs_in = TEXT.replace("allowed_", "secrets: [WORD]\nallowed_").replace(
         "  - {id: pay", f"{NODES[1:]}  - {{id: pay"
     )
     build = opened(tmp_path / "signs_in", textwrap.dedent(signs_in), known={"WORD": "sesame-5678"})
     await build_contexts.call(build, "run_draft", **DRAFT)
     assert [each.step for each in performed.of_build(build)] == ["pause", "close", "pay"]
+
+
+async def test_the_notes_give_each_reason_of_a_change_once(tmp_path: Path, browsers: Browsers) -> None:
+    """Versions of the draft with the same reason share one line of the decisions."""
+    build = opened(tmp_path)
+    for number, reason in enumerate(("next step", "pays\n each", "next  step")):
+        build.state.write_draft(drafts.Draft.of(TEXT.replace("Pays it.", f"Pays it {number}.")), reason=reason)
+    await finish(build)
+    said = left(build)[1].partition("## Decisions\n\n")[2].partition("\n\n")[0]
+    assert said.split("\n") == ["- version 1: as given", "- versions 2, 4: next step", "- version 3: pays each"]
