@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from director.bench.node_map import NodeMap, transparent
 from director.bench.plans import Start
@@ -34,6 +35,22 @@ AN_ERROR, A_PAGE, A_VALUE, A_COMPLAINT = 900, 3_000, 600, 160
 A_CHANGE = 350  # limit of a page's changes after one node, in characters; twice that after the last one
 
 CONTROLS = 2_000  # the same limit of what one can act on, which is not cut before
+
+
+class _Room(NamedTuple):
+    value: int = A_VALUE  # limit of a value, in characters
+    page: int = A_PAGE  # limit of the page after the last node
+    changes: bool = True  # whether the changes after earlier nodes are reported
+
+
+ROOMS = (
+    _Room(),
+    _Room(changes=False),
+    _Room(200, changes=False),
+    _Room(200, A_PAGE // 2, changes=False),
+    _Room(80, A_PAGE // 4, changes=False),
+)
+"""What a report has room for: the first with which it is short enough. Values of the nodes that ran go before what a page says."""
 
 MOST_PAGE_ERRORS = 5
 NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
@@ -73,14 +90,26 @@ class Report:
 
 
 def text_of(report: Report) -> str:
+    lines: list[str] = []
+    for room in ROOMS:
+        lines = _lines(report, room)
+        if _size(lines) <= LONGEST:
+            break
+    return _fitted(lines)
+
+
+def _size(lines: Collection[str]) -> int:
+    return sum(map(len, lines)) + len(lines)
+
+
+def _lines(report: Report, room: _Room) -> list[str]:
     lines = [_head(report), *(f"note: {each}" for each in report.notes)]
     ending = next((seen for seen in reversed(report.seen) if not seen.inner), None)
     for trip in report.trips:
         for seen in trip.seen:
-            lines += _node(report, trip, seen, last=seen is ending)
+            lines += _node(report, trip, seen, room, last=seen is ending)
     lines += _end(report)
-    lines += map(inspectable, page_after(report))
-    return _fitted(lines)
+    return [*lines, *map(inspectable, page_after(report, room.page))]
 
 
 def _head(report: Report) -> str:
@@ -138,7 +167,7 @@ def _number(report: Report) -> int:
     return found
 
 
-def _node(report: Report, trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
+def _node(report: Report, trip: Trip, seen: Seen, room: _Room, *, last: bool) -> Iterator[str]:
     """Yield one node: our own text, then the page's, fenced."""
     place = seen.place
     stopped = seen is trip.stopped
@@ -149,8 +178,11 @@ def _node(report: Report, trip: Trip, seen: Seen, *, last: bool) -> Iterator[str
     yield f"{line}  {seen.seconds:.1f} s" if seen.seconds >= 1 else line
     if seen.redone and not stopped:
         return
-    theirs = [*_confirms(trip, seen), *_value(trip, seen, report.names), *(_error(trip, seen) if stopped else ())]
-    theirs += _page_of(seen, last=stopped or last, changes=seen.after is not report.view or not shows_page(report))
+    value = _value(trip, seen, report.names, room.value)
+    theirs = [*_confirms(trip, seen), *value, *(_error(trip, seen) if stopped else ())]
+    final = stopped or last
+    changes = (room.changes or final) and (seen.after is not report.view or not shows_page(report))
+    theirs += _page_of(seen, last=final, changes=changes)
     if theirs:
         yield page_text.fenced(inspectable("\n".join(theirs)))
     if stopped and seen.error is not None and trip.withheld is None and (fix := run_report.fix_of(seen.error)[0]):
@@ -221,13 +253,13 @@ def _unmatched(trip: Trip, seen: Seen) -> str:
     return f", as nothing matches {part}" if part is not None else ""
 
 
-def _value(trip: Trip, seen: Seen, names: hidden_names.HiddenNames) -> Iterator[str]:
+def _value(trip: Trip, seen: Seen, names: hidden_names.HiddenNames, longest: int) -> Iterator[str]:
     name, value = seen.place.id, names.json(seen.value, seen.place.id)
     if seen.ran and seen.hidden:
         yield f"{name} = [holds a secret: not shown]"
     elif seen.ran and not (value is None or value == seen.url_after or transparent(seen.place.node)):
         whole = json.dumps(value, ensure_ascii=False)
-        shown = proving_report.in_short(value, A_VALUE)
+        shown = proving_report.in_short(value, longest)
         # Values of a loop's items are not kept under the id of the node.
         where = "" if shown == whole or seen.place.loops else f"; whole: get_workflow_variables key={name}"
         yield f"{name} = {shown}{' (empty)' if value == [] else where}{_unmatched(trip, seen)}"
@@ -277,7 +309,7 @@ def _fitted(lines: list[str]) -> str:
     fenced = [number for number, each in enumerate(lines) if each.startswith(page_text.BEGIN)]
     kept = dict(enumerate(lines))
     for number in dict.fromkeys([*fenced[:-1], *range(1, len(lines))]):
-        if sum(map(len, kept.values())) + len(kept) <= LONGEST:
+        if _size(kept.values()) <= LONGEST:
             break
         del kept[number]
     return "\n".join(kept.values())
@@ -348,14 +380,14 @@ def shows_page(report: Report) -> bool:
     return page_text.page_now(view, known, lambda most: whole(report, most), A_PAGE)[1]
 
 
-def page_after(report: Report) -> Iterator[str]:
+def page_after(report: Report, budget: int) -> Iterator[str]:
     """Yield the page after the last node: whole if it is another one, else the changes not reported with a node."""
     view, known = report.view, report.known
     if view is None:
         return
     if known is None or shows_page(report):
         yield "page after it:"
-        yield page_text.fenced(whole(report, A_PAGE))
+        yield page_text.fenced(whole(report, budget))
         return
     if any(_changed(seen, last=False) for seen in report.trips[-1].seen):
         return
@@ -382,4 +414,5 @@ def shown_budget(report: Report, text: str) -> int:
     """Return the limit in which the whole page was shown in the report's text; 0 if it was not."""
     if report.view is None or _glances(report) or not shows_page(report):
         return 0
-    return A_PAGE if all(line in text for line in whole(report, A_PAGE).split("\n")) else 0
+    budgets = dict.fromkeys(each.page for each in ROOMS)
+    return next((each for each in budgets if all(line in text for line in whole(report, each).split("\n"))), 0)

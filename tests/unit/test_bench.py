@@ -841,6 +841,30 @@ async def test_the_report_is_bounded(tmp_path: Path) -> None:
     assert rig.told.count("[page]") == rig.told.count("[end of page]")
 
 
+async def test_the_values_of_nodes_go_before_the_page(tmp_path: Path) -> None:
+    """On large pages that change with each node, every value is shown, in short if it is long; page text is left out for it."""
+    reads = "".join(
+        f'\n  - {{id: go{each}, type: browser_action, action: click, target: {{text: "{each}"}}, effect: read}}'
+        f"\n  - {{id: read{each}, type: transform, expr: \"{{{{ 'v{each}' ~ 'x' * {each * 90} }}}}\"}}"
+        for each in range(8)
+    )
+    rig = Rig(tmp_path, reads, FakeSite(texts={"": ""}))
+
+    async def change(_target: str, page: FakePage) -> None:
+        number = len(page.browser.site.actions)
+        page.browser.site.texts[""] = "\n".join(
+            f'- button "A button with a long name that differs {number} {each}" [ref=e{each}]' for each in range(150)
+        )
+
+    rig.site.on_click = change
+    await rig.execute("all")
+    assert len(rig.told) <= 5_000
+    for each in range(8):
+        assert f'\nread{each} = "v{each}' in rig.told or f"\nread{each} = v{each}" in rig.told
+    assert "page after it:" in rig.told
+    assert 'button "A button with a long name that differs 8' in rig.told
+
+
 CONTAINERS = """
   - {id: set, type: context, set: {tenant: north}}
   - {id: may, type: browser_query, query: text, target: {text: gone}, on_error: continue}
