@@ -12,6 +12,7 @@ from director.effects import effects
 from director.proving import checks, proofs
 from director.subjects import run_report
 from nodes.values import Json
+from runtime.browser import origins
 from runtime.context import briefs
 from runtime.engine import attempt, evidence
 from runtime.language import workflow
@@ -26,6 +27,8 @@ OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
 """Limits in characters: of an output, of an error's details, of the steps with one outcome, and of the page where it failed."""
 
 A_DETAIL = 400  # limit of an error's message, and of each item of its evidence, in characters
+
+AN_ADDRESS = 160  # limit of the address to which an action led, in characters
 
 A_GLANCE = 500  # limit of a page on which only the address was wrong, in characters
 
@@ -68,6 +71,17 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     if ran.page:
         yield LEFT
         yield page_text.fenced(ran.page)
+
+
+def led_to(ran: proofs.Ran, loaded: workflow.Loaded, key: str) -> str:
+    """Return where the site was right after an action that led to another address; else empty."""
+    for each in reversed(ran.past.all_attempts() if ran.past is not None else []):
+        before, page = each.call.url, each.result.page if each.result is not None else None
+        if before is None or page is None or page.url is None or effects.key_of(loaded, each.call.path) != key:
+            continue
+        there = page.url.removeprefix(origins.origin(before) or "")
+        return f", then at {cut(there, AN_ADDRESS)}" if page.url != before else ""
+    return ""
 
 
 def confirms(every: Sequence[proofs.Ran], loaded: workflow.Loaded) -> list[str]:

@@ -103,7 +103,8 @@ class RunDraft(_WholeRuns):
             ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
             lines = [report.text_of(ran, loaded), *filter(None, [draft_runs.differs(build, ran)])]
-            lines += [f"actions: {'; '.join(f'{each.key}: {each.describe()}' for each in every)}"] if every else []
+            done = [f"{each.key}: {each.describe()}{report.led_to(ran, loaded, each.key)}" for each in every]
+            lines += [f"actions: {'; '.join(done)}"] if done else []
             unseen = checks.not_looked_at(loaded, [ran])
             lines += [f"{build_context.NOT_LOOKED_AT}: {', '.join(unseen)}"] if unseen and ran.went_well else []
             more = proofs.next_step(every) if ran.status == "passed" or ran.already is not None else ""

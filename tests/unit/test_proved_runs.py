@@ -24,6 +24,7 @@ from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.runs import single_node
 from tests import build_contexts
+from tests.fakes import FakePage
 from tests.finishes import SITE, TEXT, Browsers, clicks, fails, finish, installed, left, opened
 
 pytestmark = pytest.mark.anyio
@@ -341,3 +342,18 @@ async def test_an_interrupted_proof_lists_its_runs(tmp_path: Path, browsers: Bro
     assert tools.toolsets(build)[0].outcome_of_open_call(call) is None
     assert (await finish(build)).error is None
     assert browsers.opened == 4
+
+
+@pytest.mark.parametrize("moves", [True, False])
+async def test_a_run_tells_where_an_action_led(tmp_path: Path, browsers: Browsers, moves: bool) -> None:
+    """`run_draft` gives the path of the page right after an action that led to another address, and no path otherwise."""
+
+    async def pay(_target: str, page: FakePage) -> None:
+        if moves:
+            page.address = "http://127.0.0.1:8765/runs/7?new=1"
+
+    browsers.site.on_click = pay
+    build = opened(tmp_path)
+    ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
+    at = ", then at /runs/7?new=1" if moves else ""
+    assert f"\nactions: pay: done in 1 of 1 run{at}\n" in ran.text
