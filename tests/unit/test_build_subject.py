@@ -109,12 +109,13 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
     states["c"] = "done"
     assert about.summary().splitlines()[-1] == "Next: `run_draft`, for all was tried"
     states["a"] = "stale: the site was reset"
-    for name, status, told in (
+    cases: list[tuple[str, entries.Status, str]] = [
         ("run_draft", "error", "Next: `execute_nodes` for what is stale (a)"),
         ("run_draft", "ok", "Next: `finish`, for it passed as a whole"),
         ("inspect_tab", "error", "Next: `finish`, for it passed as a whole"),
         ("update_node", "ok", "Next: `execute_nodes` for what is stale (a)"),
-    ):
+    ]
+    for name, status, told in cases:
         logged(build, name, status)
         assert about.summary().splitlines()[-1] == told
         assert about.title.endswith("; passed as a whole") == ("finish" in told)
