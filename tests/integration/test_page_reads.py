@@ -262,3 +262,17 @@ async def test_what_the_page_says_stands_in_the_error_of_a_rule(
     assert raised.value.evidence.get("alert") == said
     assert (f"the page says {said!r}" in raised.value.message) == (said is not None)
     assert (raised.value.fix is None) == (said is not None)
+
+
+async def test_a_page_that_is_slow_at_the_end_is_not_called_silent(
+    tab: Tab, driven: Session, served: site.Site
+) -> None:
+    """Where a page has answered until shortly before the time is up, the error says what is missing, and not that the page does not answer."""
+    await tab.goto(served.page("/slow", "<!doctype html><title>Slow</title><p>none"))
+    driven.bound(2)
+    await tab.page.evaluate(
+        "setTimeout(() => { const from = Date.now(); while (Date.now() - from < 3000); }, 1400) && 0"
+    )
+    with pytest.raises(SiteError) as raised:
+        await tab.rows(Target(css="tr"), [Field(None)], 1)
+    assert raised.value.code == "target-not-found"

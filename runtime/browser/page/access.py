@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from playwright.async_api import Error, Locator, Page
 
-from nodes.errors import Phase
+from nodes.errors import Phase, SiteError
 from nodes.targets import Target
 from runtime.browser import dialogs, isolated_world, playwright_errors
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis
@@ -243,9 +243,17 @@ class ElementAccess:
 
     async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
         """Read until there is an answer; None when the time is up."""
-        pauses = iter(PAUSES)
+        pauses, answered = iter(PAUSES), False
         while True:
-            answer = await self._read(target, look)
+            left = self._deadline.left()
+            try:
+                answer = await self._read(target, look)
+            except SiteError as error:
+                # A page that has answered until the end is only slow: what it did not show is the reason, and not its silence.
+                if error.code == "timeout" and answered and left < EVIDENCE_SECONDS:
+                    return None
+                raise
+            answered = True
             if answer is not None or self._deadline.over():
                 return answer
             if refused := self._run.refusal():
