@@ -427,7 +427,7 @@ class FakeBrowser:
         return Captured(json.dumps({"url": self.page.address}).encode(), [self.page.address])
 
     async def restore(self, data: bytes) -> Differs | None:
-        kept = json.loads(data)["url"]
+        kept: str = json.loads(data)["url"]
         now = self.site.leads.get(kept, kept)
         await self.page.goto(now)
         return self.site.differs if now == kept else Differs(None, Shown(kept, "", ""), Shown(now, "", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from typing_extensions import override
@@ -12,6 +13,7 @@ from director.tools import barrier, begin
 from director.tools.toolbox import PERHAPS, TEXT, OfBuild, of, tool
 from nodes.values import Json
 from runtime.log import entries
+from runtime.messages.messages import ToolCall
 from runtime.models.turns import turn
 
 NAME = "execute_nodes"
@@ -58,6 +60,20 @@ class Execute(OfBuild):
             return turn.Outcome(text, text)
 
         return await barrier.done(self._build.writer, NAME, arguments, place, work)
+
+    @override
+    def needs(self, arguments: Mapping[str, Json], failed: str, theirs: Mapping[str, Json]) -> bool:
+        return arguments.get("from") != "fresh"
+
+    @override
+    def stopped(self, asked: ToolCall) -> bool:
+        """One at a node that failed; not one before an action that is held or was done already: the page is valid there."""
+        build = self._build
+        call = next(
+            (each.call for each in reversed(build.state.history.actions.values()) if each.call.asked == asked.id), None
+        )
+        ran = [build.runs.past(run) for run in build.runs.of(call)] if call is not None else []
+        return any(past is not None and past.status not in ("passed", "paused") for past in ran)
 
     @override
     def interrupted_outcome(self, call: entries.Call) -> turn.Outcome | None:

@@ -202,6 +202,10 @@ class _OneAtATime(Toolset):
         return self._toolset.needs(arguments, failed, theirs)
 
     @override
+    def stopped(self, asked: ToolCall) -> bool:
+        return self._toolset.stopped(asked)
+
+    @override
     def outcome_of_open_call(self, call: entries.Call) -> turn.Outcome | None:
         return self._toolset.outcome_of_open_call(call)
 

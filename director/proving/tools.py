@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -62,6 +62,10 @@ class _WholeRuns(OfBuild):
                 return turn.Outcome(text, error=error.as_json())
 
         return await barrier.done(self._build.writer, self.tool.name, arguments, place, whole)
+
+    @override
+    def needs(self, arguments: Mapping[str, Json], failed: str, theirs: Mapping[str, Json]) -> bool:
+        return True
 
     @override
     def interrupted_outcome(self, call: entries.Call) -> turn.Outcome | None:

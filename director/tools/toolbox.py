@@ -65,7 +65,11 @@ class Toolset:
         return self.modes == READ
 
     def needs(self, arguments: Mapping[str, Json], failed: str, theirs: Mapping[str, Json]) -> bool:
-        """Return whether a call needs one of the same kind that failed: of the tool ``failed``, with ``theirs`` as arguments."""
+        """Return whether a call needs one of the same kind that failed, or stopped: of the tool ``failed``, with ``theirs`` as arguments."""
+        return False
+
+    def stopped(self, asked: ToolCall) -> bool:
+        """Return whether a call that reported no error stopped half way, so that calls of its kind may lack what they need."""
         return False
 
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -131,14 +135,17 @@ class ModelTools(turn.Tools):
         return frozenset(name for name, each in self.toolsets.items() if each.reads)
 
     @override
-    def needs(self, asked: ToolCall, failed: ToolCall) -> bool:
-        mine, theirs = self.toolsets.get(asked.name), self.toolsets.get(failed.name)
+    def needs(self, asked: ToolCall, earlier: turn.Done) -> bool:
+        mine, theirs = self.toolsets.get(asked.name), self.toolsets.get(earlier.asked.name)
+        failed = earlier.error is not None
         if mine is None or theirs is None:
-            return mine is None or mine.kind != "read"
-        if mine.kind == theirs.kind == "edit":
-            given, other = (call_checks.arguments(each, self.offered) for each in (asked, failed))
-            return isinstance(given, dict) and isinstance(other, dict) and mine.needs(given, failed.name, other)
-        return theirs.kind in NEEDS[mine.kind]
+            return failed and (mine is None or mine.kind != "read")
+        if failed and not mine.kind == theirs.kind == "edit":
+            return theirs.kind in NEEDS[mine.kind]
+        if not failed and not (mine.kind == theirs.kind and theirs.stopped(earlier.asked)):
+            return False
+        given, other = (call_checks.arguments(each, self.offered) for each in (asked, earlier.asked))
+        return isinstance(given, dict) and isinstance(other, dict) and mine.needs(given, earlier.asked.name, other)
 
     @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

@@ -127,6 +127,26 @@ def test_a_failed_edit_stops_what_needs_it(tmp_path: Path) -> None:
     assert "page-unknown" in one.told[8]
 
 
+def test_after_an_execution_that_failed_nothing_is_executed(tmp_path: Path) -> None:
+    """After a node that failed on the bench the calls that execute are not done, except from a fresh browser; looks, edits and the plan are."""
+    text = "- {id: one, type: transform, expr: '{{ 1 // 0 }}'}\n- {id: two, type: transform, expr: 2}"
+    begins = ("create_nodes", {"yaml": text, "after": None, "dry_run": None, "reason": "r1"})
+    behind = (RUN[0], {**RUN[1], "nodes": "two", "from": "live"})
+    fresh = (RUN[0], {**RUN[1], "nodes": "two", "from": "fresh"})
+    draft = ("run_draft", {"inputs": None, "reason": "r"})
+    more = ("create_nodes", {"yaml": "- {id: three, type: transform, expr: 3}", "after": "two", "dry_run": None, "reason": "r2"})  # fmt: skip
+    ends = ("finish", {"done": True, "summary": "It counts.", "unproved": None, "reason": "r"})
+    calls = asks(begins, RUN, behind, draft, ends, LOOKS, more, PLAN, fresh)
+    one = Life(tmp_path, in_turn([calls, asks(fresh, draft), said("x"), said("x")])).live()
+    assert one.told[1].startswith("stopped at the first failure")
+    for each in one.told[2:5]:
+        assert each.startswith("not done: an earlier call of the same answer failed: `execute_nodes` (tool-not-done)")
+    assert one.told[6].startswith("version 2")
+    assert one.told[7].startswith("kept as version 1")
+    assert [each.startswith("all done") for each in one.told[8:10]] == [True, True]
+    assert "failed at one" in one.told[10]
+
+
 def test_edits_of_one_answer_are_checked_behind_all_of_them(tmp_path: Path) -> None:
     """A reference that an edit breaks is no mistake if the edits after it in the same answer resolve it; else it is told at the edit."""
     two = "- {id: one, type: transform, expr: 1}\n- {id: two, type: transform, expr: '{{ one }}'}"

@@ -67,8 +67,8 @@ class Tools:
         self.writer, self.actions = writer, actions
         self.taken: list[tuple[str, dict[str, Json]]] = []
 
-    def needs(self, asked: ToolCall, failed: ToolCall) -> bool:
-        return "look" not in (asked.name, failed.name)
+    def needs(self, asked: ToolCall, earlier: turn.Done) -> bool:
+        return earlier.error is not None and "look" not in (asked.name, earlier.asked.name)
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Executes the call as a step of the engine would."""

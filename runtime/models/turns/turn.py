@@ -83,9 +83,9 @@ class Tools(Protocol):
         """Names of the tools that take what they can of arguments that do not fit their schema."""
         return ()
 
-    def needs(self, asked: ToolCall, failed: ToolCall) -> bool:
-        """Return whether a call is not done because an earlier one of the same answer failed."""
-        return True
+    def needs(self, asked: ToolCall, earlier: Done) -> bool:
+        """Return whether a call is not done because of how an earlier one of the same answer ended, by default if that failed."""
+        return earlier.error is not None
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
         """Execute a call with valid ``arguments``. An error for the model is an outcome; an exception ends the step."""
@@ -289,7 +289,7 @@ class Turns:
         done: list[Done] = []
         given_up: Done | None = None
         over = False
-        failed: list[Done] = []
+        earlier: list[Done] = []
         begun = await self._side_by_side(answer, exchange, hidden)
         for number, asked in enumerate(answer.calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
@@ -300,7 +300,7 @@ class Turns:
             elif (text := self._rendered(asked, state)) is not None:
                 one = self._report(asked, text, place, state)
             else:
-                why = _OVER if over else self._needed(asked, failed)
+                why = _OVER if over else self._needed(asked, earlier)
                 refusal = call_checks.over(why) if why else self._refusal(asked, hidden)
                 refusal = call_checks.stopped() if self.stopped else refusal
                 one = self._report(asked, await self._do(asked, place, state, refusal), place, state)
@@ -309,18 +309,19 @@ class Turns:
             if self._failures.too_many(one.asked, one.error):
                 given_up = given_up or one
             if asked.name in self._tools.side_by_side:
-                pass
-            elif one.error is None:
-                over = over or asked.name in self._tools.final
-            elif one.error.get("code") != call_checks.OVER:
-                failed.append(one)
+                continue
+            over = over or (one.error is None and asked.name in self._tools.final)
+            if (one.error or {}).get("code") != call_checks.OVER:
+                earlier.append(one)
         return tuple(done), given_up
 
-    def _needed(self, asked: ToolCall, failed: Sequence[Done]) -> str:
-        """Return why a call is not done after those that failed; empty if it needs none of them."""
-        one = next((each for each in failed if self._tools.needs(asked, each.asked)), None)
-        code = (one.error or {}).get("code") if one is not None else None
-        return f"an earlier call of the same answer failed: `{one.asked.name}` ({code})" if one is not None else ""
+    def _needed(self, asked: ToolCall, earlier: Sequence[Done]) -> str:
+        """Return why a call is not done after earlier ones; empty if nothing stops it."""
+        one = next((each for each in earlier if self._tools.needs(asked, each)), None)
+        if one is None:
+            return ""
+        code = f" ({one.error.get('code')})" if one.error is not None else ""
+        return f"an earlier call of the same answer failed: `{one.asked.name}`{code}"
 
     def _place(self, number: int, asked: ToolCall) -> Place:
         path = f"{self._options.path}/{number}_{asked.name}".removeprefix("/")
