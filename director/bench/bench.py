@@ -204,23 +204,23 @@ class Bench(build_context.Bench):
     async def _ready(
         self, prepared: prepare.Prepared, plan: Plan, notes: list[str]
     ) -> tuple[plans.Start, excerpt.Excerpt]:
-        """Return the plan of a run, with its page ready. A kept state that shows another page now is as if it had not been kept.
+        """Return the plan of a run, with its page ready.
 
-        It is used all the same if the page has its address, and only an action would lead there anew. Raises as ``Planner.plan``; SiteError
-        if a page of a state does not load.
+        A kept state that leads to another address now is as if it had not been kept. One whose page is only slow, or was made by scripts, is
+        used. Raises as ``Planner.plan``; SiteError if a page of a state does not load.
         """
         lost: list[str] = []
         start, part = plan()
         while start.state is not None and (differs := await self.own.restore(prepared, start.state)) is not None:
+            if _address(differs.seen) == _address(differs.expected):
+                lost.append(f'the page of {start.how} is not as it was: if it is another one, use `from` "fresh"')
+                break
             lost.append(_lost(start, differs))
             self.results.passed_over.add(start.state)
             try:
                 start, part = plan()
             except ModelError as error:
-                if not _at_its_address(differs):
-                    raise ModelError(error.code, "; ".join([*lost, error.message]), fix=error.fix) from None
-                self.results.passed_over.discard(start.state)
-                break
+                raise ModelError(error.code, "; ".join([*lost, error.message]), fix=error.fix) from None
         if start.state is not None:
             self.own.lineage = start.lineage
         elif start.fresh:
@@ -294,16 +294,10 @@ class Bench(build_context.Bench):
         return stopped
 
 
-def _at_its_address(differs: port.Differs) -> bool:
-    return _address(differs.seen) == _address(differs.expected)
-
-
 def _address(page: port.Shown) -> str:
     return page.address.partition("?")[0]
 
 
 def _lost(start: plans.Start, differs: port.Differs) -> str:
-    if _at_its_address(differs):
-        return f"the page of {start.how} is not as it was"
     shown, site = _address(differs.seen), origins.origin(differs.expected.address) or ""
     return f"{start.how} is no longer valid (the site shows {shown.removeprefix(site)[:A_PLACE]})"
