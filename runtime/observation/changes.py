@@ -20,7 +20,7 @@ from runtime.observation.lines import (
     row_text,
     text_of,
 )
-from runtime.observation.tree import DIALOGS, FIELDS, ROWS, URGENT, Node, inner
+from runtime.observation.tree import DIALOGS, FIELDS, ROWS, URGENT, Node, folded, inner
 
 _ROW_MOST = 60
 GONE_NAMED = 2  # most lines that are gone and are named; of more, the number is shown
@@ -54,7 +54,7 @@ def changes(before: Node, after: Node, budget: int, most: int = 0) -> str:
     ranked += [(_ROW, each) for each in _changed_rows(old, new)]
     ranked += [(_ACTING if "[ref=" in each else _ROW, f"new: {each}") for each in new.take_rows(acting=True)]
     gone = old.take_rows()
-    came, went = new.counts - old.counts, old.counts - new.counts
+    came, went = new.beside(old), old.beside(new)
     ranked += [(_rank(new.lines[key]), f"new: {_times(new.lines[key], number)}") for key, number in came.items()]
     ranked.sort(key=lambda each: each[0])
     gone += [_times(old.lines[key], number) for key, number in went.items()]
@@ -84,8 +84,13 @@ class _Content:
         self.counts: Counter[str] = Counter()  # count of each line, without refs
         self.lines: dict[str, str] = {}  # the last such line, with its ref and row
         self.rows: list[tuple[str, Node]] = []
+        self.behind: set[str] = set()  # the words of what is behind a modal dialog: that it is there is no change
+        self._words: dict[str, str] = {}  # the words of each line
         self._labels = labels(root)
         for node in root.walk():
+            if node.behind:
+                self.behind.add(_words(node))
+                continue
             if node.role in ROWS and not node.acting and node.children:
                 self.rows.append((row_text(node), node))
             if (node.acting or node.reach) and node.ref is not None:
@@ -93,12 +98,18 @@ class _Content:
             if line := self._line(node):
                 key = _REF.sub("", line)
                 self.counts[key] += 1
+                self._words[key] = _words(node)
                 row = "" if node.acting else _row(node)
                 self.lines[key] = f"{line} in {row}" if row else line
 
     def take(self, node: Node) -> None:
         if line := self._line(node):
             self.counts[_REF.sub("", line)] -= 1
+
+    def beside(self, other: _Content) -> Counter[str]:
+        """Return the counts of the lines that the other page has less often, in front of a dialog or behind it."""
+        more = self.counts - other.counts
+        return Counter({key: number for key, number in more.items() if self._words[key] not in other.behind})
 
     def _line(self, node: Node) -> str:
         return "" if id(node) in self._labels else _line(node)
@@ -154,7 +165,8 @@ def _changed_rows(old: _Content, new: _Content) -> list[str]:
         content.rows = [
             (text, row)
             for text, row in content.rows
-            if id(row) not in done and not any(each.ref in other.refs for each in row.walk())
+            if id(row) not in done and _words(row) not in other.behind
+            if not any(each.ref in other.refs for each in row.walk())
         ]
     return told[::-1]
 
@@ -211,6 +223,10 @@ def _says_only_what_it_holds(earlier: Node, now: Node) -> bool:
     if earlier.name or now.name or (earlier.role, earlier.states, earlier.error) != (now.role, now.states, now.error):
         return False
     return all(any(each.acting for each in node.walk() if each is not node) for node in (earlier, now))
+
+
+def _words(node: Node) -> str:
+    return folded(node.name or inner(node, TEXT_MOST))
 
 
 def _line(node: Node) -> str:

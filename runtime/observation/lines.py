@@ -210,8 +210,9 @@ def _children(node: Node, *, texts: bool = True) -> list[Item]:
     if not node.children:
         return []
     made: list[Item] = []
-    alike = _alike(node.children)
-    for child in node.children:
+    shown = [each for each in node.children if node.behind or not each.behind]
+    alike = _alike(shown)
+    for child in shown:
         if texts or _is_more_than_text(child):
             made += _items(child, alike.get(id(child), ""))
     return [each for each in _merged(_without_labels(made)) if not (_is_text(each) and is_noise(json.loads(each.line)))]

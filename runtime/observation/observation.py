@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 
-from runtime.observation import captions, changes, grids, page_frame, test_ids, tree
+from runtime.observation import captions, changes, grids, modal, page_frame, test_ids, tree
 from runtime.observation.finding import Element, Finder
 from runtime.observation.folding import Fold
 from runtime.observation.lines import items, quoted
@@ -41,13 +41,18 @@ class Observation:
         facts: Sequence[Fact] = (),
         seen: Sequence[test_ids.Mark] = (),
         split: Sequence[grids.Split] = (),
+        front: Sequence[str] = (),
     ) -> Observation:
-        """Build an observation from ``aria_snapshot(mode="ai")`` and further facts; ``seen`` are marks to show, ``split`` are grids."""
+        """Build an observation from ``aria_snapshot(mode="ai")`` and further facts; ``seen`` are marks to show, ``split`` are grids.
+
+        ``front`` are refs of what a modal dialog leaves within reach.
+        """
         observation = cls(url, title, tree.read(snapshot))
         tree.add(observation._root, facts, observation._refs)
         grids.add(split, observation._refs)
         captions.add(observation._root)
         test_ids.add(seen, observation._refs)
+        modal.mark(observation._root, front, observation._refs)
         return cls(url, title, observation._root) if facts else observation
 
     def part(self, ref: str) -> Observation:
@@ -70,14 +75,14 @@ class Observation:
         head, fold = _head(self.title, self.url), self._fold
         head = f"{head}\n{self.doubt}" if self.doubt else head
         if known:
-            top = items(self._root)
+            top = modal.shown(self._root)
             page_frame.fold(top, known)
             fold = Fold(top)
         return f"{head}\n{shown}" if (shown := fold.shown(_fit(budget) - len(head) - 1)) else head
 
     @functools.cached_property
     def around(self) -> frozenset[str]:
-        return page_frame.known(items(self._root))
+        return page_frame.known(modal.shown(self._root))
 
     def subtree(self, ref: str, budget: int = DEFAULT_BUDGET) -> str:
         """Return an element and its content in at most ``budget`` characters. Raises KeyError for an unknown ref."""
@@ -142,7 +147,7 @@ class Observation:
 
     @functools.cached_property
     def _fold(self) -> Fold:
-        return Fold(items(self._root))
+        return Fold(modal.shown(self._root))
 
     @functools.cached_property
     def _finder(self) -> Finder:

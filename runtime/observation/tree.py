@@ -50,6 +50,7 @@ class Node:
     """Target by its test id, as in a file. If it finds only a part of the node, the text of that part follows."""
     guess: str = ""  # what it may be called, if nothing in it or beside it says so
     size: str = ""  # width and height in pixels, for a place in it
+    behind: bool = False  # true if a modal dialog keeps a hand from it
     as_caption: bool = False  # true if it is shown as the caption of its neighbour
     children: list[Node] = dataclasses.field(default_factory=list)
     parent: Node | None = None

@@ -50,7 +50,7 @@ return {
       const [facts, acts] = this.facts(every, roots, rules.hovered, drawn);
       return this.told([String(document.title), globalThis._runopsDocument, facts, this.ghosts(rules.added, drawn), marks ? this.marks(every) : [],
         acts, every.some((element) => element._ariaRef),
-        {url: location.href, rested: Boolean(globalThis._runopsRest), vanished: this.vanished(), grids: this.grids(), collapsed: this.collapsed()}]);
+        {url: location.href, rested: Boolean(globalThis._runopsRest), vanished: this.vanished(), grids: this.grids(), collapsed: this.collapsed(), front: this.front(every)}]);
     }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
   },
@@ -68,6 +68,33 @@ return {
       const lines = linesOf(grid), split = lines.some(({parts}) => parts.length > 1), columns = columnsOf(lines) ?? of;
       if (!split && columns >= of) continue;
       found.push({ref: ref(grid), of: Math.max(of, columns), columns, rows: split ? lines.map(({parts, cells}) => [parts.map(ref), cells.map(ref)]) : []});
+    }
+    return found;
+  },
+  // Refs of what a hand can reach, where a dialog keeps it from all the rest; empty without one.
+  front(every) {
+    const USED = 'a[href], button, input, select, textarea, [role=button], [role=option], [role=menuitem], [tabindex]', width = innerWidth, height = innerHeight;
+    const fixed = (element) => { for (let each = element; each; each = each.parentElement) if (getComputedStyle(each).position === 'fixed') return each; return null; };
+    const covers = (element) => { const box = element.getBoundingClientRect(); return box.left <= 2 && box.top <= 2 && box.right >= width - 20 && box.bottom >= height - 2; };
+    const hits = [[3, 3], [width / 2, 3], [3, height / 2], [3, height - 4], [width / 2, height - 4]].map(([x, y]) => document.elementFromPoint(x, y));
+    const layers = new Set(hits.filter(Boolean).map(fixed).filter((each) => each && covers(each)));
+    const bare = (hit) => !hit || (['HTML', 'BODY'].includes(hit.tagName) && getComputedStyle(document.body).pointerEvents === 'none');
+    const unnamed = Array.from(layers).filter((each) => each.querySelector('h1, h2, h3, h4, h5, h6, [role=heading], input, select, textarea') && each.querySelector(USED));
+    const dialogs = Array.from(document.querySelectorAll('dialog:modal, [role=dialog], [role=alertdialog]')).filter((each) => each.checkVisibility({visibilityProperty: true}) && each.getBoundingClientRect().height > 0);
+    const dialog = dialogs[dialogs.length - 1] || unnamed[0];
+    if (!dialog) return [];
+    const top = dialog.matches(':modal') ? dialog : fixed(dialog) || dialog;
+    // A layer with the dialog in it is the page.
+    const over = (layer) => layers.has(layer) && (layer === top || !layer.contains(top));
+    if (!hits.every((hit) => bare(hit) || hit.closest('dialog:modal') || over(fixed(hit)))) return [];
+    // The snapshot may leave out an element, and have what is in it.
+    const refs = (element) => [element, ...element.querySelectorAll('*')].filter((each) => each._ariaRef).map((each) => each._ariaRef.ref);
+    const roots = [top, ...Array.from(layers).filter((each) => !each.contains(top) && each.querySelector(USED))];
+    const found = roots.flatMap(refs);
+    for (const element of every) {
+      if (!element._ariaRef || roots.some((each) => each.contains(element))) continue;
+      const box = element.getBoundingClientRect(), hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+      if (hit && (hit === element || (element.matches(USED) && element.contains(hit)))) found.push(element._ariaRef.ref);
     }
     return found;
   },

@@ -70,6 +70,7 @@ class _State(TypedDict):
     vanished: bool  # true if elements that were observed are gone since
     grids: list[grids.Split]
     collapsed: list[str]  # refs of closed items of trees
+    front: list[str]  # refs of what is in front, where a modal dialog is open
 
 
 _FrameFacts = tuple[
@@ -182,14 +183,14 @@ class Looking(ElementAccess):
         seen_marks: list[Mark] = []
         looked: dict[int, Frame] = {}
         split: list[grids.Split] = []
-        title, url = "", self.page.url
+        title, url, front = "", self.page.url, list[str]()
         for frame, each in zip(frames, answers, strict=True):
             if each is None:
                 return None
             said, number, found_in, ghosts, marked, acts, known, state = each
             framed = frame.parent_frame is not None
             if not framed:
-                title, url = said, state["url"]
+                title, url, front = said, state["url"], state["front"]
                 # If it knows no element, the snapshot belongs to the previous document.
                 same = known or not (acts or REF in snapshot)
                 if (tried.rested and not state["rested"]) or (tried.same and not same):
@@ -203,7 +204,7 @@ class Looking(ElementAccess):
             facts += [Fact(None, "", within=refs, ghost=text, framed=framed) for refs, text in ghosts]
             seen_marks += [Mark(tuple(refs), mark, text) for refs, mark, text in marked]
         self._looked = looked
-        observation = Observation.read(snapshot, url, title, facts, seen_marks, split)
+        observation = Observation.read(snapshot, url, title, facts, seen_marks, split, front)
         if found is None:
             return observation
         ref = json.loads(await found.locator(f"{selectors.NAME}=self").text_content(timeout=milliseconds) or "null")
