@@ -9,6 +9,7 @@ from runtime.observation.folding import counted
 from runtime.observation.lines import Item, items
 from runtime.observation.tree import ACTING, DIALOGS, ROWS, URGENT, Node, inner
 
+_STATE = "modal"  # state of a page with an open modal dialog
 _COUNTED = ACTING | ROWS | {"heading", "clickable"}
 
 
@@ -22,14 +23,17 @@ def mark(root: Node, front: Sequence[str], refs: Mapping[str, Node]) -> None:
     ahead |= {id(each) for node in found for each in node.walk()}
     for node in root.walk():
         node.behind = id(node) not in ahead
+    root.states = (_STATE,)
 
 
 def shown(root: Node) -> Item:
     """Return the lines of a page, with one for all that is behind a modal dialog."""
     top = items(root)
+    if _STATE not in root.states:
+        return top
     parts = [each for each in root.walk() if each.behind and not (each.parent is not None and each.parent.behind)]
     counts = Counter(each.role for part in parts for each in part.walk() if each.role in _COUNTED)
-    if counts and not root.behind:
+    if counts:
         most = max(parts, key=lambda part: sum(1 for _each in part.walk()))
         way = "find(role=…, name=…)" if most.ref is None else f"look(ref={most.ref})"
         line = f"behind the dialog: {counted(counts)}: {way}"
