@@ -97,7 +97,6 @@ _WORDS: dict[Mark, str] = {
 }
 
 _BOXES = ("checkbox", "radio", "switch")
-_PRESSED = ("button", "link", "menuitem", "tab", "option", "clickable")
 _TYPED = ("textbox", "searchbox", "spinbutton", "combobox", "editable")
 
 
@@ -109,7 +108,7 @@ def kind(role: str, facts: Facts) -> tuple[str, str]:
         return facts.type or role, f"`check`{both}; read: `query: state`"
     if facts.type == "file":
         return "file field", "`upload`"
-    if facts.type in ("button", "submit", "reset", "image") or role in _PRESSED:
+    if facts.type in ("button", "submit", "reset", "image") or role in targets.PRESSED:
         return role, "`click`, `hover`"
     if facts.type or role in _TYPED:
         return f"{facts.type or role} field", "`fill`, `type`, `press`; read: `query: value`"

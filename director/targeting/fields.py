@@ -82,7 +82,7 @@ FIELDS = isolated_world.Script[Fields | None](
   };
   const fields = [], taken = new Set();
   const note = (node, name, said, attribute) => {
-    if (fields.length >= 12 || !said) return;
+    if (fields.length >= (over(node) ? 24 : 12) || (!said && !over(node))) return;
     let best = null;
     for (const css of ways(node)) {
       if (!only(css, node, row)) continue;
@@ -94,10 +94,14 @@ FIELDS = isolated_world.Script[Fields | None](
   };
   const table = row.closest('table, [role=table], [role=grid], [role=treegrid]');
   const head = tabular && table ? Array.from(table.querySelectorAll('tr, [role=row]')).find((each) => each !== row && each.querySelector('th, [role=columnheader]') && each.children.length === row.children.length) : null;
+  // The heading of a column, if the node is a cell of it.
+  const over = (node) => {
+    const said = tabular && node.parentElement === row && head ? short(seen(head.children[Array.from(row.children).indexOf(node)])) : '';
+    return /[\p{L}\p{N}]/u.test(said) ? said : '';
+  };
   const named = (node) => {
     for (let each = node; each && each !== row.parentElement; each = each.parentElement) {
-      const over = tabular && each.parentElement === row && head ? short(seen(head.children[Array.from(row.children).indexOf(each)])) : '';
-      if (/[\p{L}\p{N}]/u.test(over)) return over;
+      if (over(each)) return over(each);
       const mark = Array.from(each.attributes).find(({name, value}) => data(each).includes(`${each.localName}[${name}="${value}"]`)) || each.getAttributeNode('itemprop');
       if (each !== row && mark) return mark.value;
       if (each === node && classes(each)[0]) return classes(each)[0];
@@ -111,16 +115,17 @@ FIELDS = isolated_world.Script[Fields | None](
     const cell = tabular && node.parentElement === row;
     if (node !== row) {
       if (field) { if (!['hidden', 'password', 'submit', 'button', 'reset', 'image'].includes(node.type)) note(node, node.name || named(node), ['checkbox', 'radio'].includes(node.type) ? String(node.checked) : node.value || '-', null); return; }
-      // What only holds what one presses says nothing; a cell says what the link in it says.
-      const pressed = cell && !own(node) && node.querySelector('button, [role=button], input');
-      const same = !cell && tabular && node.localName === 'a' && folded(seen(node)) === folded(seen(cells(row).find((each) => each.contains(node)) || row));
-      if ((cell && !pressed) || (!cell && own(node) && !same)) note(node, named(node), seen(node).trim(), null);
+      // A cell says what the one thing in it says.
+      const same = !cell && tabular && folded(seen(node)) === folded(seen(cells(row).find((each) => each.contains(node)) || row));
+      if (!cell && own(node) && !same) note(node, named(node), seen(node).trim(), null);
       if (node.localName === 'a' && node.getAttribute('href')) note(node, `${named(node)}_link`, node.getAttribute('href'), 'href');
       if (node.localName === 'img' && node.getAttribute('alt')) note(node, `${named(node)}_alt`, node.getAttribute('alt'), 'alt');
       if (!cell && own(node) && !node.querySelector('a[href]')) return;
     }
     for (const child of node.children) if (!cell || child.localName === 'a' || child.children.length || marks(child).length) walk(child);
   };
+  // First all columns. What only holds what one presses says nothing.
+  for (const each of tabular ? cells(row) : []) if (shown(each) && (own(each) || !each.querySelector('button, [role=button], input'))) note(each, named(each), seen(each).trim(), null);
   walk(row);
   // What finds all of these rows and nothing else.
   const same = (css) => { try { const all = Array.from(document.querySelectorAll(css)).filter(shown); return all.length === alike.length && all.every((each) => alike.includes(each)); } catch { return false; } };
@@ -155,6 +160,8 @@ def lines_of(found: Fields, most: int = MOST) -> list[str]:
     """Return ``fields`` as YAML lines of a node, each with its text in the observed row, in at most ``most`` characters."""
     lines = [f"# all {found.rows} of its kind: target: {_flow({'css': found.every})}"] if found.every else []
     lines.append("fields:")
+    left = most - sum(len(each) + 1 for each in lines)
+    chosen: list[tuple[str, str]] = []
     for each in found.fields:
         way: dict[str, Json] = {"css": each.css}
         if each.attribute is not None:
@@ -163,10 +170,15 @@ def lines_of(found: Fields, most: int = MOST) -> list[str]:
             way["optional"] = True
         there = "" if each.found == found.rows else f", in {each.found} of {found.rows}"
         there += ", SEVERAL in some" if each.several else ""
-        line = f"  {_flow(each.name)}: {_flow(each.css if len(way) == 1 else way)} # {quoted(each.said, SAID)}{there}"
-        if sum(len(one) + 1 for one in lines) + len(line) <= most:
-            lines.append(line)
-    return lines if len(lines) > 1 and lines[-1] != "fields:" else []
+        line = f"  {_flow(each.name)}: {_flow(each.css if len(way) == 1 else way)}"
+        if len(line) < left:
+            chosen.append((line, f" # {quoted(each.said, SAID)}{there}"))
+            left -= len(line) + 1
+    # All fields come before the text of any.
+    for line, said in chosen:
+        lines.append(f"{line}{said}" if len(said) <= left else line)
+        left -= len(said) if len(said) <= left else 0
+    return lines if chosen else []
 
 
 def _flow(value: Json) -> str:

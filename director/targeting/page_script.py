@@ -58,13 +58,16 @@ GROW = isolated_world.Script[int](
       const attributes = [each, ...each.querySelectorAll('*')].flatMap((one) => SAID.map((name) => one.getAttribute(name) || ''));
       for (const said of new Set([...texts(each).map((one) => one.data), ...attributes].map((one) => one.trim()))) times.set(said, (times.get(said) || 0) + 1);
     }
+    // So is what each of at least three says in one place, also on a button.
+    const saidBy = all.map((each) => texts(each).map((one) => one.data.trim()));
+    const differs = (place) => all.length > 2 && new Set(saidBy.map((each) => each[place])).size === all.length;
     for (const by of [3, 6]) {
       const clone = around.cloneNode(true);
       for (const [place, node] of texts(clone).entries()) {
         const said = node.data.trim(), plain = !/[0-9]/.test(said);
         const control = node.parentElement.closest(all.length > 1 ? BUTTON : CONTROL);
         // The first text of a part is its name, also as a link.
-        if (times.get(said) > 1 || (plain && control && clone.contains(control) && !(place === 0 && control.localName === 'a'))) continue;
+        if (times.get(said) > 1 || (plain && !differs(place) && control && clone.contains(control) && !(place === 0 && control.localName === 'a'))) continue;
         node.data = turned(node.data, by);
       }
       // No two elements have one id: what belongs together in a row belongs together in the next one too.
@@ -88,7 +91,7 @@ GROW = isolated_world.Script[int](
 )
 """Adds two copies of each row, item or card around the element, above the first, with other texts and numbers; returns their number.
 
-Texts that similar parts share and names of buttons stay the same, as they would in a real row.
+Texts that similar parts share and names of buttons that few have stay the same, as they would in a real row.
 """
 
 CONNECTED = isolated_world.Script[bool]("(element) => element.isConnected", bool)

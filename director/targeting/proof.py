@@ -18,7 +18,7 @@ from director.targeting.candidates import Candidate, Mark, Proof, ranked
 from nodes.errors import SiteError
 from nodes.targets import Target
 from runtime.browser import isolated_world, origins
-from runtime.browser.elements import locators, targets
+from runtime.browser.elements import facts, locators, targets
 from runtime.browser.elements.pointed import Pointed
 from runtime.browser.page.tab import Tab
 
@@ -63,9 +63,8 @@ async def _now(
     pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
 ) -> tuple[list[Candidate], list[tuple[Target, int]]]:
     """Return the targets that find the element alone, and better ones that also find others, with the number of matches."""
-    facts = pointed.facts
-    alone = targets.ways(facts, role, name, usable)
-    within = list(targets.anchored(alone, facts, usable, anchor))
+    alone = targets.ways(pointed.facts, role, name, usable)
+    within = list(targets.anchored(alone, pointed.facts, usable, anchor))
     found: list[Candidate] = []
     refused: list[tuple[Target, int]] = []
     every = targets.ranked(within if anchor is not None else [*alone, *within])[:TRIED]
@@ -95,11 +94,11 @@ async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str]
 
 
 def _said_around(pointed: Pointed) -> list[str]:
-    facts = pointed.facts
-    said = [text for row in facts.rows for text in row.texts]
-    said += [each.text for each in facts.beside]
-    said += [area.name for area in facts.areas] + [area.heading.text for area in facts.areas if area.heading]
-    said += [text for area in facts.areas for text in area.texts]
+    known = pointed.facts
+    said = [each.text for each in known.parts] + [text for row in known.rows for text in row.texts]
+    said += [each.text for each in known.beside]
+    said += [area.name for area in known.areas] + [area.heading.text for area in known.areas if area.heading]
+    said += [text for area in known.areas for text in area.texts]
     return list(dict.fromkeys(filter(None, said)))[:8]
 
 
@@ -158,13 +157,13 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
 async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) -> Mark:
     """Return the result of a target for the element with the identity ``who``, which must be the held element ``meant`` if given."""
     try:
-        count, said, same, seen = await page_script.FOUND.of_all(locators.locator(fresh.page, target), held=meant)
+        count, said, meant_one, seen = await page_script.FOUND.of_all(locators.locator(fresh.page, target), held=meant)
     except (Error, SiteError):
         return "none"
     if count != 1:
         return "several" if count else "none"
     # The element itself stays what it is, though rows that were added make another row of what is around it.
-    if same if same is not None else said == who:
+    if meant_one if meant_one is not None else facts.same(said, who):
         return "one"
     # A hidden match may be the intended element, whose text is still another.
     return "another" if seen else "none"

@@ -24,7 +24,7 @@ BOXES = {
     "bootstrap": f'<div style="position: relative; z-index: 1; padding-left: 1.5rem"><input type=checkbox id=box style="position: absolute; left: 0; z-index: -1; width: 1rem; height: 1rem; opacity: 0"><label for=box style="position: relative"><span style="{DRAWN}; position: absolute; left: -1.5rem"></span>Include refunds</label></div>',
     "vuetify": '<div style="display: flex"><div style="position: relative; width: 40px; height: 40px"><i></i><input type=checkbox id=box style="position: absolute; opacity: 0; width: 100%; height: 100%; left: 0; top: 0"></div><label for=box>Include refunds</label></div>',
     "label-studio": '<label style="display: inline-flex"><span style="position: relative"><input type=radio style="position: absolute; inset: 0; opacity: 0; z-index: 1"><span style="display: block; width: 16px; height: 16px; border: 1px solid"></span></span><span>Include refunds</span></label>',
-    "covered": f'<label style="position: relative; display: block"><input type=checkbox><span style="position: absolute; inset: 0; background: white">Include refunds</span></label>',
+    "covered": '<label style="position: relative; display: block"><input type=checkbox><span style="position: absolute; inset: 0; background: white">Include refunds</span></label>',
     "slider": f'<label style="display: inline-block; position: relative"><input type=checkbox style="opacity: 0; width: 0; height: 0"><span style="{DRAWN}"></span><b>Include refunds</b></label>',
     "not-displayed": f'<label><input type=checkbox style="display: none"><span style="{DRAWN}"></span>Include refunds</label>',
 }

@@ -215,6 +215,84 @@ async def test_the_row_is_named_by_the_anchor(build: BuildContext, served: site.
     assert "does not find it" not in said
 
 
+PANELS = """<!doctype html><title>Panels</title><h3>Folders</h3><div class=panels>""" + "".join(
+    f"""<div class="panel"><button class="panel-heading" onclick=""><h4><span class=state><i style="font-family: icons">\ue001</i>&nbsp;Up to Date</span> <span>{name}</span></h4></button>
+<div hidden><table><tr><th>Folder ID<td>{name.lower().replace(" ", "-")}</table></div></div>"""
+    for name in ("Family photos", "Family photos 2019", "Family photos (raw)")
+) + "</div>"  # fmt: skip
+
+
+async def test_a_button_is_found_by_the_whole_text_of_one_thing_in_it(build: BuildContext, served: site.Site) -> None:
+    """Where the name of a button is a part of others', a text that is the whole of something in it finds it; texts of hidden parts are none."""
+    served.page("/panels", PANELS)
+    await show(build, f"{served.origin}/panels", "Family photos")
+    ref = await ref_of(build, "button")
+    for anchor in (None, "Family photos"):
+        said, target = await propose(build, ref, anchor)
+        assert target == {"css": 'button.panel-heading:has(span:text-is("Family photos"))'}, said
+        assert "one now, one after reload, one with" in said
+        assert "does not find it" not in said
+    said, _target = await propose(build, ref, "Nowhere")
+    assert '# around it: "Family photos"' in said
+    assert "Folder ID" not in said
+
+
+RUNS = """<!doctype html><title>Runs</title><table><thead><tr><th>Run<th>State<th>Kind<th>Note<th></tr></thead><tbody id=rows></tbody></table><script>
+setTimeout(async () => {
+  const runs = await (await fetch('/runs.json')).json();
+  rows.innerHTML = runs.map(([name, state]) => `<tr><td>${name}<td>${state}<td>Manual<td><p>a note</p><td><button>Open</button>`).join('');
+}, 600);
+</script>"""
+
+
+async def test_a_row_is_the_same_after_a_reload_though_it_says_more_or_stands_elsewhere(
+    build: BuildContext, served: site.Site
+) -> None:
+    """A row pointed at by a text in it is found after the reload, though it comes late, others were added and its own note was opened."""
+    served.page("/runs", RUNS)
+    served.page("/runs.json", '[["run-110", "Success"], ["run-109", "Success"]]')
+    observer = await show(build, f"{served.origin}/runs", "run-110")
+    await observer.page("scout").page.evaluate(
+        "() => { document.querySelector('tbody p').innerText += ' and the rest'; }"
+    )
+    row = await ref_of(build, "tbody tr")
+    served.page("/runs.json", '[["run-111", "Running"], ["run-110", "Success"], ["run-109", "Success"]]')
+    for anchor in (None, "run-110"):
+        said, target = await propose(build, row, anchor)
+        assert target == {"role": "row", "has_text": "run-110"}
+        assert "one now, one after reload, one with" in said
+        assert "does not find it" not in said
+
+
+async def test_another_row_with_the_same_text_is_another(build: BuildContext, served: site.Site) -> None:
+    """A text that another row has after the reload does not find the row."""
+    served.page("/runs", RUNS)
+    served.page("/runs.json", '[["run-110", "Running"], ["run-109", "Success"]]')
+    await show(build, f"{served.origin}/runs", "run-110")
+    row = await ref_of(build, "tbody tr")
+    served.page("/runs.json", '[["run-111", "Running"], ["run-110", "Success"], ["run-109", "Success"]]')
+    said, _target = await propose(build, row, "Running")
+    assert "one now, ANOTHER ONE after reload" in said
+
+
+async def test_all_columns_of_a_table_are_fields(build: BuildContext, served: site.Site) -> None:
+    """Each column has a field, also one whose cell is empty and when all do not fit with their texts; what a cell says is no second one."""
+    heads = [f"Column {number}" for number in range(16)]
+    cells = "".join(
+        f"<td><a class=link href=/x{number}><p>{'' if number == 7 else f'text {number} that is rather long'}</p></a>"
+        for number in range(16)
+    )
+    served.page(
+        "/wide",
+        f"<!doctype html><title>Wide</title><table><thead><tr><th>{'<th>'.join(heads)}</tr></thead><tbody><tr>{cells}</tr><tr>{cells}</tr></tbody></table>",
+    )
+    await show(build, f"{served.origin}/wide", "text 1")
+    said, _target = await propose(build, await ref_of(build, "tbody tr"))
+    fields = yaml.safe_load(said.partition("[page]\n")[2].partition("\n[end of page]")[0])["fields"]
+    assert list(fields)[:16] == [f"column_{number}" for number in range(16)]
+    assert not [each for each in fields.values() if str(each).endswith("p")]
+
+
 async def test_a_position_is_proposed_only_as_a_last_resort(build: BuildContext, served: site.Site) -> None:
     """Elements that are alike and unnamed get `nth`, and the output says that only the position distinguishes them."""
     await show(build, f"{served.origin}/", "Orders")

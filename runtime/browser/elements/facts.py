@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 from runtime.browser.elements import guesses, text_match
 from runtime.browser.elements.naming import NAMING
@@ -28,10 +29,12 @@ FACTS = (
   const CHOICE = 'select, option, datalist, script, style, template, [role=option], [role=listbox], [role=combobox]';
   // Headings and links tell best which part of the page it is; what its neighbours say too, and what its buttons say, least.
   const rankOf = (node, said, kin) => node.closest('button, [role=button]') ? 2 : kin.some((each) => each.textContent.includes(said)) ? 3 : node.closest('h1, h2, h3, h4, h5, h6, [role=heading], a, strong, b, th') ? 0 : 1;
+  const shown = (node) => node.checkVisibility({visibilityProperty: true}) || getComputedStyle(node).display === 'contents';
+  const isShown = shown(element);
   const saidIn = (around, kin) => {
     const found = new Map();
     const walk = (node) => {
-      if (node === element && around !== element || found.size >= 12 || node.matches(CHOICE)) return;
+      if (node === element && around !== element || found.size >= 12 || node.matches(CHOICE) || (isShown && !shown(node))) return;
       const own = Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
       const holds = around !== element && node.contains(element);
       const said = own.trim() ? short(unglyphed(holds ? own : seen(node))) : '';
@@ -77,6 +80,12 @@ FACTS = (
     for (let node = found.node; node !== around; node = node.parentElement) { if (!node || steps.length > 4) return null; steps.unshift(node.localName); }
     const said = raw(found.node);
     return steps.length && said === found.said ? {text: said, way: [`${around.localName}:has(> ${steps.join(' > ')}:${found.node.childElementCount ? 'has-text' : 'text-is'}(`, said, '))']} : null;
+  };
+  // What is called by all that is in it is known best by a text that is the whole of one thing in it.
+  const saidByPart = () => {
+    const [base] = [...data(element), ...named(element), element.localName];
+    const parts = Array.from(element.querySelectorAll('*')).filter((each) => !each.childElementCount && /[\p{L}\p{N}]/u.test(raw(each)) && shown(each) && !each.closest(CHOICE));
+    return parts.slice(0, 6).map((each) => ({text: raw(each), way: [`${base}:has(${each.localName}:text-is(`, raw(each), '))']}));
   };
   const partOf = (around, known) => {
     const part = {role: '', name: '', css: cssOf(around), heading: null, texts: [], says: [], card: false};
@@ -178,7 +187,7 @@ FACTS = (
     inside: element.childElementCount && element.parentElement && !field ? {...partOf(element, new Set()), tag: element.localName} : null,
     data: data(element),
     link: element.localName === 'a' ? attribute('href') : '',
-    rows, areas, beside,
+    rows, areas, beside, parts: field ? [] : saidByPart(),
   };
 }"""
 )
@@ -195,18 +204,39 @@ IDENTITY = (
     const known = ['type', 'name', 'href', 'role', 'aria-label', 'alt', 'title', 'placeholder'].map((name) => element.getAttribute(name) || '');
     const isCard = (node) => !['td', 'th', 'dt', 'dd', 'body'].includes(node.localName) && node.parentElement && Array.from(node.parentElement.children)
       .some((each) => each !== node && each.localName === node.localName && Array.from(node.classList).some((one) => each.classList.contains(one)));
-    let row = '';
-    for (let around = up(element); around && !row; around = up(around))
-      if (['tr', 'li', 'article'].includes(around.localName) || ['row', 'listitem', 'article'].includes(around.getAttribute('role')) || isCard(around)) row = said(around);
+    const isRow = (node) => ['tr', 'li', 'article'].includes(node.localName) || ['row', 'listitem', 'article'].includes(node.getAttribute('role')) || isCard(node);
+    const leaves = (node) => Array.from(new Set([node, ...node.querySelectorAll('*')].slice(0, 400)
+      .filter((each) => each.checkVisibility({visibilityProperty: true}) && Array.from(each.childNodes).some((child) => child.nodeType === 3 && child.data.trim())).map(said))).filter(Boolean).slice(0, 40);
+    // A row is known by what no other one beside it says: what else is in it may be opened, counted or done meanwhile.
+    const own = (node) => {
+      const kin = Array.from(node.parentElement ? node.parentElement.children : []).filter((each) => each !== node && each.localName === node.localName).slice(0, 20);
+      const all = leaves(node), others = new Set(kin.flatMap(leaves)), alone = all.filter((each) => !others.has(each));
+      return alone.length ? alone : all;
+    };
+    let row = [];
+    for (let around = up(element); around && !row.length; around = up(around)) if (isRow(around)) row = own(around);
     // Of what is called the same in several parts, the heading of its part tells which it is.
-    const heads = row ? [] : Array.from(element.getRootNode().querySelectorAll('h1, h2, h3, h4, h5, h6, [role=heading], legend, caption'))
+    const heads = row.length ? [] : Array.from(element.getRootNode().querySelectorAll('h1, h2, h3, h4, h5, h6, [role=heading], legend, caption'))
       .filter((head) => !element.contains(head) && head.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING);
     const head = heads.length ? said(heads[heads.length - 1]).replace(/[(\[]?\d[\d.,]*[)\]]?/g, '') : '';
-    return JSON.stringify([element.localName, ...known, element.localName === 'select' ? '' : said(element), row, head]);
+    return JSON.stringify([element.localName, ...known, element.localName === 'select' ? '' : isRow(element) ? own(element) : said(element), row, head]);
   };
 """
 )
-"""JavaScript: identity of an element by its text and that of its row, card or heading, to recognize it in another document."""
+"""JavaScript: identity of an element by its text and that of its row, card or heading, to recognize it in another document by ``same``."""
+
+
+def same(one: str, other: str) -> bool:
+    """Return whether two identities are of one element. Two rows are one if the first text of either, and most of the fewer texts, are in the other."""
+    pairs = zip(json.loads(one or "[]"), json.loads(other or "[]"), strict=False)
+    return one == other or (bool(one and other) and all(_like(*pair) for pair in pairs))
+
+
+def _like(one: str | list[str], other: str | list[str]) -> bool:
+    if not (isinstance(one, list) and isinstance(other, list) and one and other):
+        return one == other
+    shared = len(set(one) & set(other))
+    return (one[0] in other or other[0] in one) and 2 * shared > min(len(one), len(other))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -269,4 +299,5 @@ class Facts:
     rows: tuple[Row, ...] = ()  # rows, items and articles around it, the nearest first
     areas: tuple[Area, ...] = ()  # other parts of the page around it, the nearest first
     beside: tuple[Caption, ...] = ()
+    parts: tuple[Caption, ...] = ()  # texts of single things in it, each with CSS of the element that holds it
     frames: tuple[str, ...] = ()  # frames that lead to it, outermost first, each as a target names it

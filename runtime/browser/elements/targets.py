@@ -29,6 +29,9 @@ READ = (SAID_BY_TEXT - tree.SPOTS) | _CONTENT
 HOLDERS = frozenset({"row", "listitem", "article"})
 """Roles of parts that hold others: their name is all of their content, so a text in them tells better which it is."""
 
+PRESSED = frozenset({"button", "link", "menuitem", "tab", "option", "clickable"})
+"""Roles of what one presses."""
+
 MOST_ROW_TEXTS = 6  # most texts of a row that are tried to identify it
 MOST_PART_TEXTS = 4  # most texts of a card or part that are tried
 PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")  # an id that a person wrote: generated ones contain digits
@@ -189,6 +192,10 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
     if (role in FIELDS and not (name or facts.labels)) or role in READ:
         for caption in facts.beside:
             yield Way({"css": caption.css}, 56, "the text beside it")
+    if role in PRESSED or is_part(facts, role):
+        for part in facts.parts:
+            if part.text != name:
+                yield Way({"css": part.css}, _holding(part.text, 63, 60), "the whole text of a part of it")
     yield from _marked(facts, name)
     if _speaks(role):
         yield Way({"role": role}, 45, "its role alone")
@@ -234,12 +241,14 @@ def anchored(
 
 
 def _called(alone: Sequence[Way], facts: Facts, anchor: str) -> Iterator[Way]:
-    """Yield the ways by the element's own name or its caption, if that is ``anchor``."""
+    """Yield the ways by the element's own name, its caption or a text in it, if that is ``anchor``."""
     meant = _plain(anchor)
-    captions = {each.css for each in facts.beside if _plain(each.text) == meant}
+    captions = {each.css for each in (*facts.beside, *facts.parts) if _plain(each.text) == meant}
     for way in alone:
         said = [way.fields.get(each) for each in ("name", "label", "text", "placeholder", "title", "alt")]
-        if way.fields.get("css") in captions or any(each is not None and _plain(each) == meant for each in said):
+        if "has_text" in way.fields:
+            yield dataclasses.replace(way, fields={**way.fields, "has_text": anchor})
+        elif way.fields.get("css") in captions or any(each is not None and _plain(each) == meant for each in said):
             yield way
 
 
