@@ -116,3 +116,24 @@ async def test_a_box_that_is_not_there_is_reported_as_before(tab: Tab, driven: S
     with pytest.raises(SiteError) as caught:
         await tab.check(Target(css="input"), True)
     assert caught.value.code == "target-ambiguous"
+
+
+async def test_the_error_names_what_is_seen_in_place_of_a_hidden_field(
+    tab: Tab, driven: Session, served: site.Site
+) -> None:
+    """Where only the input is hidden, and no label leads to it, the fix is the control beside it; of what is all hidden there is none."""
+    served.page(
+        "/bare",
+        f"<!doctype html><title>Bare</title><div class=row><input type=checkbox style='{HIDDEN}' aria-label=Refunds><div class=field-switch style='{DRAWN}; cursor: pointer'></div></div>"
+        "<div class=row hidden><select></select><button>Deep</button></div>",
+    )
+    for css, fix in (
+        ("input", "point at what is seen in its place: css=div.field-switch"),
+        ("select", "have the step before show it"),
+    ):
+        driven.bound(3)
+        await tab.goto(f"{served.origin}/bare")
+        driven.bound(1)
+        with pytest.raises(SiteError) as caught:
+            await tab.click(Target(css=css))
+        assert fix in str(caught.value.fix), str(caught.value)

@@ -180,7 +180,13 @@ class Diagnosis:
                 "give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
                 "after",
             )
-        return self.not_actionable(target, problem, words, element, phase)
+        found = self.not_actionable(target, problem, words, element, phase)
+        if problem in ("hidden", "covered"):
+            # The time of the look is the evidence's, not the step's.
+            field = locators.locator(self.page, target)
+            seen = await self._evidence(lambda: nearest.in_place(self.page, field), "", CANDIDATES_SECONDS)
+            return found.replaced(fix=f"point at what is seen in its place: {seen}") if seen else found
+        return found
 
     def silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
         message = "the page does not answer" + (f": {said}" if said else "")

@@ -14,7 +14,7 @@ from nodes.targets import Target
 from nodes.values import sound
 from runtime.browser import isolated_world
 from runtime.browser.diagnosis import nearest_selectors
-from runtime.browser.elements import locators, pointed, targets
+from runtime.browser.elements import locators, pointed, targets, visibility
 from runtime.browser.playwright_errors import short
 from runtime.observation import tree
 
@@ -136,6 +136,35 @@ async def _alike(page: Page, target: Target, root: Locator) -> list[str]:
         # An element of that role in that place may be the right one, whatever its name.
         found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
     return found
+
+
+_IN_PLACE = isolated_world.Script[str](
+    "(element) => {"
+    + visibility.DRAWN
+    + """
+  if (drawn(element)) return '';
+  const PRESSED = 'button, a[href], summary, [role], [tabindex], [onclick]';
+  const takes = (node) => drawn(node) && (node.matches(PRESSED) || getComputedStyle(node).cursor === 'pointer') && !node.querySelector('input, select, textarea');
+  for (let node = element; node.parentElement && !node.matches('td, li, form, fieldset, body'); node = node.parentElement) {
+    const around = node.parentElement;
+    if (around.querySelectorAll('input, select, textarea').length > 1) break;
+    const all = Array.from(around.children), place = all.indexOf(node);
+    const found = [...all.slice(place + 1), ...all.slice(0, place).reverse()].flatMap((each) => [each, ...each.querySelectorAll('*')]).find(takes);
+    if (found) return wayTo(element, found);
+  }
+  return '';
+}""",
+    str,
+)
+"""XPath from a field that is hidden to what is drawn and pressed in its place; empty if it is not hidden, or nothing is."""
+
+
+async def in_place(page: Page, found: Locator) -> str:
+    """Return a target of what a person presses in place of a hidden field; empty if there is none."""
+    candidates: list[str] = []
+    if way := await _IN_PLACE.of(found, milliseconds=1000):
+        await distinguish(page, found.locator(way), candidates)
+    return candidates[0] if candidates else ""
 
 
 async def distinguish(page: Page, found: Locator, candidates: list[str]) -> None:

@@ -31,6 +31,23 @@ UNSPOKEN = """
 """
 """JavaScript: whether an element is kept from assistive programs (``aria-hidden``), and by that from Playwright's roles."""
 
+DRAWN = r"""
+  // Not only as large as a pixel, or cut to nothing, as what is hidden from the eye alone.
+  const drawn = (node) => {
+    const {width, height} = node.getBoundingClientRect(), {clip, clipPath} = getComputedStyle(node);
+    return width > 2 && height > 2 && !/^rect\((0px|1px)[ ,]/.test(clip) && !/^inset\((50|100)%/.test(clipPath) && node.checkVisibility({visibilityProperty: true});
+  };
+  // XPath from a node to another: up to what holds both, then down.
+  const wayTo = (from, to) => {
+    let around = from, levels = 0;
+    const steps = [];
+    for (; !around.contains(to); around = around.parentElement) levels += 1;
+    for (let node = to; node !== around; node = node.parentElement) steps.unshift(`/*[${Array.from(node.parentElement.children).indexOf(node) + 1}]`);
+    return `xpath=ancestor::*[${levels}]${steps.join('')}`;
+  };
+"""
+"""JavaScript: what a person sees something of, and the way to it from what is hidden."""
+
 NAME, SILENT = "runops-seen", "runops-silent"
 
 ENGINE = (

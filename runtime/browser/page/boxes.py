@@ -9,6 +9,7 @@ from playwright.async_api import Locator
 from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.deadline import Deadline
+from runtime.browser.elements import visibility
 
 ROLES = frozenset({"checkbox", "radio", "switch"})
 
@@ -16,15 +17,12 @@ PAUSE = 0.05
 LEFT_SECONDS = 1.0  # seconds that are left for the action when the wait for a label ends
 
 _SHOWN = isolated_world.Script[str | None](
-    """(input) => {
+    "(input) => {"
+    + visibility.DRAWN
+    + """
   if (!(input instanceof HTMLInputElement) || !['checkbox', 'radio'].includes(input.type)) return '';
   const up = (node) => node.assignedSlot || node.parentElement || node.getRootNode().host;
   const has = (around, node) => { for (; node; node = up(node)) if (node === around) return true; return false; };
-  // Hidden from the eye alone: a box of a pixel, or cut to nothing.
-  const drawn = (node) => {
-    const {width, height} = node.getBoundingClientRect(), {clip, clipPath} = getComputedStyle(node);
-    return width > 2 && height > 2 && (clip === 'auto' || !/^rect\\((0px|1px)[ ,]/.test(clip)) && !/^inset\\((50|100)%/.test(clipPath) && node.checkVisibility({visibilityProperty: true});
-  };
   const labels = Array.from(input.labels || []).sort((one, other) => other.contains(input) - one.contains(input));
   if (drawn(input)) {
     const top = () => {
@@ -52,12 +50,7 @@ _SHOWN = isolated_world.Script[str | None](
   const of = (label) => (label.contains(input) && within(label)) || (!others(label) ? (takes(label) ? label : null) : outside(label)) || null;
   const found = labels.map(of).find(Boolean);
   if (!found) return labels.length && !drawn(input) ? null : '';
-  // The way from the input: up to what holds both, then down.
-  let around = input, levels = 0;
-  const steps = [];
-  for (; !around.contains(found); around = around.parentElement) levels += 1;
-  for (let node = found; node !== around; node = node.parentElement) steps.unshift(`/*[${Array.from(node.parentElement.children).indexOf(node) + 1}]`);
-  return `xpath=ancestor::*[${levels}]${steps.join('')}`;
+  return wayTo(input, found);
 }""",
     str | None,
 )
