@@ -7,13 +7,13 @@ import contextlib
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from director.editing import limits
 from director.effects import effects
-from director.proving import checks, proofs, resets
+from director.proving import checks, proofs, resets, short_values, unused_values
 from director.tools.toolbox import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, SetupError, UsageError
@@ -21,7 +21,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.engine import evidence, run_state, tried_confirms
 from runtime.language import callees, prepare, reader, workflow
-from runtime.log import entries, history
+from runtime.log import attempts, entries, history
 from runtime.log.writer import value_of
 from runtime.secrets import masking
 from runtime.services import functions
@@ -110,7 +110,7 @@ async def run(
     watch: run_state.Watch | None = None
     stage: build_contexts.Stage | None = None
     more: dict[str, Any] = {}
-    if dict(fit.inputs) == _theirs(build, loaded):
+    if own := dict(fit.inputs) == _theirs(build, loaded):
         if call.action == RUN_DRAFT:
             stage = build.bench.stage(fit, call)
             watch, more = stage.watch, {"browsers": await stage.opened()}
@@ -126,6 +126,7 @@ async def run(
         reset=reset,
     )
     ran = of_ended(ended, loaded, await asyncio.to_thread(build.runs.past, ended.run), reset=reset)
+    ran = dataclasses.replace(ran, short=_short(build, loaded, ran.past)) if own and ran.past is not None else ran
     return dataclasses.replace(ran, page=await stage.left(ended)) if stage is not None else ran
 
 
@@ -293,15 +294,39 @@ def _shape(url: str) -> str:
 
 def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
     """Return the keys of the actions that nodes, as they now are in the draft, did on the bench."""
-    attempts = [each for _run, past in _pasts(build, ("execute_nodes",)) for each in past.all_attempts()]
-    return {
-        effects.key_of(loaded, each.call.path)
-        for each in attempts
-        if each.settled
-        and each.acted
-        and (place := loaded.find(each.call.path)) is not None
-        and place.fingerprint == each.call.fingerprint
-    }
+    return {effects.key_of(loaded, each.call.path) for each in _alone(build, loaded) if each.acted}
+
+
+def _alone(build: BuildContext, loaded: workflow.Loaded) -> list[attempts.Attempt]:
+    """Return what nodes, as they now are in the draft, did on the bench, in order."""
+    pasts = [past for _run, past in _pasts(build, ("execute_nodes",))]
+    return [each for past in pasts for each in past.all_attempts() if each.settled and _is_of(loaded, each)]
+
+
+def _is_of(loaded: workflow.Loaded, each: attempts.Attempt) -> bool:
+    place = loaded.find(each.call.path)
+    return place is not None and place.fingerprint == each.call.fingerprint
+
+
+def _short(build: BuildContext, loaded: workflow.Loaded, past: history.History) -> tuple[str, ...]:
+    """Return the hints about what a run read for the output, in part only."""
+    wanted, alone = unused_values.read_for_output(loaded), _alone(build, loaded)
+
+    def values(found: Iterable[attempts.Attempt]) -> dict[str, Json]:
+        """Return the values by key, without those in loops: the items may be others."""
+        return {
+            effects.key_of(loaded, each.call.path): value_of(each.result, build.here.reader)
+            for each in found
+            if each.call.node == "browser_query"
+            and each.result is not None
+            and "[" not in each.call.path
+            and effects.key_of(loaded, each.call.path).rpartition("/")[2] in wanted
+        }
+
+    read = values(each for each in past.all_attempts() if each.settled)
+    # Lists may be shorter because of what a run or the bench has done.
+    lists = not effects.actions_of(loaded) or (bool(build.resets) and not any(each.acted for each in alone))
+    return tuple(short_values.hints(read, values(alone), lists=lists))
 
 
 def last_failure(build: BuildContext) -> tuple[str, dict[str, Json]] | None:

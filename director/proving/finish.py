@@ -98,6 +98,11 @@ class Proof:
         ]
 
     @property
+    def short(self) -> list[str]:
+        """Hints about values that a run read in part, once each."""
+        return list(dict.fromkeys(hint for each in self.runs for hint in each.short))
+
+    @property
     def doubts(self) -> dict[str, str]:
         return proofs.doubts_of(self.effects, self.runs, self.before)
 

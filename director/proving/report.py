@@ -62,6 +62,7 @@ def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
         yield from confirms([ran], loaded)
         yield from _steps(ran.past, loaded)
         yield from _hints(ran.past)
+    yield from ran.short
     if ran.error is not None:
         yield _failure(ran.error)
         yield from _page_then(ran)

@@ -162,10 +162,16 @@ class Finish(_WholeRuns):
         if names := finish.unsaid(proof, said):
             self._counts = proof
             text = finish.say_more(proof, names)
-            shown = "\n".join([f"{text}{finish.hints(build)}", *report.confirms(proof.every, proof.loaded)])
+            shown = "\n".join(
+                [*proof.short, f"{text}{finish.hints(build)}", *report.confirms(proof.every, proof.loaded)]
+            )
             return turn.Outcome(build.writer.masker.text(shown), error=_unfinished(text))
         value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
-        lines = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
+        lines = [
+            *proof.short,
+            f"accepted; proved: {value['proved']}",
+            f"saved: {value['file']}; notes: {value['notes']}",
+        ]
         lines += [f"{each.key}: {each.describe()}" for each in proof.listed]
         unseen = proof.not_looked_at
         lines += [f"{build_context.NOT_LOOKED_AT}: {', '.join(unseen)}"] if unseen else []

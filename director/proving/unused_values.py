@@ -1,4 +1,4 @@
-"""Finds inputs that a draft does not read, and outputs that do not depend on the run. Pure."""
+"""Finds what the output of a draft depends on, outputs that depend on nothing, and inputs that nothing reads. Pure."""
 
 from __future__ import annotations
 
@@ -35,6 +35,22 @@ def constant_outputs(loaded: workflow.Loaded) -> list[str]:
     return [
         name for name, each in fields.items() if name not in site and not (site and "inputs" in _roots(loaded, each))
     ]
+
+
+def read_for_output(loaded: workflow.Loaded) -> set[str]:
+    """Return the ids of the nodes that read something for the output, directly or through nodes that only compute."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    pending: list[Json] = [loaded.workflow.output]
+    while pending:
+        for root in set(_roots(loaded, pending.pop())) - seen:
+            seen.add(root)
+            for each in _within(loaded, list(_givers(loaded, root))):
+                if _only_reckons(each):
+                    pending.append(each.model_dump(mode="json", by_alias=True, warnings=False))
+                else:
+                    found.add(each.id)
+    return found
 
 
 def _tells(loaded: workflow.Loaded, said: Json) -> bool:
