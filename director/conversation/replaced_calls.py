@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from director.draft import edits
 from director.session.state import SessionState
 from nodes.values import Json
 from runtime.context.replaced import Replaced, When
@@ -24,8 +24,6 @@ CONTENTS = {
     "update_node": "yaml",
 }
 """The argument with the content, by tool."""
-
-_ID = re.compile(r"""(?:^|[\s{,-])["']?id["']?:\s*["']?([A-Za-z_][\w-]*)""")
 
 
 class ReplacedCalls:
@@ -85,7 +83,7 @@ class ReplacedCalls:
                 yield from [each for each in self._newest if each.startswith("variable ")]
             case "create_nodes" | "update_node" | "delete_nodes":
                 given: Any = self._given(call)
-                named = [given.get("id"), *(given.get("ids") or ()), *_ID.findall(str(given.get("yaml") or ""))]
+                named = [given.get("id"), *(given.get("ids") or ()), *edits.IDS.findall(str(given.get("yaml") or ""))]
                 yield from (f"node {each}" for each in named if each)
             case _:
                 pass

@@ -17,6 +17,8 @@ from runtime.language.yaml_text import Document, Path
 
 GIVEN = "yaml"  # name of the text given for an edit, in diagnostics
 
+IDS = re.compile(r"""(?:^|[\s{,-])["']?id["']?:\s*["']?([A-Za-z_][\w-]*)""")  # the ids that a text of nodes gives
+
 
 class Edit(NamedTuple):
     text: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -71,9 +72,18 @@ class Edit(Toolset):
 
     @override
     def needs(self, arguments: Mapping[str, Json], failed: str, theirs: Mapping[str, Json]) -> bool:
-        """What was to be replaced is not deleted, and nothing is added where something else was to come first."""
+        """What was to be replaced is not deleted, nothing is added where something else was to come first, and nothing names a node that is not there."""
         if self.tool.name == "delete_nodes":
             return failed != "delete_nodes"
+        if failed == "create_nodes":
+            lacking = set(edits.IDS.findall(str(theirs.get("yaml"))))
+            named = set(
+                re.findall(
+                    r"[A-Za-z_][\w-]*", f"{arguments.get('id')} {arguments.get('after')} {arguments.get('yaml')}"
+                )
+            )
+            if self.tool.name != "create_nodes" and lacking & named:
+                return True
         return self.tool.name == failed == "create_nodes" and arguments.get("after") == theirs.get("after")
 
     @override

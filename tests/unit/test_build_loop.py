@@ -110,14 +110,15 @@ def test_a_refused_plan_or_read_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_a_failed_edit_stops_what_needs_it(tmp_path: Path) -> None:
-    """After an edit that failed nothing runs the draft, adds nodes at its place, or deletes what it was to replace; other edits and the scout go on."""
+    """After an edit that failed nothing runs the draft, adds nodes at its place, names what it was to add, or deletes what it was to replace; other edits and the scout go on."""
     other = ("update_node", {"id": "one", "yaml": "{id: one, type: transform, expr: 2}", "reason": "r3"})
     behind = ("create_nodes", {"yaml": "- {id: three, type: transform, expr: 3}", "after": "one", "dry_run": None, "reason": "r4"})  # fmt: skip
     last = ("create_nodes", {"yaml": "- {id: four, type: transform, expr: 4}", "after": None, "dry_run": None, "reason": "r5"})  # fmt: skip
     gone = ("delete_nodes", {"ids": ["one"], "reason": "r6"})
     scout = ("debug_action", {"tab": "x", "action": "close_tab", "ref": None, "value": None, "options": None, "reason": "r"})  # fmt: skip
     task = ("patch_plan_task", {"task_id": "t", "status": "completed", "notes": None, "reason": "r"})
-    calls = asks(CREATE, BROKEN, other, behind, last, gone, RUN, task, scout)
+    head = ("update_node", {"id": "workflow", "yaml": "output: '{{ two }}'", "reason": "r7"})
+    calls = asks(CREATE, BROKEN, other, behind, last, gone, RUN, task, scout, head)
     one = Life(tmp_path, in_turn([calls, said("x"), said("x")])).live()
     assert one.told[1].startswith("nothing was changed")
     assert one.told[2].startswith("version 2")
@@ -125,6 +126,7 @@ def test_a_failed_edit_stops_what_needs_it(tmp_path: Path) -> None:
     assert one.told[4].startswith("version 3")
     assert all("`create_nodes` (draft-invalid)" in each for each in (one.told[3], *one.told[5:8]))
     assert "page-unknown" in one.told[8]
+    assert "tool-not-done" in one.told[9]
 
 
 def test_after_an_execution_that_failed_nothing_is_executed(tmp_path: Path) -> None:
