@@ -16,7 +16,7 @@ from director.effects import effects
 from director.scouting import given, observer, page_tools
 from nodes import browser_action, registry
 from nodes.base import Leaf
-from nodes.errors import ModelError, SiteError
+from nodes.errors import ModelError, SiteError, did_you_mean
 from nodes.values import Json
 from runtime import events
 from runtime.agents import actions, secret_checks
@@ -146,6 +146,9 @@ class ScoutActions:
 
     async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         action, value = str(arguments["action"]), arguments["value"]
+        if action not in ACTIONS:
+            fix = did_you_mean(action, ACTIONS, f"there are: {', '.join(ACTIONS)}")
+            raise ModelError("tool-arguments", f"`debug_action` has no action `{action[:40]}`", fix=fix)
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"], arguments["ref"])
             if action == "close_tab":

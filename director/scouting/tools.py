@@ -144,7 +144,7 @@ def toolsets(
         "Do one action on a scout page, and show what changed; a click or key may be held.",
         {
             "tab": tab,
-            "action": {**TEXT, "enum": list[Json](actions.ACTIONS)},
+            "action": of(TEXT, "Of a node: click, fill, check, select, press, drag, upload …; close_tab."),
             "ref": _REF_OR_TARGET,
             "value": of(PERHAPS, _VALUE),
             "options": of(PERHAPS, _OPTIONS),

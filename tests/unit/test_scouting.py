@@ -113,3 +113,14 @@ def test_element_names_are_written_literally(text: str) -> None:
     said: Any = loaded.workflow.nodes[0].model_dump(mode="json")["target"]["name"]
     assert said == writer.literal(text or "x")
     assert (text or "x") in literal.summary() or "{{" not in text
+
+
+async def test_an_unknown_action_of_the_scout_is_told_with_what_is_meant(tmp_path: Path) -> None:
+    """An action that no node has is refused before any browser opens, with the closest name or all of them."""
+    build = build_contexts.opened(tmp_path, "http://shop.test/")
+    more = {"tab": None, "ref": "e1", "value": None, "options": None, "reason": "r"}
+    for action, fix in (("clik", "did you mean `click`?"), ("zzz", "there are: ")):
+        outcome = await build_contexts.call(build, "debug_action", tools.toolsets(build), action=action, **more)
+        assert outcome.error is not None
+        assert str(outcome.error["fix"]).startswith(fix)
+    await build.close()
