@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from director.draft import edits
 from director.draft.lines import data_at
 from nodes.values import Json
+from runtime.language import writer
 from runtime.language.checks import declarations, names
 from runtime.language.expressions import references
 from runtime.language.expressions.references import ReferenceInvalid
@@ -88,11 +89,13 @@ def _scope(path: Path) -> Path:
 
 
 def _nodes(data: Json, path: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
+    """Yield the nodes of a text, and those in their blocks. A map of fields may have an ``id`` and a ``type``, too, and is none."""
     fields: dict[str, Json] = data if isinstance(data, dict) else {}
     if "type" in fields and isinstance(fields.get("id"), str):
         yield path, fields
     for step, each in _steps(data):
-        yield from _nodes(each, (*path, step))
+        if isinstance(step, int) or step in writer.BLOCKS:
+            yield from _nodes(each, (*path, step))
 
 
 def _texts(data: Json, path: Path) -> Iterator[tuple[Path, str]]:

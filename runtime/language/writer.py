@@ -16,7 +16,7 @@ _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 _MARKS = re.compile(r"\{\{|\{%|\{#")
 """Marks that begin an expression or would be a mistake."""
 
-_BLOCKS = frozenset({"nodes", "branches", "otherwise", "try", "catch", "finally", "confirm"})
+BLOCKS = frozenset({"nodes", "branches", "otherwise", "try", "catch", "finally", "confirm"})
 """Fields that contain nodes: each node starts a new line."""
 
 
@@ -61,7 +61,7 @@ def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
         yield f"{head} {block[0]}"
         yield from block[1:]
         return
-    inline = None if key in _BLOCKS else _inline(value)
+    inline = None if key in BLOCKS else _inline(value)
     if inline is not None and len(head) + 1 + len(inline) <= WIDTH:
         yield f"{head} {inline}"
     elif isinstance(value, dict) and value:
@@ -80,7 +80,7 @@ def _items(items: Sequence[Any], indent: str) -> Iterator[str]:
         if isinstance(item, Comment):
             yield from (f"{indent}# {line}" for line in item.splitlines())
             continue
-        inline = None if isinstance(item, dict) and _BLOCKS & item.keys() else _inline(item)
+        inline = None if isinstance(item, dict) and BLOCKS & item.keys() else _inline(item)
         if inline is not None and (len(indent) + 2 + len(inline) <= WIDTH or not isinstance(item, dict | list)):
             yield f"{indent}- {inline}"
         elif isinstance(item, dict) and item:

@@ -485,6 +485,21 @@ async def test_ids_in_a_confirm_are_those_of_the_confirm(tmp_path: Path) -> None
     assert "duplicate-id" in await create(build, twice)
 
 
+async def test_fields_called_id_and_type_are_no_node(tmp_path: Path) -> None:
+    """Fields of a query and values of the file that are called ``id`` and ``type`` stay as they are, whatever nodes are called."""
+    build = build_of(tmp_path)
+    fields = "fields: {id: now, type: 'td:nth-child(3)'}"
+    nodes = CONFIRM.format(id="pay").replace(
+        "query: text, target: {css: p}", f"query: extract, target: {{css: tr}}, {fields}"
+    )
+    nodes += "- {id: each, type: iterate, over: [{id: run, type: a}], as: it, nodes: [{id: one, type: transform, expr: 1}]}\n"
+    answer = await create(build, nodes)
+    assert "is called" not in answer
+    assert build.state.draft is not None
+    assert fields in build.state.draft.text
+    assert "over: [{id: run, type: a}]" in build.state.draft.text
+
+
 async def test_a_word_of_the_language_as_an_id_is_renamed(tmp_path: Path) -> None:
     """A node with a reserved id is called otherwise, its references too, and that is told; what the language has under the word stays."""
     build = build_of(tmp_path)
