@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from director.bench.watcher import Seen
 from director.effects import effects
 from director.proving import checks
 from director.proving import report as proving_report
-from director.scouting.shown import Shown
+from director.scouting.shown import Shown, by_tool
 from director.subjects import run_report
 from nodes.base import Leaf
 from nodes.values import Json
@@ -54,8 +53,6 @@ ROOMS = (
 
 MOST_PAGE_ERRORS = 5
 NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
-
-_LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -190,12 +187,8 @@ def _node(report: Report, trip: Trip, seen: Seen, room: _Room, *, last: bool) ->
 
 
 def inspectable(page: str) -> str:
-    """Return a text of the bench's page with our tool where it says how to see more."""
-    return _LOOK.sub(_inspect, page)
-
-
-def _inspect(found: re.Match[str]) -> str:
-    return f"{found[1]}inspect_tab tab=bench{f' ref={found[2]}' if found[2] else ''}"
+    """Return a text of the bench's page that names our tool where it says how to see more."""
+    return by_tool(page, " tab=bench")
 
 
 def _site_error(seen: Seen) -> str:

@@ -30,8 +30,10 @@ MOST_SHOWN = 3  # most hints shown at once
 PATH = "@state/hints"  # where all hints on the draft are
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
-_POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
-"""Parts of css or xpath selectors that count elements."""
+_POSITION = re.compile(
+    r"(?<!\bt[dh]):(?:nth-|(?:first|last)-(?:child|of-type))|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))"
+)
+"""Parts of css or xpath selectors that count elements. A cell of a row has its place by its column."""
 
 CLICKS = frozenset({"click", "dblclick"})  # actions with an unpredictable effect
 

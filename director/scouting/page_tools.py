@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
-import re
 import struct
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director.scouting import given, observer, relevance
+from director.scouting.shown import by_tool
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
 from runtime.browser.elements import locators, targets
@@ -39,8 +39,6 @@ QUIET = "quiet"  # what is waited for: no more requests
 
 SIZE_AT = 16  # where a PNG says its width and height
 BAD = 400  # least HTTP status that is reported: what looks like an empty list may be an error page
-
-_FOLD = re.compile(r"^(\s*… .*): look\((?:ref=(\w+))?\)$", re.MULTILINE)
 
 
 class Looking:
@@ -241,7 +239,7 @@ class Looking:
         self._observer.shown(page, theirs, self._thread, WHOLE if whole else 0)
         status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
-        text = "\n".join(filter(None, [tab, bad, ours, page_text.fenced(_FOLD.sub(_by_our_tool, theirs))]))
+        text = "\n".join(filter(None, [tab, bad, ours, page_text.fenced(by_tool(theirs))]))
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
@@ -263,7 +261,3 @@ class Looking:
             return "", whole(WHOLE), True
         theirs, all_of_it = page_text.page_now(view, earlier, whole, WHOLE)
         return "", theirs, all_of_it
-
-
-def _by_our_tool(fold: re.Match[str]) -> str:
-    return f"{fold[1]}: inspect_tab{f' ref={fold[2]}' if fold[2] else ''}"

@@ -15,6 +15,7 @@ BUDGETS = (3_000, 5_000)  # limits in which whole pages are shown, in characters
 NEW_LINE = "\n"
 _REF = re.compile(r"\[ref=(\w+)\]")
 _NUMBERED = re.compile(r"((?:f\d+)?)([ex]\d+)")
+_LOOK = re.compile(r": look\((?:ref=(\w+))?\)$", re.MULTILINE)
 _TIMES = re.compile(r" \(\d+ times\)$")
 
 
@@ -56,6 +57,11 @@ class Shown:
         found = [each for each in page_errors if failed or _TIMES.sub("", each) not in self._page_errors]
         self._page_errors |= {_TIMES.sub("", each) for each in page_errors}
         return found
+
+
+def by_tool(page: str, tab: str = "") -> str:
+    """Return a text of a page that names our tool, for the page of ``tab``, where it says how to see more."""
+    return _LOOK.sub(lambda found: f": inspect_tab{tab}{f' ref={found[1]}' if found[1] else ''}", page)
 
 
 def reminds(text: str) -> bool:

@@ -16,6 +16,8 @@ NODES = """\
   type: group
   description: Puts the first article into the cart.
   nodes:
+    - {id: cart, type: browser_action, action: goto, url: "{{ inputs.base_url }}/checkouts/{{ inputs.ref }}"}
+    - {id: before, type: browser_query, query: text, target: {test_id: pieces}}
     - {id: articles, type: browser_action, action: goto, url: "{{ inputs.base_url }}/articles?for={{ inputs.ref }}"}
     - id: add
       type: browser_action
@@ -26,7 +28,7 @@ NODES = """\
         nodes:
           - {id: see, type: browser_action, action: goto, url: "{{ inputs.base_url }}/checkouts/{{ inputs.ref }}"}
           - {id: shown, type: browser_query, query: text, target: {test_id: pieces}}
-        done: "{{ (shown | number) >= 1 }}"
+        done: "{{ (shown | number) > (before | number) }}"
 - id: look
   type: group
   description: Counts what is in the cart.

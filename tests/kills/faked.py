@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from runtime.browser import open as open_browser
 from tests import fakes
 
-TEXTS = {'test_id="pieces"': "1"}
-"""The texts of its elements, by their targets."""
+PIECES = 'test_id="pieces"'
+"""The target of the number of articles in the cart."""
 
 
-def install(report: Callable[[dict[str, Any]], None]) -> None:
-    """Give every browser of this process the site."""
+def install(report: Callable[[dict[str, Any]], None], record: Path) -> None:
+    """Give every browser of this process the site, which is in the state that the ``record`` of what was reported tells."""
+    shown: list[dict[str, str]] = []  # the texts of each browser
+
+    def count() -> None:
+        reported = (json.loads(line) for line in record.read_text().splitlines())
+        pieces = sum("Add to cart" in each.get("action", "") for each in reported)
+        for texts in shown:
+            texts[PIECES] = str(pieces)
 
     async def clicked(target: str, _page: fakes.FakePage) -> None:
         # The site has it, whatever happens to the process that clicked.
         report({"action": target})
+        count()
 
     async def opened(*_given: Any, **_more: Any) -> Any:
-        return fakes.FakeBrowser(fakes.FakeSite(texts=dict(TEXTS), on_click=clicked, page=Page))
+        shown.append({})
+        count()
+        return fakes.FakeBrowser(fakes.FakeSite(texts=shown[-1], on_click=clicked, page=Page))
 
     async def found(*_given: Any, **_more: Any) -> None:
         return None

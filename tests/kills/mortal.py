@@ -11,6 +11,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from director.session.open import SessionWriter
@@ -84,7 +85,7 @@ def install(fate: Fate) -> None:
         _watch_writes(lambda: hook(WRITTEN))
     disk.watch(report)
     if fate.faked:
-        faked.install(report)
+        faked.install(report, Path(fate.record))
     if fate.control:
         controls.BREAK[fate.control]()
 

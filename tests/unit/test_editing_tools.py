@@ -332,6 +332,7 @@ nodes:
     type: group
     nodes:
       - {id: buy, type: browser_action, action: click, target: {role: button, name: Buy}}
+      - {id: column, type: browser_query, query: exists, target: {css: "tr:has(td:nth-child(2) a)"}}
       - {id: deep, type: browser_query, query: exists, target: {role: cell, within: {xpath: "//tr[2]"}}}
 """
 

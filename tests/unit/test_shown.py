@@ -106,3 +106,14 @@ def test_a_page_that_still_loads_says_so() -> None:
     assert late.render().split("\n")[1] == LOADING
     assert late.since(FLOWS) == LOADING
     assert late.part("e2").render().split("\n")[1] == LOADING
+
+
+def test_how_to_see_more_names_the_tool_of_a_build() -> None:
+    """Folds and what is behind a dialog name `inspect_tab`, for the bench with its tab; a text of the page stays as it is."""
+    page = '… 2 items: look(ref=e61)\nbehind the dialog: 13 buttons: look(ref=e3)\n… 4 more changes: look()\n"see: look(ref=e1)"'
+    assert shown.by_tool(page, " tab=bench").split("\n") == [
+        "… 2 items: inspect_tab tab=bench ref=e61",
+        "behind the dialog: 13 buttons: inspect_tab tab=bench ref=e3",
+        "… 4 more changes: inspect_tab tab=bench",
+        '"see: look(ref=e1)"',
+    ]

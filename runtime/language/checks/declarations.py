@@ -134,7 +134,13 @@ class Declared:
                     self._in_confirm(block)
             elif not _only_reads(unit):
                 path = (*unit.path, "action" if "action" in unit.data else "type")
-                message = f"`{unit.data.get('action') or unit.type}` does not belong in a `confirm`"
+                name = unit.data.get("action") or unit.type
+                lacks = unit.model in SEARCHES and unit.data.get("effect") != "read"
+                message = (
+                    f"`{name}` in a `confirm` needs `effect: read`"
+                    if lacks
+                    else f"`{name}` does not belong in a `confirm`"
+                )
                 self._report("not-in-confirm", message, path, ONLY_READS)
 
     def _report(self, code: str, message: str, path: Path, fix: str | None = None) -> None:
