@@ -13,6 +13,8 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.drawn(share=0.4, of="boxes")
+
 HIDDEN = "border: 0; clip: rect(0px, 0px, 0px, 0px); height: 1px; width: 1px; margin: -1px; padding: 0; overflow: hidden; position: absolute; white-space: nowrap"
 DRAWN = "display: inline-block; width: 40px; height: 20px; background: gray; position: relative"
 

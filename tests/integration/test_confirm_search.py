@@ -9,7 +9,7 @@ import pytest
 from director.proving import tools
 from tests import build_contexts, site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.drawn(share=0.5, of="confirm search")]
 
 FORM = (
     "<!doctype html><title>Orders</title><form action=/found><input name=q aria-label=Search><button>Go</button></form>"

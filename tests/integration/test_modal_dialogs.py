@@ -11,6 +11,8 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.drawn(share=0.4, of="modal dialogs")
+
 BEHIND = (
     "<main id=behind><h1>Runs</h1>"
     + "".join(f"<p><button>Run {number}</button> <a href=/r{number}>Log {number}</a></p>" for number in range(12))
