@@ -15,7 +15,7 @@ from nodes.values import Json
 from runtime.observation.observation import LOADING
 from tests import build_contexts, site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.drawn(share=0.34, of="arrivals")]
+pytestmark = [pytest.mark.anyio, pytest.mark.drawn(share=0.2, of="arrivals")]
 
 PARTS = ("one", "two", "three", "four", "five", "six")
 LINKS = "".join(f"<button onclick=\"go('{name}')\">Part {name}</button>" for name in PARTS)

@@ -9,7 +9,7 @@ import pytest
 from director.bench import tools
 from tests import build_contexts, site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.drawn(0)]
 
 
 async def test_a_sign_in_that_is_renewed_at_each_load_is_made_again(tmp_path: Path) -> None:

@@ -401,6 +401,7 @@ CONTROLS = "a, button, input, [role=switch]"
 READ = "td:first-child, output, .MuiTypography-root + p, .ant-statistic-content-value, td > span, div > span + span"
 
 
+@pytest.mark.drawn(0)
 @pytest.mark.parametrize("library", libraries.LIBRARIES)
 async def test_what_component_libraries_draw_is_found_without_counting(
     build: BuildContext, served: site.Site, library: str
