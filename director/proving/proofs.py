@@ -52,7 +52,7 @@ class Ran:
     """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
     disagreed: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """Statements about actions whose ``verify`` and ``confirm`` disagreed, by key (``checks.disagreed``)."""
-    short: Sequence[str] = ()  # hints about values of which the bench has read more (``short_values``)
+    short: Sequence[str] = ()  # hints about values that the bench has read in a longer form (``short_values``)
     past: history.History | None = None  # its log; None if it cannot be read any more
     reset: bool = False  # True if the site's data were put back right before it
     page: str | None = None  # the page that it has left on the bench, as it is shown; None if there is none

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from nodes.values import Json
 
-LEAST = (
-    20  # characters of a text of which a part is reported: shorter ones, such as numbers, contain each other by chance
-)
+LEAST = 20  # least length of a text whose part is reported, in characters: shorter ones, such as numbers, contain each other by chance
 
 
 def hints(run: Mapping[str, Json], bench: Mapping[str, Json], *, lists: bool) -> Iterator[str]:
-    """Yield a hint for each value, by the key of its node, of which the bench has a longer form. ``lists`` are only compared if asked."""
+    """Yield a hint for each value whose longer form the bench has, by the key of its node. ``lists`` are only compared if asked."""
     for key, value in run.items():
         whole = bench.get(key)
         if isinstance(value, str) and isinstance(whole, str):

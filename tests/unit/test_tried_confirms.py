@@ -60,7 +60,7 @@ async def test_an_action_that_is_there_is_not_done_again(tmp_path: Path) -> None
 
 
 async def test_what_disagrees_is_said_at_once(tmp_path: Path) -> None:
-    """A `confirm` that says *not done* although `verify` held is logged and said to the person; the run goes on."""
+    """A `confirm` that says *not done* although `verify` held is logged and said to the person; the run continues."""
     rig = proving(
         tmp_path,
         OPEN,

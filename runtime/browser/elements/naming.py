@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 NAMING = r"""
-  // A class that a person wrote: words, of which the first or last says no state. A program makes letters at random: capitals in
+  // A class that a person wrote: words, and neither the first nor the last says a state. A program makes letters at random: capitals in
   // odd places, digits, no vowels, often behind a prefix of its own.
   const STATE = /^(active|selected|checked|disabled|enabled|hover|focus|focused|visible|hidden|open|opened|closed|expanded|collapsed|loading|loaded|error|invalid|valid|dirty|touched|empty|current|pressed|odd|even|first|last)$/i;
   const MADE = /^(sc|css|jss|svelte|styled|emotion)-[^-_]*$|^css-var/;
