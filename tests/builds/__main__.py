@@ -15,7 +15,8 @@ from pathlib import Path
 
 from nodes.values import Json
 from tests.builds import judges, sites
-from tests.builds.goals import GOALS, Goal
+from tests.builds.goal import Goal
+from tests.builds.goals import GOALS
 
 ROOT = Path(__file__).parents[2]
 RUN_SECONDS = 300

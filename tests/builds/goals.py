@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-
-from nodes.values import Json
+from tests.builds.goal import Goal
 
 MOST_REQUESTS = 25
 MOST_TOKENS = 150_000
 """Total input tokens of all requests, each counted whole."""
 MOST_FAILED = 2
 """Most failed calls."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Goal:
-    """One build."""
-
-    name: str
-    site: str
-    """The kind of site: ``shop``, ``django``, ``datasette``, ``radicale``."""
-    goal: str
-    path: str = "/"
-    """The path of the address given with ``--url``."""
-    secrets: tuple[str, ...] = ()
-    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    effects: str = "allow"
-    again: bool = False
-    """True if the goal requires that a second run changes nothing."""
 
 
 GOALS = {

@@ -1,0 +1,25 @@
+"""A goal in one sentence, written before anything is built."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from nodes.values import Json
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Goal:
+    """One build."""
+
+    name: str
+    site: str
+    """The kind of site: ``shop``, ``django``, ``datasette``, ``radicale``, or ``app``: the application with the name of the goal."""
+    goal: str
+    path: str = "/"
+    """The path of the address given with ``--url``."""
+    secrets: tuple[str, ...] = ()
+    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    effects: str = "allow"
+    again: bool = False
+    """True if the goal requires that a second run changes nothing."""
