@@ -47,7 +47,9 @@ NOTES = frozenset({"update_plan", "patch_plan_task", "update_workflow_descriptio
 
 PROPOSE = "propose_command"
 
-OF_TALKS = frozenset({"get_workflow_description", "update_workflow_description", "get_workflow_variable", PROPOSE})
+OF_TALKS = frozenset({
+    "get_workflow_description", "update_workflow_description", "get_workflow_variable", "get_browser_state", PROPOSE,
+})  # fmt: skip
 """Tools for what a person says over a long talk. A build has its goal from the start, and pays for each tool with every request."""
 
 _PROPOSED = re.compile(r"/(answer \S.*|decide (done|not-done|skip)|resume)")

@@ -132,7 +132,9 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
         )
         for each in server.asked:
             assert [tool["name"] for tool in each.body["tools"]] == ["look", "click", "finish"]
-            assert all(tool["strict"] is (settings.get("model_profile") is None) for tool in each.body["tools"])
+            for tool in each.body["tools"]:
+                assert tool["strict"] is (settings.get("model_profile") is None)
+                assert tool["strict"] is ("additionalProperties" in tool["parameters"])
         if settings.get("model_store"):
             # The server stores the rest: only the call's output is sent, and everything again where the chain is lost.
             sent = [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked[:2]]

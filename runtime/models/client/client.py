@@ -22,6 +22,7 @@ from openai.types import responses
 
 from nodes.errors import ModelError, RunOpsError, SetupError
 from nodes.values import Json
+from runtime.messages import plain_schemas
 from runtime.messages.messages import Answer, Item, Message, Request, Thought, Tool, ToolCall, ToolOutput
 from runtime.models.client import parsing, profiles
 from runtime.models.client.errors import Failed, retry_after
@@ -329,7 +330,7 @@ def _tool(tool: Tool, strict: bool) -> dict[str, Json]:
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters,
+        "parameters": tool.parameters if strict else plain_schemas.plain(tool.parameters),
         "strict": strict,
     }
 

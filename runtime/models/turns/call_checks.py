@@ -12,6 +12,7 @@ import jsonschema
 from nodes.errors import ModelError
 from nodes.values import Json, normalise
 from runtime.messages.messages import Tool, ToolCall
+from runtime.messages.plain_schemas import may_be_null
 
 MOST_PROBLEMS = 5  # most problems shown to the model of one call's arguments
 
@@ -65,7 +66,7 @@ def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
     if not isinstance(given, dict) or tool is None:
         return given
     fields: dict[str, Json] = tool.parameters.get("properties") or {}
-    return {**{name: None for name, field in fields.items() if _may_be_null(field)}, **given}
+    return {**{name: None for name, field in fields.items() if may_be_null(field)}, **given}
 
 
 def read(text: str) -> Json:
@@ -77,11 +78,6 @@ def read(text: str) -> Json:
 
 def _tool(asked: ToolCall, offered: Sequence[Tool]) -> Tool | None:
     return next((each for each in offered if each.name == asked.name), None)
-
-
-def _may_be_null(field: Json) -> bool:
-    kinds: Json = field.get("type")
-    return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)
 
 
 def _problems(tool: Tool, given: Json) -> Iterator[str]:
