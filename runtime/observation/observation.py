@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 
-from runtime.observation import captions, changes, grids, modal, page_frame, test_ids, tree
+from runtime.observation import captions, changes, grids, marks, modal, page_frame, tree
 from runtime.observation.finding import Element, Finder
 from runtime.observation.folding import Fold
 from runtime.observation.lines import items, quoted
@@ -39,7 +39,7 @@ class Observation:
         url: str = "",
         title: str = "",
         facts: Sequence[Fact] = (),
-        seen: Sequence[test_ids.Mark] = (),
+        seen: Sequence[marks.Mark] = (),
         split: Sequence[grids.Split] = (),
         front: Sequence[str] = (),
     ) -> Observation:
@@ -51,7 +51,7 @@ class Observation:
         tree.add(observation._root, facts, observation._refs)
         grids.add(split, observation._refs)
         captions.add(observation._root)
-        test_ids.add(seen, observation._refs)
+        marks.add(seen, observation._refs)
         modal.mark(observation._root, front, observation._refs)
         return cls(url, title, observation._root) if facts else observation
 

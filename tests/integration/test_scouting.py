@@ -313,13 +313,19 @@ async def test_a_page_is_shown_once_and_then_its_changes(served: site.Site, tmp_
     await build.close()
 
 
-async def test_test_ids_are_shown_as_targets_have_them(build: BuildContext, served: site.Site) -> None:
-    """Director output shows unique test ids as targets write them, also in a shadow root and a frame. Hidden and repeated ones are left out."""
+async def test_what_a_document_calls_an_element_is_shown_as_targets_have_it(
+    build: BuildContext, served: site.Site
+) -> None:
+    """Director output shows unique test ids, and of unnamed fields and buttons the id or name attribute, as targets write them, also in a shadow root and a frame.
+
+    Hidden and repeated ones are left out, and those that a program made up.
+    """
     inner = "<p>Seats <b data-testid=seats>4</b></p>"
     served.page(
         "/marked",
         "<!doctype html><title>Marked</title><dl><dt>Status<dd><span data-testid=status>open</span></dl>"
         "<p>Draft <i data-testid=draft>17</i></p><div id=h></div><p hidden data-testid=hidden>x</p><p data-testid=twice>a</p><p data-testid=twice>b</p>"
+        "<label>Email address</label><input id=email><input name=city><input id=mui-4917><button id=menu></button><input name=two><input name=two>"
         f'<script>h.attachShadow({{mode: "open"}}).innerHTML = "{inner}"</script><iframe src=/framed></iframe>',
     )
     served.page("/framed", "<!doctype html><p data-testid=note>Note</p>")
@@ -327,6 +333,13 @@ async def test_test_ids_are_shown_as_targets_have_them(build: BuildContext, serv
     assert 'beside "Status"' in output
     for mark in ("{test_id: status}", "{test_id: draft}", "{test_id: seats}", "{test_id: note}"):
         assert output.count(mark) == 1
+    for mark in ('{css: "#email"}', '{css: "input[name=city]"}', '{css: "#menu"}'):
+        assert output.count(mark) == 1
+        tried = await call(build, "try_target", target=mark)
+        assert tried.error is None
+        assert "it finds 1 element" in tried.text
+    assert "mui" not in output
+    assert "name=two" not in output
     assert "hidden" not in output
     assert "twice" not in output
     assert "test_id" not in (await observer_of(build).page("scout").look()).render()

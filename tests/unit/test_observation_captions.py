@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.observation import test_ids
+from runtime.observation.marks import Mark
 from runtime.observation.observation import Observation
-from runtime.observation.test_ids import Mark
 
 INVOICE = """
 - table [ref=e1]:
@@ -133,7 +132,7 @@ def test_a_test_id_is_shown_where_only_it_finds_the_element() -> None:
         ((None, "e73"), "listed", "List"),
         ((None, None), "gone", "gone"),
     )
-    seen = Observation.read("\n".join(snapshot), seen=[test_ids.Mark(*each) for each in given])
+    seen = Observation.read("\n".join(snapshot), seen=[Mark(refs, "test_id", *each) for refs, *each in given])
     assert [each for each in shown(seen) if "test_id" in each] == [
         'textbox beside "Discount code" [ref=e24] {test_id: "the code"}',
         'definition beside "Decision" [ref=e62] = "accepted" {test_id: decision}',
@@ -222,12 +221,23 @@ def test_a_card_that_labels_its_box_is_told_once() -> None:
 
 
 def test_what_no_target_finds_by_a_name_says_so() -> None:
-    """Fields, boxes, buttons and links without a name are marked, but for one with a test id, which is a target."""
+    """Fields, boxes, buttons and links without a name are marked, but for one with a target: by its test id, its id or its name attribute."""
     roles = ("textbox", "switch", "button", "link")
     seen = read(*(f"- {role} [ref=e{number}]" for number, role in enumerate(roles)), '- button "Pay" [ref=e9]')
     assert shown(seen) == [
         *(f"{role} (unnamed) [ref=e{number}]" for number, role in enumerate(roles)),
         'button "Pay" [ref=e9]',
     ]
-    marked = Observation.read("- textbox [ref=e1]", seen=[Mark(("e1",), "amount", "")])
-    assert shown(marked) == ["textbox [ref=e1] {test_id: amount}"]
+    marked = Observation.read(
+        '- textbox [ref=e1]\n- textbox [ref=e2]\n- textbox "Email" [ref=e3]',
+        seen=[
+            Mark(("e1",), "test_id", "amount", ""),
+            Mark(("e2",), "css", "#card", ""),
+            Mark(("e3",), "css", "#email", ""),
+        ],
+    )
+    assert shown(marked) == [
+        "textbox [ref=e1] {test_id: amount}",
+        'textbox [ref=e2] {css: "#card"}',
+        'textbox "Email" [ref=e3]',
+    ]

@@ -10,7 +10,7 @@ separate refs (``x3``) to elements without one in the snapshot.
 
 from __future__ import annotations
 
-from runtime.browser.elements import affordances, grids, guesses
+from runtime.browser.elements import affordances, grids, guesses, naming
 
 NAME = "runops-look"
 
@@ -19,6 +19,7 @@ ENGINE = (
     "(() => {"
     + affordances.AFFORDANCES
     + guesses.GUESS
+    + naming.NAMING
     + grids.GRIDS
     + r"""
 return {
@@ -160,18 +161,24 @@ return {
   marks(all) {
     const found = [];
     const around = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
-    const every = all.filter((element) => element.getAttribute('data-testid')), times = new Map();
-    const named = (element) => element.getAttribute('data-testid');
-    for (const element of every) times.set(named(element), (times.get(named(element)) || 0) + 1);
-    for (const element of every) {
-      const mark = named(element);
+    const test = (element) => element.getAttribute('data-testid'), USED = 'input, select, textarea, button, a, [role], [tabindex]';
+    const named = (element) => {
+      if (test(element)) return `test_id ${test(element)}`;
+      if (!element._ariaRef || !element.matches(USED)) return null;
+      const css = plain(element.id) ? `#${element.id}` : plain(element.getAttribute('name') || '') ? `${element.localName}[name=${element.getAttribute('name')}]` : null;
+      return css && element.getRootNode().querySelectorAll(css).length === 1 ? `css ${css}` : null;
+    };
+    const every = all.map((element) => [element, named(element)]).filter((each) => each[1]), times = new Map();
+    for (const [, mark] of every) times.set(mark, (times.get(mark) || 0) + 1);
+    for (const [element, mark] of every) {
       // One that several have finds none of them.
       if (times.get(mark) > 1 || found.length >= 300 || !element.checkVisibility({visibilityProperty: true})) continue;
       // The snapshot may have made a text of what is around it out of the element.
       const refs = [];
       for (let each = element; each && refs.length < 8; each = around(each)) refs.push(each._ariaRef ? each._ariaRef.ref : null);
       const said = element.textContent.replace(/\s+/g, ' ').trim();
-      found.push([refs, mark, said.length <= 60 ? said : '']);
+      const [, key, value] = /^(\S+) ([^]*)$/.exec(mark);
+      found.push([refs, key, value, key === 'test_id' && said.length <= 60 ? said : '']);
     }
     return found;
   },

@@ -26,8 +26,8 @@ from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.elements import selectors
 from runtime.browser.page.access import SETTLE_SECONDS, ElementAccess
 from runtime.observation import grids
+from runtime.observation.marks import Mark
 from runtime.observation.observation import RESTLESS, Observation
-from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
 
 TRIES = 5  # attempts at an observation during which frames disappear; after them it is an error
@@ -78,7 +78,7 @@ _FrameFacts = tuple[
     int,
     list[_RawFact],
     list[tuple[list[str], str]],
-    list[tuple[list[str | None], str, str]],
+    list[tuple[list[str | None], str, str, str]],
     bool,
     bool,
     _State,
@@ -202,7 +202,7 @@ class Looking(ElementAccess):
             facts += [Fact(ref, "", collapsed=True, framed=framed) for ref in state["collapsed"]]
             facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
             facts += [Fact(None, "", within=refs, ghost=text, framed=framed) for refs, text in ghosts]
-            seen_marks += [Mark(tuple(refs), mark, text) for refs, mark, text in marked]
+            seen_marks += [Mark(tuple(refs), key, value, text) for refs, key, value, text in marked]
         self._looked = looked
         observation = Observation.read(snapshot, url, title, facts, seen_marks, split, front)
         if found is None:
