@@ -1,25 +1,26 @@
-"""``python -m tests.builds [NAME …] [--times 3] [--programs BIN]``: runs recorded builds, frozen, on fresh data, and judges them by the data.
+"""``python -m tests.builds [NAME …] [--times 3] [--kills 3] [--programs BIN] [--apps DIR]``: runs recorded builds, frozen, on fresh data, and judges them by the data.
 
-A build is in ``docs/builds/NAME/workflow.yaml``, or in the folder given by ``--from``. ``BIN`` is a folder with the programs `datasette` and `radicale`.
+A build is in ``docs/builds/NAME/workflow.yaml``, or in the folder given by ``--from``. ``BIN`` is a folder with the programs `datasette` and `radicale`; ``DIR`` keeps the applications, which
+are installed where they are missing. A run of an application is also killed with its browser around its first side effect, and resumed: it ends right, or pauses and names the step, and ends right once a person has answered by the data.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nodes.values import Json
 from tests.builds import judges, sites
+from tests.builds.apps.app import App, of, serving
+from tests.builds.command import Command
 from tests.builds.goal import Goal
 from tests.builds.goals import GOALS
+from tests.builds.kills import MOMENTS, Moment, killed
 
 ROOT = Path(__file__).parents[2]
-RUN_SECONDS = 300
 
 
 def main() -> int:
@@ -27,7 +28,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.builds")
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--kills", type=int, default=len(MOMENTS))
     parser.add_argument("--programs", type=Path, default=Path(sys.executable).parent)
+    parser.add_argument("--apps", type=Path, default=Path(tempfile.gettempdir()) / "runops-apps")
     parser.add_argument("--from", dest="folder", type=Path, default=ROOT / "docs" / "builds")
     chosen = parser.parse_args()
     wrong = 0
@@ -37,47 +40,68 @@ def main() -> int:
             print(f"{name}: there is no {workflow.relative_to(chosen.folder)}")
             wrong += 1
             continue
-        for number in range(1, chosen.times + 1):
-            problems = once(GOALS[name], workflow, chosen.programs)
+        for what, problems in _judged(GOALS[name], workflow, chosen):
             wrong += bool(problems)
-            print(f"{name} {number}: {'; '.join(problems) or 'right'}", flush=True)
+            print(f"{name} {what}: {'; '.join(problems) or 'right'}", flush=True)
     return 1 if wrong else 0
+
+
+def _judged(goal: Goal, workflow: Path, chosen: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    if goal.site == "app":
+        yield from _on_app(goal, workflow, chosen)
+        return
+    for number in range(1, chosen.times + 1):
+        yield str(number), once(goal, workflow, chosen.programs)
 
 
 def once(goal: Goal, workflow: Path, programs: Path) -> list[str]:
     """The deviations of a frozen run of a workflow on a fresh site, and of a second one there, where that must change nothing."""
     with tempfile.TemporaryDirectory(prefix="runops-build-") as made:
         folder = Path(made)
+        secrets = {name: sites.PASSWORDS[name] for name in goal.secrets}
         with sites.started(goal.site, folder / "site", programs) as (url, site):
+            command = Command(folder, secrets)
             for _time in range(2 if goal.again else 1):
                 before = judges.state(goal.name, site)
-                ran = _run(goal, workflow, url, folder)
-                problems = (
-                    [ran]
-                    if isinstance(ran, str)
-                    else judges.judged(goal.name, site, ran["output"], goal.inputs, before)
-                )
+                ran = command.run(workflow, {"base_url": url, **goal.inputs})
+                problem = ran.problem or ran.question
+                problems = [problem] if problem else judges.judged(goal.name, site, ran.output, goal.inputs, before)
                 if problems:
                     return problems
             return []
 
 
-def _run(goal: Goal, workflow: Path, url: str, folder: Path) -> dict[str, Json] | str:
-    """The result of the command, or its error."""
-    given = {"base_url": url, **goal.inputs}
-    pairs = [part for name, value in given.items() for part in ("-i", f"{name}={value}")]
-    command = [str(Path(sys.executable).parent / "runops"), "run", str(workflow), "--frozen", "--json", *pairs]
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("RUNOPS_")},
-        "RUNOPS_HOME": str(folder / ".runops"),
-        **{name: sites.PASSWORDS[name] for name in goal.secrets},
-    }
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
-    )
-    if done.returncode:
-        return f"exit {done.returncode}: {done.stderr.strip()[-1500:]}"
-    return json.loads(done.stdout)["runs"][0]
+def _on_app(goal: Goal, workflow: Path, chosen: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """The deviations of each frozen run, and of each that was killed and resumed, on an application whose data is put back before it."""
+    app, home, port = of(goal.name), chosen.apps.resolve() / goal.name, sites.free_port()
+    inputs = {"base_url": f"http://127.0.0.1:{port}", **goal.inputs}
+    with serving(app, home, port):
+        for number in range(1, chosen.times + 1):
+            yield str(number), _trial(app, home, port, workflow, inputs)
+        for moment in MOMENTS[: chosen.kills]:
+            yield f"killed ({moment})", _trial(app, home, port, workflow, inputs, moment)
+
+
+def _trial(
+    app: App, home: Path, port: int, workflow: Path, inputs: Mapping[str, Json], moment: Moment | None = None
+) -> list[str]:
+    """The deviations of a run; of one that was killed, after it was resumed, and after a person answered its question by the data."""
+    app.reset(home, port)
+    before = app.state(home, port)
+    with tempfile.TemporaryDirectory(prefix="runops-build-") as made:
+        command = Command(Path(made), app.SECRETS)
+        if moment is None:
+            ran = command.run(workflow, inputs)
+        elif (died := killed(command, command.words(workflow, inputs), moment)) is None:
+            return []  # it only reads
+        else:
+            ran = command.resume(died)
+            if ran.question:
+                print(f"  paused: {ran.question}", flush=True)
+                ran = command.decide(died, "not-done" if app.state(home, port) == before else "done")
+        if ran.question or ran.problem:
+            return [ran.question or ran.problem]
+        return list(app.judged(before, app.state(home, port), inputs, ran.output))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,17 @@ from nodes.values import Json
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """What a build may cost at most."""
+
+    requests: int
+    tokens: int
+    """Total input tokens of all requests, each counted whole."""
+    failed: int
+    """Failed calls."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Goal:
     """One build."""
 
@@ -23,3 +34,7 @@ class Goal:
     effects: str = "allow"
     again: bool = False
     """True if the goal requires that a second run changes nothing."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(15, 100_000, 1) if self.site == "app" else Limits(25, 150_000, 2)

@@ -20,7 +20,8 @@ from runtime.log import session as log_session
 from runtime.log.store import file_store
 from runtime.models.turns import call_checks
 from runtime.workspace import session_index
-from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
+from tests.builds.goal import Goal
+from tests.builds.goals import GOALS
 
 ROOT = Path(__file__).parents[2]
 HERE = "{{url}}"
@@ -50,15 +51,16 @@ def main() -> int:
     (folder / "figures.json").write_text(json.dumps(found, indent=2) + "\n")
     (folder / "answers.json").write_text(json.dumps(answers(mailbox, given.url), indent=1, ensure_ascii=False) + "\n")
     print(json.dumps(found))
-    return int(over(found))
+    return int(over(found, goal))
 
 
-def over(found: dict[str, Any]) -> bool:
+def over(found: dict[str, Any], goal: Goal) -> bool:
     """True if a figure is over its limit."""
+    most = goal.limits
     return (
-        found["requests"] > MOST_REQUESTS
-        or found["input_tokens"] > MOST_TOKENS
-        or found["failed_calls"] > MOST_FAILED
+        found["requests"] > most.requests
+        or found["input_tokens"] > most.tokens
+        or found["failed_calls"] > most.failed
         or found["violations"] > 0
     )
 

@@ -63,7 +63,7 @@ def _datasette(folder: Path, programs: Path) -> Generator[str]:
                 "create table customers (id integer primary key, name text, city text, country text, owes real)"
             )
             connection.executemany("insert into customers values (?, ?, ?, ?, ?)", CUSTOMERS)
-    port = _free_port()
+    port = free_port()
     with _process(
         [str(programs / "datasette"), "serve", str(file), "--host", "127.0.0.1", "--port", str(port)], folder
     ):
@@ -72,7 +72,7 @@ def _datasette(folder: Path, programs: Path) -> Generator[str]:
 
 @contextlib.contextmanager
 def _radicale(folder: Path, programs: Path) -> Generator[str]:
-    port = _free_port()
+    port = free_port()
     users = folder / "users"
     users.write_text(f"ada:{PASSWORDS['CALENDAR_PASSWORD']}\n")
     config = folder / "config"
@@ -99,7 +99,8 @@ def _process(command: list[str], folder: Path) -> Generator[None]:
             process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on which nothing listens."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])

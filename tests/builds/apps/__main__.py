@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import signal
 import sys
 from pathlib import Path
-from typing import cast
 
-from tests.builds.apps import programs
-from tests.builds.apps.app import APPS, App
+from tests.builds.apps.app import APPS, App, of, serving
 
 
 def main() -> int:
@@ -25,9 +22,8 @@ def main() -> int:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
-    app = cast("App", importlib.import_module(f"tests.builds.apps.{given.name}"))
+    app = of(given.name)
     home = given.home.resolve()
-    home.mkdir(parents=True, exist_ok=True)
     port = given.port or APPS[given.name]
     match given.what:
         case "install":
@@ -43,15 +39,10 @@ def main() -> int:
 
 def _serve(app: App, home: Path, port: int) -> None:
     signals = {signal.SIGINT, signal.SIGTERM}
-    app.install(home)
-    processes = app.start(home, port)
-    try:
-        app.reset(home, port)
+    with serving(app, home, port):
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         print(f"ready: http://127.0.0.1:{port}/", flush=True)
         signal.sigwait(signals)
-    finally:
-        programs.ended(processes)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from nodes.values import Json
+from tests.builds.apps import programs
 from tests.builds.goal import Goal
 
 
@@ -15,6 +18,8 @@ class App(Protocol):
     """A module of this package: an application on loopback, with its data in a folder."""
 
     GOAL: Goal
+    SECRETS: Mapping[str, str]
+    """The secrets, by the names of their variables."""
 
     def install(self, home: Path) -> None:
         """Install the programs where they are missing."""
@@ -39,14 +44,27 @@ class App(Protocol):
 
 APPS = {
     "airflow": 4301,
-    "directus": 4302,
     "labelstudio": 4303,
-    "buildbot": 4304,
     "fava": 4305,
     "syncthing": 4306,
-    "octoprint": 4307,
-    "ihatemoney": 4308,
     "cups": 4309,
-    "calibre": 4310,
 }
 """The applications, with the port that each gets where none is given."""
+
+
+def of(name: str) -> App:
+    """The application of that name."""
+    return cast("App", importlib.import_module(f"tests.builds.apps.{name}"))
+
+
+@contextlib.contextmanager
+def serving(app: App, home: Path, port: int) -> Generator[None]:
+    """The application with its first data, installed where it is missing; all its processes end with the block."""
+    home.mkdir(parents=True, exist_ok=True)
+    app.install(home)
+    processes = app.start(home, port)
+    try:
+        app.reset(home, port)
+        yield
+    finally:
+        programs.ended(processes)
