@@ -78,7 +78,7 @@ def _on_app(goal: Goal, workflow: Path, chosen: argparse.Namespace) -> Iterator[
     with serving(app, home, port):
         for number in range(1, chosen.times + 1):
             yield str(number), _trial(app, home, port, workflow, inputs)
-        for moment in MOMENTS[: chosen.kills]:
+        for moment in MOMENTS[: chosen.kills] if goal.writes else ():
             yield f"killed ({moment})", _trial(app, home, port, workflow, inputs, moment)
 
 
@@ -93,7 +93,7 @@ def _trial(
         if moment is None:
             ran = command.run(workflow, inputs)
         elif (died := killed(command, command.words(workflow, inputs), moment)) is None:
-            return []  # it only reads
+            return ["it ended before its side effect"]
         else:
             ran = command.resume(died)
             if ran.question:

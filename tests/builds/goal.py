@@ -32,6 +32,8 @@ class Goal:
     secrets: tuple[str, ...] = ()
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     effects: str = "allow"
+    writes: bool = True
+    """False if it only reads."""
     again: bool = False
     """True if the goal requires that a second run changes nothing."""
 

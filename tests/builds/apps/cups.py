@@ -20,6 +20,7 @@ GOAL = Goal(
     site="app",
     goal="List the printers in the given wing that are stopped or have jobs waiting: name and location of each, and the number and the owner of each waiting job.",
     inputs={"wing": "North wing"},
+    writes=False,
 )
 SECRETS: dict[str, str] = {}
 

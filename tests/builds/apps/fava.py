@@ -20,6 +20,7 @@ GOAL = Goal(
     site="app",
     goal="Tell me how much was spent on the given account in the given year in total, and the date, the payee and the amount of the largest posting on it in that year.",
     inputs={"account": "Expenses:Food:Restaurants", "year": 2024},
+    writes=False,
 )
 SECRETS: dict[str, str] = {}
 
