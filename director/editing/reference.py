@@ -24,7 +24,7 @@ TARGETS = """\
 Best first: {role: button, name: Save} · {label: Email} · {test_id: status} · {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}} · {css: "#total"}"""
 
 QUERIES = """\
-For an HTML table use `table`: a list of maps by the headings of the columns, as text; `columns` names and types them. `extract` is for rows of anything else. `next`, a target, leads from page to page, `scroll` through a list that draws only a part; both need `key`, the field that tells rows apart. Both queries wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the action that leads there)."""
+For an HTML table use `table`: a list of maps by the headings of the columns, as text; `columns: {price: {header: Price, type: number}}` names and types them. `extract` is for rows of anything else. `next`, a target, leads from page to page, `scroll` through a list that draws only a part; both need `key`, the field that tells rows apart. Both queries wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the action that leads there)."""
 
 INPUTS = """\
 Such as inputs: {no: {type: integer, default: 1007}, user: {type: string, description: Who signs in.}}. The result is `output`: output: {orders: "{{ orders }}", total: "{{ orders | sum(attribute='total') }}"}."""
@@ -37,7 +37,7 @@ CARD: dict[str, str] = {
     "browser_action": """\
 - {id: pay, type: browser_action, action: click, target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}}, verify: [{visible: {text: paid}}], confirm: {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: paid, type: browser_query, query: exists, target: {text: paid}}], done: "{{ paid }}"}}  # goto url, fill/select/press …""",
     "browser_query": """\
-- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}, next: {role: link, name: Next}, key: no}  # over all pages; `min: 0` where there may be none; text, table, count, exists, assert …""",
+- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}, next: {role: link, name: Next}, key: no}  # over all pages; `min: 0` where there may be none; `query: table, target: {role: table}`: maps by heading; text, count, exists, assert …""",
     "transform": """\
 - {id: big, type: transform, expr: "{{ orders | selectattr('total', 'gt', 9) | list }}"}  # or fields, sql""",
     "iterate": """\
