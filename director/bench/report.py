@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import urllib.parse
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from director.subjects import run_report
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime import events
+from runtime.browser import origins
 from runtime.context import briefs
 from runtime.engine import tried_confirms
 from runtime.log import attempts as log_attempts
@@ -31,6 +33,7 @@ LONGEST = 5_000  # limit of the whole, in characters
 AN_ERROR, A_PAGE, A_VALUE, A_COMPLAINT = 900, 3_000, 600, 160
 """Limits in characters: of an error's details, of a page, of a value, and of an error that a page reports."""
 
+AN_ADDRESS = 120  # most characters of an address in a line of its change
 A_CHANGE = 350  # limit of a page's changes after one node, in characters; twice that after the last one
 
 CONTROLS = 2_000  # the same limit of what one can act on, which is not cut before
@@ -337,17 +340,28 @@ def _outcome(attempt: log_attempts.Attempt) -> str:
 
 def _page_of(seen: Seen, *, last: bool, changes: bool) -> Iterator[str]:
     """Yield the address after a node, its page errors and ``changes``. A new document yields no changes: the report ends with the page."""
-    if seen.drifted is not None:
-        yield f"url, by itself after `{seen.drifted[0]}`: {seen.drifted[1]} -> {seen.url_before}"
-    moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
-    if moved and not proving_report.by_address(seen.error or {}):
-        yield f"url: {seen.url_before} -> {seen.url_after}"
+    if seen.drifted is not None and not alike(seen.drifted[1], seen.url_before or ""):
+        yield f"url, by itself after `{seen.drifted[0]}`: {led(seen.drifted[1], seen.url_before or '')}"
+    old, new = seen.url_before, seen.url_after
+    if old is not None and new is not None and old != new and not proving_report.by_address(seen.error or {}):
+        yield f"url: {led(old, new)}"
     for each in seen.page_errors[:MOST_PAGE_ERRORS]:
         yield f"page complains: {each[:A_COMPLAINT]}"
     if seen.unseen is not None:
         yield f"the page cannot be looked at: {seen.unseen[:200]}"
     if changes and (changed := _changed(seen, last=last)):
         yield changed
+
+
+def led(old: str, new: str) -> str:
+    """Return both addresses, the new one without the origin that they share, and neither in all its length."""
+    here = page_text.from_here(new, origins.origin(old) or "")
+    return " -> ".join(each if len(each) <= AN_ADDRESS else f"{each[: AN_ADDRESS - 1]}…" for each in (old, here))
+
+
+def alike(old: str, new: str) -> bool:
+    """Return whether two addresses differ in their encoding alone."""
+    return urllib.parse.unquote_plus(old) == urllib.parse.unquote_plus(new)
 
 
 def _changed(seen: Seen, *, last: bool) -> str:
