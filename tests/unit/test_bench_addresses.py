@@ -47,7 +47,7 @@ async def test_an_address_that_changes_by_itself_is_told_with_its_node(tmp_path:
     assert "by itself" not in rig.told
     rig.bench.opened[-1].page.address = EDIT
     await rig.execute("more", begin="live")
-    assert f"url, by itself after `title`: {ADD} -> {EDIT}" in rig.told
+    assert f"url, by itself after `title`: {ADD} -> /pages/12/edit/" in rig.told
     await rig.execute("more", begin="live")
     assert "by itself" not in rig.told
 
