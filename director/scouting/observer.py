@@ -28,6 +28,7 @@ from runtime.display.text import cut
 from runtime.observation import page_text
 from runtime.observation.finding import Element
 from runtime.observation.observation import LOADING, Observation
+from runtime.observation.wanted import wanted
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext, Where
@@ -218,7 +219,9 @@ class PageObserver(Observer):
         self.shown_to(thread).note(seen.view, text, budget)
 
     def shown_to(self, thread: str) -> Shown:
-        return self._shown.setdefault(thread, Shown())
+        shown, goal = self._shown.setdefault(thread, Shown()), self._build.goal
+        shown.goal = wanted(" ".join([goal.goal, *map(str, goal.inputs.values())]))
+        return shown
 
     def known(self, page: Tab, thread: str) -> Collection[str]:
         """Return the site frames that need not be shown to the model of this thread; none if it asked for the whole page."""

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from runtime.observation.observation import Observation
+from runtime.observation.wanted import said, wanted
 
 MOST = 1_500
 EVERYTHING = 200_000
 NEW_LINE = "\n"
 
-_WORD = re.compile(r"\w+")
-
-_EVERYDAY = frozenset(
-    _WORD.findall(
-        "the and for are any all that this there with where what which whether from into does not its has have can see look find show tell page list"
-        " how many much who when will would should could about also only one"
-    )
-)
 _ALWAYS_SHOWN = ("alert", "dialog", "alertdialog")  # roles that are always shown
 
 INHERITED = 0.4  # share of its score that a line passes to its content, and a heading to the lines below it
@@ -60,33 +52,22 @@ def select(view: Observation, instruction: str, most: int = MOST, known: Collect
 
 def _without(whole: str, folded: str, words: frozenset[str]) -> str:
     left_out = {*whole.split("\n")} - {*folded.split("\n")}
-    said = {_stem(each.casefold()) for line in left_out for each in _WORD.findall(line)}
-    return whole if words & said else folded
-
-
-def wanted(instruction: str) -> frozenset[str]:
-    words = (each.casefold() for each in _WORD.findall(instruction))
-    return frozenset(_stem(each) for each in words if each not in _EVERYDAY and (len(each) > 2 or each.isdigit()))
-
-
-def _stem(word: str) -> str:
-    """Return a word in the singular, so that ``orders`` matches ``order``."""
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    return whole if any(words.intersection(said(each)) for each in left_out) else folded
 
 
 def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
     """Return the scores of relevant lines. Words in few lines score higher than words in many."""
-    said = [[_stem(each.casefold()) for each in _WORD.findall(line)] for line in lines]
-    standing = Counter(word for each in said for word in words.intersection(each))
+    spoken = [said(line) for line in lines]
+    standing = Counter(word for each in spoken for word in words.intersection(each))
     scores: dict[int, float] = {}
     within: list[tuple[int, float]] = []
     """The containers around a line, each with its depth and the score that it passes on."""
     headed, found = 0.0, False
     for number, line in enumerate(lines):
-        role, depth = said[number][0] if said[number] else "", _depth(line)
+        role, depth = spoken[number][0] if spoken[number] else "", _depth(line)
         while within and within[-1][0] >= depth:
             within.pop()
-        own = sum(1 / standing[word] for word in words.intersection(said[number]))
+        own = sum(1 / standing[word] for word in words.intersection(spoken[number]))
         loud = ALWAYS if role in _ALWAYS_SHOWN else 0.0
         if role == "heading":
             headed = own * INHERITED

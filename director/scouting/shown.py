@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from runtime.observation import page_frame
 from runtime.observation.observation import Observation
@@ -23,6 +23,7 @@ class Shown:
     """What one model was shown, on any page."""
 
     def __init__(self) -> None:
+        self.goal: Collection[str] = ()  # words that keep a row of a long run in sight
         self.around: set[str] = set()  # parts of site frames
         self._pages: dict[tuple[str, str], tuple[int, list[str]]] = {}
         """The refs of each page as it was shown, by its address and its lines without refs, with the characters shown until then."""
@@ -36,7 +37,7 @@ class Shown:
         self.around |= {part for part in view.around if page_frame.is_shown(part, lines)}
         for each in BUDGETS:
             if each <= budget:
-                outline, refs = _outline(view, each)
+                outline, refs = self._outline(view, each)
                 page = view.url, outline
                 # To be reminded of a page is not to see it.
                 then = self._pages[page][0] if reminds(text) and page in self._pages else self._length
@@ -44,13 +45,17 @@ class Shown:
 
     def page(self, view: Observation, budget: int) -> str:
         """Return the page in at most ``budget`` characters; of one that was shown already only the refs that are others now."""
-        page = view.render(budget, known=self.around)
-        outline, refs = _outline(view, budget)
+        page = view.render(budget, self.around, self.goal)
+        outline, refs = self._outline(view, budget)
         then, before = self._pages.get((view.url, outline), (-RECENT, []))
         if self._length - then >= RECENT or len(before) != len(refs):
             return page
         text = f"{page.partition(NEW_LINE)[0]}\n{AS_BEFORE}{_changed(before, refs)}"
         return text if len(text) < len(outline) / 2 else page
+
+    def _outline(self, view: Observation, budget: int) -> tuple[str, list[str]]:
+        text = view.render(budget, goal=self.goal)
+        return _REF.sub("", text), _REF.findall(text)
 
     def new(self, page_errors: Sequence[str], *, failed: bool) -> list[str]:
         """Return the errors of pages that were not returned before, whatever their count; all of them if an action ``failed``."""
@@ -67,11 +72,6 @@ def by_tool(page: str, tab: str = "") -> str:
 def reminds(text: str) -> bool:
     """Return True if the text only says that a page was shown before."""
     return any(each.startswith(AS_BEFORE) for each in text.split(NEW_LINE))
-
-
-def _outline(view: Observation, budget: int) -> tuple[str, list[str]]:
-    text = view.render(budget)
-    return _REF.sub("", text), _REF.findall(text)
 
 
 def _changed(before: Sequence[str], now: Sequence[str]) -> str:

@@ -7,15 +7,19 @@ So more budget never shows less.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from runtime.observation.lines import Item, is_region
-from runtime.observation.tree import ASIDE, DIALOGS, URGENT
+from runtime.observation.tree import ASIDE, DIALOGS, TABLES, URGENT, Node
 
 Counts = Counter[str]
+_Key = tuple[
+    int, int
+]  # what is hidden under one line: the item above by identity, and the number of the run, 0 for what is in none
 
 _ALERT, _DIALOG, _REGION, _HEADING, _ACTING, _TEXT, _RUN = range(7)
 _SHOWN_KINDS = 4
+EVERY_ROW = 10**9
 _PLURALS = {"combobox": "comboboxes", "listbox": "listboxes", "checkbox": "checkboxes", "textbox": "textboxes",
     "searchbox": "searchboxes", "switch": "switches", "search": "searches", "canvas": "canvases"}  # fmt: skip
 
@@ -40,8 +44,10 @@ def counted(counts: Counts) -> str:
 class Fold:
     """Lines of a page that can be folded into any budget."""
 
-    def __init__(self, top: Item) -> None:
+    def __init__(self, top: Item, longest: int = EVERY_ROW) -> None:
+        """``longest`` is how many characters the middle of a run may have to be shown."""
         self.top = top
+        self._longest = longest
         self._all = list(top.walk())
         self._counts: dict[int, Counts] = {}
         nothing: Counts = Counter()
@@ -51,28 +57,41 @@ class Fold:
                 counts[kind_of(child)] += 1
                 counts.update(self._counts[id(child)])
             self._counts[id(item)] = counts
+        self._around = _arounds(self._all)
         self._order, self._whole = self._ordered()
 
     def shown(self, budget: int) -> str:
         """Return the lines that fit into ``budget`` characters; an empty text if there are none, or not even one fits."""
-        hidden = {id(self.top): Counter(self._counts[id(self.top)])}
-        size = (self.top.size if self.top.line else 0) + self._fold_size(self.top, hidden)
+        hidden = self._under(self.top)
+        size = (self.top.size if self.top.line else 0) + self._size(self.top, hidden)
         best = 0 if size <= budget else -1
         for number, item in enumerate(self._order, start=1):
             above = item.parent
             assert above is not None
-            size -= self._fold_size(above, hidden)
-            left = hidden[id(above)]
+            left = hidden[(id(above), item.run)]
+            size -= self._fold_size(above, item.run, left)
             left.subtract(self._counts[id(item)])
             left[kind_of(item)] -= 1
-            hidden[id(item)] = Counter(self._counts[id(item)])
-            size += self._fold_size(above, hidden) + item.size + self._fold_size(item, hidden)
+            size += self._fold_size(above, item.run, left)
+            under = self._under(item)
+            hidden |= under
+            size += item.size + self._size(item, under)
             if size <= budget and number in self._whole:
                 best = number
             # Folds that disappear free space again, but never this much.
             if size > 2 * budget + 1000:
                 break
         return "" if best < 0 else self._text({id(self.top), *map(id, self._order[:best])})
+
+    def _under(self, item: Item, shown: Collection[int] = ()) -> dict[_Key, Counts]:
+        """Return the counts of what is in an item and not shown, in the order of the page."""
+        found: dict[_Key, Counts] = {}
+        for child in item.children:
+            if id(child) not in shown:
+                counts = found.setdefault((id(item), child.run), Counter())
+                counts[kind_of(child)] += 1
+                counts.update(self._counts[id(child)])
+        return found
 
     def _text(self, shown: set[int]) -> str:
         lines: list[str] = []
@@ -85,27 +104,35 @@ class Fold:
             if each.line:
                 lines.append(" " * (2 * each.depth) + each.line)
             under: list[Item | str] = []
-            hidden: Counts = Counter()
-            place = 0
+            hidden = self._under(each, shown)
             for child in each.children:
                 if id(child) in shown:
                     under.append(child)
-                    continue
-                place = place if hidden else len(under)
-                hidden[kind_of(child)] += 1
-                hidden.update(self._counts[id(child)])
-            if hidden:
-                under.insert(place, self._fold_line(each, hidden))
+                elif (left := hidden.pop((id(each), child.run), None)) is not None:
+                    under.append(self._fold_line(each, child.run, left))
             open_.extend(reversed(under))
         return "\n".join(lines)
 
-    def _fold_line(self, item: Item, hidden: Counts) -> str:
+    def _fold_line(self, item: Item, run: int, hidden: Counts) -> str:
         depth = item.depth + (1 if item.line else 0)
-        return " " * (2 * depth) + f"… {counted(+hidden)}: {_way(item)}"
+        return " " * (2 * depth) + f"… {counted(+hidden)}: {self._way(item, run)}"
 
-    def _fold_size(self, item: Item, hidden: dict[int, Counts]) -> int:
-        left = +hidden[id(item)]
-        return len(self._fold_line(item, left)) + 1 if left else 0
+    def _way(self, item: Item, run: int) -> str:
+        """Return the call that shows what is hidden in an item: of a run what is around it, else the item or what is above it."""
+        around = self._around.get(run) if item.node.role not in TABLES else None
+        above: Item | None = item
+        while around is None and above is not None:
+            around = above.node if above.line and above.node.ref is not None else None
+            above = above.parent
+        # What is looked at itself shows no more.
+        return "find(role=…, name=…)" if around in (None, self.top.node) else f"look(ref={around.ref})"
+
+    def _size(self, item: Item, hidden: Mapping[_Key, Counts]) -> int:
+        return sum(self._fold_size(item, run, left) for (_above, run), left in hidden.items())
+
+    def _fold_size(self, item: Item, run: int, hidden: Counts) -> int:
+        left = +hidden
+        return len(self._fold_line(item, run, left)) + 1 if left else 0
 
     def _ordered(self) -> tuple[list[Item], set[int]]:
         """Return all lines in order of importance, and the numbers of lines after which the output may stop."""
@@ -114,6 +141,7 @@ class Fold:
         runs: dict[int, int] = {}
         aside: dict[int, int] = {id(self.top): 0}
         dialog: dict[int, bool] = {id(self.top): False}
+        sizes: Counter[int] = Counter()
         for item in self._all[1:]:
             assert item.parent is not None
             runs[id(item)] = item.run or runs.get(id(item.parent), 0)
@@ -124,8 +152,10 @@ class Fold:
             run = runs[id(item)]
             if run and group > _ALERT:
                 ranked.append(((_RUN, run, places[id(item)]), item))
+                sizes[run] += item.size
             else:
                 ranked.append(((group, aside[id(item)], places[id(item)]), item))
+        ranked = [each for each in ranked if each[0][0] != _RUN or sizes[each[0][1]] <= self._longest]
         ranked.sort(key=lambda each: each[0])
         order: list[Item] = []
         done = {id(self.top)}
@@ -159,13 +189,19 @@ def _group(item: Item, *, in_dialog: bool) -> int:
     return _ACTING if item.node.acting else _TEXT
 
 
-def _way(item: Item) -> str:
-    above: Item | None = item
-    while above is not None:
-        if above.node.ref is not None and above.line:
-            return f"look(ref={above.node.ref})"
-        above = above.parent
-    return "find(role=…, name=…)"
+def _arounds(every: Sequence[Item]) -> dict[int, Node]:
+    """Return the nearest element with a ref around each run."""
+    runs: dict[int, list[Item]] = {}
+    for item in every:
+        if item.run:
+            runs.setdefault(item.run, []).append(item)
+    found: dict[int, Node] = {}
+    for run, each in runs.items():
+        above = {id(node) for node in each[-1].node.above()}
+        around = next((node for node in each[0].node.above() if id(node) in above and node.ref is not None), None)
+        if around is not None:
+            found[run] = around
+    return found
 
 
 def bounded(lines: Sequence[str], budget: int, rest: str) -> str:

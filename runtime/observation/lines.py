@@ -225,7 +225,7 @@ def _items(node: Node, alike: str) -> list[Item]:
     if _is_value(node):
         return [Item(node, line_of(node))]
     if alike or (node.role == "row" and not node.acting):
-        return _row(node, alike)
+        return _row(node, f"{alike}{_fields(node)}" if node.role == "generic" else alike)
     shown = node.acting or node.reach
     if node.role in _PLAIN and not shown and not node.caption:
         own = [Item(node, text_of(node))] if node.text or (node.name and not node.children) else []
@@ -244,8 +244,8 @@ def _items(node: Node, alike: str) -> list[Item]:
         item.children = [each for each in item.children if _matters(each)]
     elif node.acting:
         _drop_said(item)
-    if node.role == "draggable" or (node.role in _REPEATED and not item.children):
-        item.alike = node.role
+    if node.role in ("clickable", "draggable") or (node.role in _REPEATED and not item.children):
+        item.alike = f"{node.role}{_fields(node)}"
     return [item]
 
 
@@ -315,6 +315,12 @@ def _alike(children: list[Node]) -> dict[int, str]:
             shapes.append("")
     runs = [(shapes[run.start], children[run.start : run.stop]) for run in _runs(shapes) if len(run) >= 3]
     return {id(child): shape for shape, run in runs if shape for child in run}
+
+
+def _fields(node: Node) -> str:
+    """Return the names of the fields in a node without a role of its own: rows have the same ones, parts of a form have others."""
+    names = sorted({each.name for each in node.walk() if each.acting and each.role in FIELDS and each.name})
+    return f" with {', '.join(names)}" if names else ""
 
 
 def _runs(kinds: list[str]) -> Iterator[range]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 
-from runtime.observation import captions, changes, grids, marks, modal, page_frame, tree
+from runtime.observation import captions, changes, grids, marks, modal, page_frame, tree, wanted
 from runtime.observation.finding import Element, Finder
-from runtime.observation.folding import Fold
+from runtime.observation.folding import EVERY_ROW, Fold
 from runtime.observation.lines import items, quoted
 from runtime.observation.tree import Fact, Node
 
 DEFAULT_BUDGET = 5_000
 RESTLESS = "… the page keeps changing: what stands here may be gone already"
 LOADING = "… still loading"
+LONG_RUN = 1_500  # characters of the middle of a run from which on it stays folded in a page shown for a goal
 LEAST_BUDGET = 200  # minimum budget of an observation, in characters
 
 
@@ -70,14 +71,20 @@ class Observation:
         root = tree.copied(self._root, mask, address=address)
         return Observation((address or mask)(self.url), mask(self.title), root, self.doubt)
 
-    def render(self, budget: int = DEFAULT_BUDGET, known: Collection[str] = ()) -> str:
-        """Return the page in at most ``budget`` characters; ``known`` parts of the page frame (earlier ``around``) take one line each."""
+    def render(
+        self, budget: int = DEFAULT_BUDGET, known: Collection[str] = (), goal: Collection[str] | None = None
+    ) -> str:
+        """Return the page in at most ``budget`` characters; ``known`` parts of the page frame (earlier ``around``) take one line each.
+
+        For the words of a ``goal`` long runs stay folded, whatever the budget, but for rows that have these words.
+        """
         head, fold = _head(self.title, self.url), self._fold
         head = f"{head}\n{self.doubt}" if self.doubt else head
-        if known:
+        if known or goal is not None:
             top = modal.shown(self._root)
             page_frame.fold(top, known)
-            fold = Fold(top)
+            wanted.keep(top, goal or ())
+            fold = Fold(top, EVERY_ROW if goal is None else LONG_RUN)
         return f"{head}\n{shown}" if (shown := fold.shown(_fit(budget) - len(head) - 1)) else head
 
     @functools.cached_property

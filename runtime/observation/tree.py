@@ -15,6 +15,7 @@ ACTING = FIELDS | {
 LANDMARKS = frozenset({"banner", "navigation", "main", "contentinfo", "complementary", "search", "form", "region"})
 ASIDE = frozenset({"banner", "navigation", "contentinfo", "complementary"})  # landmarks beside what a page is about
 ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})  # roles of items in rows
+TABLES = frozenset({"table", "grid", "treegrid"})
 CELLS = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
 DIALOGS = frozenset({"alertdialog", "dialog"})
 URGENT = DIALOGS | {"alert", "status"}  # roles of a page's messages to its user

@@ -189,6 +189,52 @@ def test_rows_that_are_alike_are_folded() -> None:
     assert "… 32 buttons, 16 rows: look(ref=e1)" in page(*rows(20)).render(500)
 
 
+def parts(number: int, field: str = "") -> list[str]:
+    """Parts of a page without a role, each to click, with a checkbox and, if it is named, a field in it."""
+    found = ["- generic [ref=g1]:"]
+    for each in range(number):
+        found += [
+            f"  - generic [ref=c{each}] [cursor=pointer]:",
+            f"    - checkbox [ref=b{each}]",
+            f"    - generic [ref=t{each}]: Task {each} of the customer number {each}",
+        ]
+        found += [f'    - textbox "{field.format(each)}" [ref=f{each}]'] if field else []
+    return found
+
+
+FORM = ['- textbox "Title" [ref=e50]', '- button "Save" [ref=e51]']
+
+
+def test_parts_to_click_that_are_alike_are_folded() -> None:
+    """Clickable parts without a role fold as rows do, also with controls in them, so that a form below them is shown; parts of a form with fields of different names do not."""
+    seen = page(*parts(200), *FORM).render(700)
+    assert "… 196 checkboxes, 196 clickables: look(ref=g1)" in seen
+    assert seen.endswith('textbox "Title" [ref=e50]\nbutton "Save" [ref=e51]')
+    assert "16 textboxes: look(ref=g1)" in page(*parts(20, "Comment"), *FORM).render(900)
+    assert "look(ref=g1)" not in page(*parts(20, "Field {}"), *FORM).render(900)
+
+
+def test_a_part_that_is_looked_at_does_not_name_itself() -> None:
+    """Where a part that is looked at has more rows than fit, the line for the rest names another call than the one just made."""
+    text = page(*parts(200), *FORM).subtree("g1")
+    assert "look(ref=g1)" not in text
+    assert "clickables: find(role=…, name=…)" in text
+
+
+def test_for_a_goal_a_long_run_stays_folded_but_for_rows_with_its_words() -> None:
+    """In a page for a goal the middle of a long run is left out even where it fits; rows with a rare word of the goal stay, and a short run is shown."""
+    seen = page(*parts(60), *FORM)
+    assert "…" not in seen.render(20_000)
+    assert seen.render(20_000, goal=["customer"]) == seen.render(700)
+    kept = seen.render(20_000, goal=["customer", "33"])
+    assert [line for line in kept.split("\n") if line.startswith(("clickable", "…"))] == [
+        *(f'clickable "Task {number} of the customer number {number}" [ref=c{number}]' for number in (0, 1, 2)),
+        "… 55 checkboxes, 55 clickables: look(ref=g1)",
+        *(f'clickable "Task {number} of the customer number {number}" [ref=c{number}]' for number in (33, 59)),
+    ]
+    assert "…" not in page(*parts(12), *FORM).render(5_000, goal=[])
+
+
 def test_a_number_is_found_as_a_whole() -> None:
     """Row 10 does not match 100, 1010 or 10.50; a query may span cells. Partial matches are reported, and so are elements with longer names."""
     seen = page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from director.scouting import shown
 from runtime.observation.observation import LOADING, Observation
+from runtime.observation.wanted import wanted
 
 NAMES = ("Dashboard", "Runs", "Flows", "Deployments", "Variables", "Settings")
 LINKS = [f'    - button "{name}" [ref=e{number}] [cursor=pointer]' for number, name in enumerate(NAMES, 11)]
@@ -87,6 +88,18 @@ def test_a_page_is_shown_again_when_it_may_be_forgotten() -> None:
     assert shown.AS_BEFORE in show(told, FLOWS)
     told.note(FLOWS, "x" * 200, 0)
     assert shown.AS_BEFORE not in told.page(FLOWS, 5_000)
+
+
+def test_a_page_is_shown_for_a_goal() -> None:
+    """A row of a long list that has a word of the goal is shown; another such row that comes is no page shown before."""
+    links = [
+        f'- link "Invoice of the month number {number}, not paid yet" [ref=e{number}]' for number in range(100, 180)
+    ]
+    told = shown.Shown()
+    told.goal = wanted("Pay the invoice of Ada Lovelace")
+    assert "…" in show(told, page("/all", *links))
+    renamed = [each.replace("number 140", "for Lovelace") for each in links]
+    assert 'link "Invoice of the month for Lovelace, not paid yet" [ref=e140]' in show(told, page("/all", *renamed))
 
 
 def test_a_page_complains_once() -> None:
