@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from director.effects import effects
 from director.proving import checks, proofs
+from director.scouting import given, relevance
 from director.subjects import run_report
 from nodes.values import Json
 from runtime.browser import origins
@@ -18,6 +20,7 @@ from runtime.engine import attempt, evidence
 from runtime.language import workflow
 from runtime.log import entries, history
 from runtime.observation import page_text
+from runtime.observation.wanted import wanted
 from runtime.secrets import hidden_names
 from runtime.system import regular_files
 
@@ -35,7 +38,7 @@ A_GLANCE = 500  # limit of a page on which only the address was wrong, in charac
 A_CONFIRM, A_READ, A_FAILURE = 300, 140, 160
 """Limits in characters: of what a ``confirm`` read, of each value in it, and of the error that ended it."""
 
-MAIN = "main"  # the line with which the main part of an observation begins
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
 
 LEFT = "its last page, now on the bench:"
 
@@ -227,26 +230,18 @@ def _page_then(ran: proofs.Ran) -> Iterator[str]:
     seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}
     with contextlib.suppress(OSError, UnicodeError, KeyError):
-        seen.append(glance(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
+        page = regular_files.read_text(Path(named["path"]))
+        seen.append(relevance.glance(page, A_GLANCE if address else PAGE, sought(ran.error or {})))
     if seen:
         yield "the page, as it was then:" if ran.page is None else "the page, still on the bench:"
         yield page_text.fenced("\n".join(seen))
 
 
-def glance(page: str, longest: int) -> str:
-    """Return as many whole lines of an observation as fit; if not all do, without what stands around its main part."""
-    if len(page) <= longest:
-        return page
-    head, *lines = page.split("\n")
-    if MAIN in lines:
-        lines = ["…", *lines[lines.index(MAIN) :]]
-    kept = [head]
-    for line in lines:
-        if sum(map(len, kept)) + len(kept) + len(line) > longest:
-            break
-        kept.append(line)
-    left = len(lines) + 1 - len(kept)
-    return "\n".join([*kept, *([f"… {left} more line{'' if left == 1 else 's'}"] if left else [])])
+def sought(error: Mapping[str, Json]) -> frozenset[str]:
+    """Return the words that an error quotes: of its target or rule, and of what is like it."""
+    known: dict[str, Json] = error.get("evidence") or {}
+    said = "\n".join([str(error.get("message")), *(str(known[name]) for name in given.EVIDENCE if name in known)])
+    return wanted(" ".join(_QUOTED.findall(said)))
 
 
 def _plain(value: Json) -> str:

@@ -13,9 +13,7 @@ from runtime.observation.lines import Item, is_region
 from runtime.observation.tree import ASIDE, DIALOGS, TABLES, URGENT, Node
 
 Counts = Counter[str]
-_Key = tuple[
-    int, int
-]  # what is hidden under one line: the item above by identity, and the number of the run, 0 for what is in none
+_Key = tuple[int, str]  # of the lines for what is hidden: the item above by identity, and the call that shows it
 
 _ALERT, _DIALOG, _REGION, _HEADING, _ACTING, _TEXT, _RUN = range(7)
 _SHOWN_KINDS = 4
@@ -58,24 +56,26 @@ class Fold:
                 counts.update(self._counts[id(child)])
             self._counts[id(item)] = counts
         self._around = _arounds(self._all)
+        self._ways: dict[tuple[int, int], str] = {}
         self._order, self._whole = self._ordered()
 
     def shown(self, budget: int) -> str:
         """Return the lines that fit into ``budget`` characters; an empty text if there are none, or not even one fits."""
         hidden = self._under(self.top)
-        size = (self.top.size if self.top.line else 0) + self._size(self.top, hidden)
+        size = (self.top.size if self.top.line else 0) + _size(self.top, hidden)
         best = 0 if size <= budget else -1
         for number, item in enumerate(self._order, start=1):
             above = item.parent
             assert above is not None
-            left = hidden[(id(above), item.run)]
-            size -= self._fold_size(above, item.run, left)
+            way = self._way(above, item.run)
+            left = hidden[(id(above), way)]
+            size -= _fold_size(above, way, left)
             left.subtract(self._counts[id(item)])
             left[kind_of(item)] -= 1
-            size += self._fold_size(above, item.run, left)
+            size += _fold_size(above, way, left)
             under = self._under(item)
             hidden |= under
-            size += item.size + self._size(item, under)
+            size += item.size + _size(item, under)
             if size <= budget and number in self._whole:
                 best = number
             # Folds that disappear free space again, but never this much.
@@ -88,7 +88,7 @@ class Fold:
         found: dict[_Key, Counts] = {}
         for child in item.children:
             if id(child) not in shown:
-                counts = found.setdefault((id(item), child.run), Counter())
+                counts = found.setdefault((id(item), self._way(item, child.run)), Counter())
                 counts[kind_of(child)] += 1
                 counts.update(self._counts[id(child)])
         return found
@@ -108,31 +108,24 @@ class Fold:
             for child in each.children:
                 if id(child) in shown:
                     under.append(child)
-                elif (left := hidden.pop((id(each), child.run), None)) is not None:
-                    under.append(self._fold_line(each, child.run, left))
+                elif (left := hidden.pop((id(each), way := self._way(each, child.run)), None)) is not None:
+                    under.append(_fold_line(each, way, left))
             open_.extend(reversed(under))
         return "\n".join(lines)
 
-    def _fold_line(self, item: Item, run: int, hidden: Counts) -> str:
-        depth = item.depth + (1 if item.line else 0)
-        return " " * (2 * depth) + f"… {counted(+hidden)}: {self._way(item, run)}"
-
     def _way(self, item: Item, run: int) -> str:
         """Return the call that shows what is hidden in an item: of a run what is around it, else the item or what is above it."""
+        if (way := self._ways.get((id(item), run))) is not None:
+            return way
         around = self._around.get(run) if item.node.role not in TABLES else None
         above: Item | None = item
         while around is None and above is not None:
             around = above.node if above.line and above.node.ref is not None else None
             above = above.parent
         # What is looked at itself shows no more.
-        return "find(role=…, name=…)" if around in (None, self.top.node) else f"look(ref={around.ref})"
-
-    def _size(self, item: Item, hidden: Mapping[_Key, Counts]) -> int:
-        return sum(self._fold_size(item, run, left) for (_above, run), left in hidden.items())
-
-    def _fold_size(self, item: Item, run: int, hidden: Counts) -> int:
-        left = +hidden
-        return len(self._fold_line(item, run, left)) + 1 if left else 0
+        way = "find(role=…, name=…)" if around in (None, self.top.node) else f"look(ref={around.ref})"
+        self._ways[id(item), run] = way
+        return way
 
     def _ordered(self) -> tuple[list[Item], set[int]]:
         """Return all lines in order of importance, and the numbers of lines after which the output may stop."""
@@ -187,6 +180,20 @@ def _group(item: Item, *, in_dialog: bool) -> int:
     if is_region(item):
         return _REGION
     return _ACTING if item.node.acting else _TEXT
+
+
+def _fold_line(item: Item, way: str, hidden: Counts) -> str:
+    depth = item.depth + (1 if item.line else 0)
+    return " " * (2 * depth) + f"… {counted(+hidden)}: {way}"
+
+
+def _fold_size(item: Item, way: str, hidden: Counts) -> int:
+    left = +hidden
+    return len(_fold_line(item, way, left)) + 1 if left else 0
+
+
+def _size(item: Item, hidden: Mapping[_Key, Counts]) -> int:
+    return sum(_fold_size(item, way, left) for (_above, way), left in hidden.items())
 
 
 def _arounds(every: Sequence[Item]) -> dict[int, Node]:
