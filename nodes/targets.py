@@ -58,7 +58,8 @@ class Target(Part):
     role: Annotated[Text, AfterValidator(_known_role)] | None = None
     """ARIA role, such as ``button``, ``link``, ``row``, ``textbox``."""
     name: Text | None = None
-    """Accessible name, with ``role``: a part of it in any case, unless ``exact``."""
+    """Accessible name, with ``role``: a part of it in any case, unless ``exact``. If none has it, the text of an element without a name, such as
+    a list item."""
     label: Text | None = None
     """Text of the field's label."""
     placeholder: Text | None = None

@@ -41,7 +41,7 @@ class Candidate:
     def score(self) -> int:
         """Score from 0 to 100 of how meaningful it is; less for each failed proof, and slightly less for each missing one."""
         score = self.way.worth if not self.placed else PLACED_WITHIN if self.target.within is not None else PLACED
-        score -= 2 if self.target.exact else 0
+        score -= self.way.whole if self.target.exact else 0
         said = (self.target.name, self.target.label, self.target.text, self.target.title, self.target.alt)
         # A number in a name may be a count, which changes.
         score -= 6 if any(re.search(r"\d", each) for each in said if each is not None) else 0

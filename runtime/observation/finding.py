@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from runtime.observation.folding import bounded
 from runtime.observation.lines import NAME_MOST, chosen, line_of, name_of, options, quoted, row_text
-from runtime.observation.tree import LANDMARKS, ROWS, URGENT, Node, folded, inner
+from runtime.observation.tree import FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
 
 ROW_MOST = 120
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "group", "radiogroup", "tablist", "menu"}
@@ -68,7 +68,9 @@ class Finder:
         found = [each for each in nodes if role is None or each.role == role]
         parts: list[str] = []
         if name is not None:
-            found, part = _by_name(found, name, exact=exact)
+            called, part = _by_name(found, name, exact=exact)
+            # As for a target of a role: what has no name is called by its text.
+            found = called if called or role is None else _by_text(found, name)
             parts += [f"name={quoted(name, 40)}"] if part else []
         if row is not None:
             found, part = _closest(
@@ -173,6 +175,15 @@ def _by_name(nodes: list[Node], name: str, *, exact: bool) -> tuple[list[Node], 
     fields = [node for node in nodes if node.placeholder]
     hinted, hinted_part = _closest(fields, name, lambda node: node.placeholder, exact=exact)
     return (hinted, hinted_part) if hinted and not (found and hinted_part) else (found, part)
+
+
+def _by_text(nodes: list[Node], name: str) -> list[Node]:
+    """Return the nodes without a name, fields aside, whose text has it as a part; the innermost ones."""
+    wanted = plain(name.replace("|", " "))
+    nameless = (node for node in nodes if not (_called(node) or node.role in FIELDS))
+    found = [node for node in nameless if wanted and wanted in plain(inner(node))]
+    outer = {id(above) for node in found for above in node.above()}
+    return [node for node in found if id(node) not in outer]
 
 
 def _words(sought: str) -> re.Pattern[str]:

@@ -97,6 +97,14 @@ TREE = """<!doctype html><title>Tree</title><ul role=tree aria-label=Files>
 <li role=treeitem aria-expanded=false tabindex=-1><i aria-hidden=true>&gt;</i> docs</li></ul>
 <div role=tree aria-label=Flat><div role=treeitem aria-level=1 tabindex=0 aria-expanded=true>top</div><div role=treeitem aria-level=2 tabindex=-1>below</div></div>"""
 
+CALLED = """<!doctype html><meta charset=utf-8><title>Called</title><style>.picture {font-family: "Material Icons"}</style>
+<ul><li style="cursor: pointer" onclick="document.title = 'review'">In review<li style="cursor: pointer">Done<li>Column <ul><li>Milk<li>Tea</ul></ul>
+<article><h3>Flat to let</h3><p>Two rooms</p></article><article aria-label=Named>Flat to let</article><p>Unpaid bill</p><div role=status>Saved</div>
+<nav aria-label=Orders><a href=#a>All</a></nav><nav><a href=#b>Orders</a></nav>
+<table><tr><td>1001<td>Ada<td><button>Pay</button><tr><td>1002<td>Bea<td><button>Pay</button></table>
+<button onclick="document.title = 'add'">\ue145 Add \U000f0415 item</button> <button onclick="document.title = 'open'"><i class="picture material-icons">folder</i>Open</button> <button>Open all</button>
+<button aria-label="Close it">Shut</button> <input type=submit value=Twice> <button>Twice</button> <select><option>Red<option>Done</select>"""
+
 HINTS = """<!doctype html><title>Hints</title><label>Full name <input placeholder="Ada Lovelace" value=Grace></label>
 <label>City <input placeholder="Your town"></label><label>Find <input type=search placeholder="Anything" value=tea></label>"""
 
@@ -111,6 +119,7 @@ def served() -> Iterator[site.Site]:
         served.page("/placed", PINNED.replace("INDEXED>", ">").replace("'[INDEXED]'", "'[role=treegrid]'"))
         served.page("/tree", TREE)
         served.page("/hints", HINTS)
+        served.page("/called", CALLED)
         yield served
 
 
@@ -262,6 +271,36 @@ async def test_items_of_a_tree_have_level_and_state(tab: Tab, served: site.Site)
         assert await tab.count(Target(role="treeitem", name=name.upper())) == 1, name
     await tab.click(Target(role="treeitem", name="lib"))
     await tab.wait_for(Rule(title="lib"))
+
+
+async def test_the_words_of_a_line_find_its_element(tab: Tab, served: site.Site) -> None:
+    """What an observation prints in quotes is a `name` that finds the element, also where it is its text or has pictures in it; a real name wins."""
+    seen = await shown(tab, served, "called")
+    for line, role, name in (
+        ('listitem "In review"', "listitem", "In review"),
+        ('article "Named"', "article", "Named"),
+        ('status "Saved"', "status", "Saved"),
+        ('row "1001 | Ada | Pay"', "row", "1001 | Ada | Pay"),
+        ('button "Add item"', "button", "Add item"),
+        ('button "Open"', "button", "Open"),
+        ('"Unpaid bill"', "paragraph", "Unpaid bill"),
+        ('"Column Milk Tea"', "listitem", "Column | Milk | Tea"),
+    ):
+        assert line in seen
+        assert await tab.count(Target.model_validate({"role": role, "name": name, "exact": True})) == 1, name
+    for title, target in (
+        ("review", Target(role="listitem", name="in REVIEW")),
+        ("add", Target(role="button", name="add item")),
+        ("open", Target(role="button", name="Open", exact=True)),
+    ):
+        await tab.click(target)
+        await tab.wait_for(Rule(title=title))
+    assert await tab.count(Target(role="listitem", name="milk")) == 1
+    assert await tab.text(Target(role="navigation", name="Orders")) == "All"
+    assert "Two rooms" in str(await tab.text(Target(role="article", name="Flat to let")))
+    assert await tab.count(Target(role="button", name="Shut")) == 0
+    assert await tab.count(Target(role="button", name="Twice", exact=True)) == 2
+    assert await tab.count(Target(role="combobox", name="Red")) == 0
 
 
 async def test_a_field_has_label_placeholder_and_value(tab: Tab, served: site.Site) -> None:

@@ -46,6 +46,36 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay"',
     ),
     (
+        "a link with a count, by its name without it",
+        Facts(
+            "a",
+            parts=(
+                Caption("Done", ("a:has(span:text-is(", "Done", "))")),
+                Caption("9", ("a:has(b:text-is(", "9", "))")),
+            ),
+        ),
+        "link",
+        "Done 9",
+        {'role=link name="Done"': (1, 0), 'role=link name="Done 9"': (1, 0)},
+        'role=link name="Done"',
+    ),
+    (
+        "a link with a count in brackets, by its name without it",
+        Facts("a"),
+        "link",
+        "Inbox (3)",
+        {'role=link name="Inbox"': (1, 0), 'role=link name="Inbox (3)"': (1, 0)},
+        'role=link name="Inbox"',
+    ),
+    (
+        "a link with a number of its own, by its name",
+        Facts("a", parts=(Caption("1001", ("a:has(b:text-is(", "1001", "))")),)),
+        "link",
+        "Order 1001",
+        {'role=link name="Order"': (1, 0), 'role=link name="Order 1001"': (1, 0)},
+        'role=link name="Order 1001"',
+    ),
+    (
         "a select whose label contains its options, by its name",
         Facts("select", labels=("Action: Draft Open",)),
         "combobox",

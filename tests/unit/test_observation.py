@@ -261,6 +261,25 @@ def test_a_number_is_found_as_a_whole() -> None:
     assert "more with" not in seen.find(role="button", name="Pay later", row="10")
 
 
+def test_what_has_no_name_is_found_by_its_text_with_its_role() -> None:
+    """As for a target, a name that none of a role has is the text of its elements without a name: the innermost, and no field's value."""
+    view = page(
+        "- list [ref=e1]:",
+        "  - listitem [ref=e2]:",
+        "    - text: Column",
+        "    - list [ref=e3]:",
+        "      - listitem [ref=e4]: In review",
+        "  - listitem [ref=e5]: Done",
+        '- article "Done" [ref=e6]: In review',
+        "- textbox [ref=e7]: Done",
+    )
+    assert view.find(role="listitem", name="in review").count("[ref=") == 1
+    assert "[ref=e4]" in view.find(role="listitem", name="in review")
+    assert "[ref=e5]" in view.find(role="listitem", name="Done")
+    assert "nothing found" in view.find(role="article", name="In review")
+    assert "nothing found" in view.find(role="textbox", name="Done")
+
+
 def test_a_row_without_a_name_is_shown_by_its_cells() -> None:
     """A search for rows shows each row's own cells, not those of all rows around it."""
     seen = Observation.read(

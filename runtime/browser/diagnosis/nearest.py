@@ -24,9 +24,6 @@ MOST, MOST_UNLIKE = 5, 3  # most elements to list, and most of those that only s
 # also be a `/pattern/`, which is left out.
 _LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\\]|\\.)*)\"""")
 
-# A line of what has no name of its own: `- listitem: In review`, `- paragraph [ref=e2]: paid`.
-_SAYS = re.compile(r"""^\s*-\s+(?P<role>[a-z]+)(?:\s\[[^\]]*\])*:\s(?P<text>.+)$""")
-
 _ROLE = re.compile(r"\s*-\s+'?([a-z]+)")
 
 TYPED_INTO = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
@@ -72,19 +69,6 @@ def parse(snapshot: str) -> list[tuple[str, str]]:
     return elements
 
 
-def saying(target: Target, snapshot: str) -> list[str]:
-    """Return elements of the target's role that say its name, but are not called so: one-line targets with ``has_text``."""
-    lines = (_SAYS.match(line) for line in snapshot.splitlines() if target.name and target.role)
-    said = (match for match in lines if match and match["role"] == target.role)
-    wanted = goal(target).casefold()
-    found = (tree.readable(each["text"].strip("'\"")) for each in said)
-    return [
-        f'role={target.role} has_text="{short(each, 60)}"  it has no name of its own'
-        for each in found
-        if wanted in each.casefold()
-    ]
-
-
 def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
     """Return at most five of ``elements`` as one-line targets, the most alike first, preferring the wanted role."""
     text = goal(target).casefold()
@@ -94,8 +78,6 @@ def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
         if alike >= ALIKE if text else role == target.role:
             score = alike + (0.25 if role == target.role else 0.0)
             [line] = _lines([(role, name)])
-            # Read names are without icons, which `exact` compares too.
-            line += "  without `exact`: its name has an icon in it" if target.exact and name == goal(target) else ""
             scores[line] = max(score, scores.get(line, 0.0))
     return sorted(scores, key=lambda line: -scores[line])[:MOST]
 
@@ -128,7 +110,7 @@ async def _alike(page: Page, target: Target, root: Locator) -> list[str]:
     if not goal(target) and target.role is None:
         return []
     snapshot = sound(await root.locator("body").aria_snapshot())
-    found = saying(target, snapshot) + ranked(target, parse(snapshot))
+    found = ranked(target, parse(snapshot))
     if target.within is not None and locators.settled(target.within):
         around = locators.locator(page, target.within).first
         inside = parse(sound(await around.aria_snapshot()))

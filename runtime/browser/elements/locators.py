@@ -6,12 +6,14 @@ import functools
 import json
 import re
 import urllib.parse
+from collections.abc import Callable
 
 from playwright.async_api import FrameLocator, Locator, Page, Playwright
 
 from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.elements import grids, own_names, selectors, text_match, visibility
+from runtime.observation import tree
 
 
 def locator(page: Page, target: Target, *, hidden: bool = False) -> Locator:
@@ -90,18 +92,25 @@ def _found(page: Page, root: Page | FrameLocator | Locator, target: Target) -> L
 
 def _by_role(page: Page, target: Target, *, silent: bool = False) -> Locator:
     """Return the elements of a role and name that assistive programs know; if ``silent``, those that they do not know and a person sees."""
-    own = target.role in own_names.ROLES and target.name is not None
-    # Playwright types the role as a literal of all roles; the target's validator has the same list.
     root = page.locator(visibility.AROUND_SILENT) if silent else page
-    found = root.get_by_role(
-        target.role,  # pyright: ignore[reportArgumentType]
-        name=None if own else target.name,
-        exact=target.exact,
-        include_hidden=silent or None,
-    )
-    if own:
-        found = found.locator(own_names.selector(target.name or "", exact=bool(target.exact)))
+
+    def named(name: re.Pattern[str] | None) -> Locator:
+        # Playwright types the role as a literal of all roles; the target's validator has the same list.
+        return root.get_by_role(target.role, name=name, include_hidden=silent or None)  # pyright: ignore[reportArgumentType]
+
+    found = _called(named, target.role or "", target.name, exact=bool(target.exact)) if target.name else named(None)
     return found.locator(visibility.DRAWN_SILENT) if silent else found
+
+
+def _called(named: Callable[[re.Pattern[str] | None], Locator], role: str, name: str, *, exact: bool) -> Locator:
+    """Return the elements that an observation calls so."""
+    item = role in own_names.ITEMS
+    own = own_names.selector(name, exact=exact, item=item)
+    if item:
+        return named(None).locator(own)
+    found = named(own_names.pattern(name, exact=exact))
+    # The text of a field is its value.
+    return found if role in tree.FIELDS else found.or_(named(own_names.doubtful(name, exact=exact)).locator(own))
 
 
 def settled(target: Target) -> bool:

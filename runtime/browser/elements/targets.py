@@ -56,6 +56,9 @@ _CODE = re.compile(r"(?=(?:\D*\d){3})[\w-]+")
 """Number that identifies things, as `1001` and `INV-204`. It has at least three digits, because fewer may be a count."""
 
 _BADGE = re.compile(r"\s*[(\[]\d[\d.,]*\+?[)\]]$")  # count after a name, as in `Load (3)`
+_COUNT = re.compile(
+    r"\d{1,2}\+?|\d[\d.,]*[.,+k]\w*"
+)  # count that is a thing of its own in what one presses, as in `Done 9`
 POOR_ANCHOR = 0.6  # factor for the worth of a way whose text is a count, because a count changes
 
 
@@ -75,6 +78,7 @@ class Way:
     fields: dict[str, Any]  # fields of a target
     worth: int  # score of up to 100: how well it expresses the purpose, and how likely it still matches tomorrow
     why: str  # property that finds the element, in words
+    whole: int = 2  # what it loses of its worth if only the whole text finds the element
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
             yield Way({"label": name}, 96, "its label")
         for each in facts.labels:
             yield Way({"label": each}, 95, "its label")
-    yield from _named(role, name) if _speaks(role) else ()
+    yield from _named(role, name, facts) if _speaks(role) else ()
     for field in ("placeholder", "alt", "title"):
         if 0 < len(said := getattr(facts, field)) <= LONGEST:
             yield Way({field: said}, 80, f"its {field}")
@@ -154,7 +158,7 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
         yield Way({"text": facts.text}, worth, why)
 
 
-def _named(role: str, name: str) -> Iterator[Way]:
+def _named(role: str, name: str, facts: Facts) -> Iterator[Way]:
     if len(name) > LONGEST:
         # The first words of a long name suffice: a name matches as a part.
         for most in (LONGEST // 2, LONGEST):
@@ -163,9 +167,20 @@ def _named(role: str, name: str) -> Iterator[Way]:
     elif name and role in HOLDERS:
         yield Way({"role": role, "name": name}, 40, "all that it says")
     elif name:
-        yield Way({"role": role, "name": name}, 94, "its role and name")
-        if (stem := _BADGE.sub("", name)) and stem != name:
-            yield Way({"role": role, "name": stem}, 93, "its role and name without what counts")
+        stem = _stem(name, facts)
+        if stem != name:
+            yield Way({"role": role, "name": stem}, 94, "its role and name without what counts")
+        # What is called by several texts is called otherwise when one of them changes.
+        whole = 40 if any(each.text != name and each.text in name for each in facts.parts) else 2
+        yield Way({"role": role, "name": name}, 94 if stem == name else 80, "its role and name", whole)
+
+
+def _stem(name: str, facts: Facts) -> str:
+    """Return the name without a count at its end."""
+    for count in (each.text for each in facts.parts if _COUNT.fullmatch(each.text)):
+        if name.endswith(f" {count}"):
+            return name[: -len(count) - 1].rstrip(" ·:-–")
+    return _BADGE.sub("", name) or name
 
 
 def is_part(facts: Facts, role: str) -> bool:
@@ -237,7 +252,7 @@ def anchored(
             outside = {**around, "frame": way.fields["frame"]} if "frame" in way.fields else around
             # The row or part identifies a field without a name.
             alone_worth = 68 if way.fields.get("role") in FIELDS and "name" not in way.fields else way.worth
-            yield Way({**inside, "within": outside}, alone_worth * worth // 100, f"{way.why} in {why}")
+            yield Way({**inside, "within": outside}, alone_worth * worth // 100, f"{way.why} in {why}", way.whole)
 
 
 def _called(alone: Sequence[Way], facts: Facts, anchor: str) -> Iterator[Way]:

@@ -24,12 +24,17 @@ _STARTS = rf"(?:(?!{_WORD})|(?<!{_WORD}))"
 _ENDS = rf"(?:(?<!{_WORD})|(?!{_WORD}))"
 
 
+def literal(text: str) -> str:
+    """Return the regular expression, of JavaScript or Python, that is the text itself."""
+    return _SYNTAX.sub(r"\\\g<0>", text)
+
+
 def pattern(text: str, *, exact: bool = False) -> str:
     """Return the regular expression (flag ``v``) that finds ``text`` in a folded text, as whole words; with ``exact`` as all of it.
 
     An empty text matches everywhere; with ``exact``, only in an empty text.
     """
-    words = r"\s+".join(_SYNTAX.sub(r"\\\g<0>", word) for word in text.split())
+    words = r"\s+".join(map(literal, text.split()))
     if exact:
         return f"^{words}$"
     return f"{_STARTS}{words}{_ENDS}" if words else ""

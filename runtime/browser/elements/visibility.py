@@ -56,8 +56,13 @@ ENGINE = (
     + UNSPOKEN
     + """
   const queryAll = (_root, wanted) => {
-    const every = globalThis._runopsKept || [];
+    const every = globalThis._runopsKept || [], byText = globalThis._runopsByText || new Set();
     globalThis._runopsKept = [];
+    globalThis._runopsByText = null;
+    const chosen = choose(every, wanted), named = chosen.filter((each) => !byText.has(each));
+    return named.length ? named : chosen.filter((each) => !chosen.some((other) => other !== each && each.contains(other)));
+  };
+  const choose = (every, wanted) => {
     const first = (...choices) => choices.find((choice) => choice().length)?.() ?? every;
     const shown = wanted.startsWith('seen') ? every.filter(visible) : every;
     if (!wanted.endsWith('role')) return first(() => shown);
