@@ -14,11 +14,12 @@ from director.draft import draft as drafts
 from director.draft import edits, header, renames
 from director.draft.draft import Draft
 from director.draft.goal import Goal
-from director.editing import limits, lint, reference
+from director.editing import due, limits, lint, reference
 from director.tools import begin
 from director.tools.build_context import BuildContext
 from director.tools.toolbox import CHANGED, FLAG, PERHAPS, READ, REASON, TEXT, Simple, Toolset, of, tool
 from nodes.errors import ModelError, RunOpsError
+from nodes.targets import Target
 from nodes.values import Json
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
@@ -88,7 +89,8 @@ class Edit(Toolset):
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        text = self._edits.done(self, arguments, place)
+        text, due_now = self._edits.done(self, arguments, place)
+        text = "\n".join([text, *await self._edits.tried(due_now)])
         return turn.Outcome(text, text)
 
 
@@ -144,8 +146,22 @@ class _Edits:
         ids = _texts(arguments["ids"])
         return lambda before: _begun(before).without(ids)
 
-    def done(self, edit: Edit, arguments: dict[str, Json], place: turn.Place) -> str:
-        """Make the edit, store it as a version unless it is only checked, and return the report."""
+    async def tried(self, found: Mapping[str, tuple[str, Target]]) -> list[str]:
+        """Return what is to be said of the targets on the pages that are open: those that match nothing, or several elements."""
+        return [*await self._build.observer.tried(found)] if found else []
+
+    def _due(self, before: Draft | None, made: Draft) -> Mapping[str, tuple[str, Target]]:
+        if not hasattr(self._build, "observer"):
+            return {}
+        pages = {each.where: each.url for each in self._build.observer.tabs() if each.current}
+        bench = pages.get("bench")
+        marks = self._build.bench.marks() if bench is not None else {}
+        return due.targets(before, made, self._build.goal, marks, bench, pages.get("scout"))
+
+    def done(
+        self, edit: Edit, arguments: dict[str, Json], place: turn.Place
+    ) -> tuple[str, Mapping[str, tuple[str, Target]]]:
+        """Make the edit, store it as a version unless it is only checked, and return the report, and the targets to try."""
         state, dry = self._build.state, bool(arguments.get("dry_run"))
         began = not state.history.versions("draft")
         begin.with_draft(self._build)
@@ -153,7 +169,7 @@ class _Edits:
         before, self._renamed = state.draft, []
         masker = self._build.writer.masker
         if not dry and self._was_resolving(place):
-            return f"done in version {len(state.history.versions('draft'))}, with an edit before it"
+            return f"done in version {len(state.history.versions('draft'))}, with an edit before it", {}
         calls, index = self._answer(place) if not dry else ([], 0)
         every = [asked, *self._from(calls[index + 1 :])]
         again = self._taken_again(every) if not dry else None
@@ -178,7 +194,7 @@ class _Edits:
             render_changes(before, made, _texts(arguments.get("ids"))),
             *advised(before, made, self._build.goal),
         ]
-        return masker.text("\n".join(lines))
+        return masker.text("\n".join(lines)), self._due(before, made)
 
     def _made(self, before: Draft | None, asked: Sequence[_Asked]) -> tuple[Draft, int]:
         """Return the draft after the first edit, and after as many of the others as its references need; and their number.

@@ -34,6 +34,10 @@ class Browser:
         self._busy = asyncio.Lock()
         self.latest = MAIN
 
+    @property
+    def busy(self) -> bool:
+        return self._busy.locked()
+
     @contextlib.asynccontextmanager
     async def used(self) -> AsyncGenerator[Session]:
         """Open the browser if needed, and lock it for one of several scouts. Raises SetupError, UsageError."""

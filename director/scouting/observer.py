@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, cast
 
 from playwright.async_api import Error
@@ -18,9 +18,12 @@ from director.scouting.shown import Shown, reminds
 from director.tools.build_context import Observer, OpenTab
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.tabs import MAIN
+from nodes.targets import Target
 from nodes.values import Json
 from runtime.agents import actions
 from runtime.browser import in_flight, isolated_world, origins
+from runtime.browser.diagnosis import nearest
+from runtime.browser.elements import locators
 from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.page.access import SETTLE_SECONDS
 from runtime.browser.page.tab import Tab
@@ -39,6 +42,8 @@ WHOLE = 5_000
 LOOK_SECONDS = 10.0
 ARRIVES_SECONDS = 5.0  # seconds that a page may take to draw what it has asked for
 STATUS_SECONDS = 1.0
+TRIED_SECONDS = 0.3  # seconds that new targets of an edit may take to be tried
+NEAREST = 3  # most alternatives to a target that matches nothing
 ADDRESS = 120  # limit of an address in a message, in characters
 BENCH = "bench"  # name of the bench's page in tool calls; ``bench/NAME`` is another tab of it
 
@@ -315,6 +320,29 @@ class PageObserver(Observer):
 
     def gone(self, page: Tab, ref: str, why: str = "") -> SiteError:
         return actions.gone(ref, why, self.searched(page))
+
+    @override
+    async def tried(self, found: Mapping[str, tuple[str, Target]]) -> list[str]:
+        lines: list[str] = []
+        # Nothing is said of what cannot be looked at in a moment.
+        with contextlib.suppress(Error, TimeoutError, RunOpsError):
+            async with asyncio.timeout(TRIED_SECONDS):
+                for node, (where, target) in found.items():
+                    page = self.page(cast("Where", where))
+                    busy = page.dialog is not None or (where == "scout" and self.scout.busy)
+                    if not busy and locators.settled(target):
+                        await self._try(page, node, target, lines)
+        return [page_text.fenced(self.mask("\n".join(lines)))] if lines else []
+
+    async def _try(self, page: Tab, node: str, target: Target, lines: list[str]) -> None:
+        """Add a line for a target that does not find one element now."""
+        count = await locators.locator(page.page, target).count()
+        if count != 1:
+            if (head := f"on the page now open, {self.searched(page)}:") not in lines:
+                lines.append(head)
+            lines.append(f"`{node}` {target} matches {count or 'nothing'}")
+            if not count and (near := await nearest.candidates(page.page, target)):
+                lines[-1] += f"; nearest: {', '.join(near[:NEAREST])}"
 
     async def status(self, page: Tab) -> int | None:
         if page.dialog is not None:

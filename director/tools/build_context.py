@@ -13,6 +13,7 @@ from director.session import person as persons
 from director.session import runs as session_runs
 from director.session.events import Listener
 from director.session.state import SessionState
+from nodes.targets import Target
 from nodes.values import Json
 from runtime import events
 from runtime.browser import port
@@ -117,6 +118,10 @@ class Observer(Protocol):
     """Looks at the pages of both browsers: ``director.scouting.observer``."""
 
     def tabs(self) -> Sequence[OpenTab]: ...
+
+    async def tried(self, found: Mapping[str, tuple[str, Target]]) -> Sequence[str]:
+        """Try targets of nodes, each on the page of ``bench`` or ``scout``, without waiting; return a line for each that does not find one element."""
+        ...
 
     async def close(self) -> None: ...
 

@@ -14,7 +14,7 @@ import pytest
 
 from director.builds import open as open_build
 from director.conversation import reply
-from director.scouting import scout, shown, tools
+from director.scouting import observer, scout, shown, tools
 from director.tools.build_context import BuildContext
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -129,6 +129,54 @@ async def test_without_a_tab_the_one_that_showed_the_ref_is_meant(served: site.S
         assert "One" in (await call(build, "get_html", ref=one)).text
         acted = await call(build, "debug_action", action="press", value="Tab")
         assert "done" in acted.text
+    finally:
+        await build.close()
+
+
+async def test_new_targets_are_tried_on_the_page_that_is_open(
+    served: site.Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node for the page that the scout has open, or that comes next on the bench, is told at once to find nothing or several there; others are not."""
+    monkeypatch.setattr(observer, "TRIED_SECONDS", 10.0)
+    build = build_contexts.opened(tmp_path, f"{served.origin}/stock", inputs={"what": "Pay"})
+    more = [*open_build.toolsets(build)]
+
+    async def edit(tool: str, yaml: str, **given: Json) -> str:
+        return (await build_contexts.call(build, tool, more, yaml=yaml, reason=f"r {yaml[:40]}", **given)).text
+
+    try:
+        await call(build, "debug_navigate", url="/stock")
+        steps = (
+            "- {id: search, type: browser_action, action: fill, target: {label: Search}, value: tea}\n"
+            "- {id: size, type: browser_action, action: select, target: {label: Sise}, value: M}\n"
+            "- {id: other, type: browser_action, action: click, target: {role: link, name: Other}}\n"
+            "- {id: later, type: browser_action, action: click, target: {role: button, name: Later}}\n"
+        )
+        said = await edit("create_nodes", GOES.replace("/other", "/stock") + steps, after=None, dry_run=None)
+        assert f"on the page now open, main ({served.origin}/stock):\n" in said
+        assert '\n`size` label="Sise" matches nothing; nearest: ' in said
+        assert '`other` role=link name="Other" matches 2' in said
+        assert "`search`" not in said
+        assert "`later`" not in said
+        assert "on the page now open" not in await edit(
+            "update_node",
+            "- {id: size, type: browser_action, action: select, target: {label: Size}, value: L}",
+            id=None,
+        )
+        await build_contexts.call(
+            build, "execute_nodes", more, nodes="open,search", mode=None, item=None, reason="r", **{"from": None}
+        )
+        await build.observer.close()
+        said = await edit(
+            "create_nodes",
+            "- {id: pay, type: browser_action, action: fill, target: {role: textbox, name: '{{ inputs.what }}'}, value: M}",
+            after="search",
+            dry_run=None,
+        )
+        assert (
+            f'on the page now open, bench ({served.origin}/stock):\n`pay` role=textbox name="Pay" matches nothing'
+            in said
+        )
     finally:
         await build.close()
 

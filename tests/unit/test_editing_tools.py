@@ -11,7 +11,7 @@ from director.builds import subject
 from director.draft import draft as drafts
 from director.draft import header
 from director.draft.goal import Goal
-from director.editing import lint, reference, tools
+from director.editing import due, lint, reference, tools
 from director.tools.build_context import BuildContext
 from nodes import registry, rules
 from nodes.errors import ModelError
@@ -122,6 +122,35 @@ async def test_invalid_and_dry_edits_are_not_stored(tmp_path: Path) -> None:
     assert "nothing was given" in await create(build, "# nodes")
     assert "it would be valid" in await create(build, f"```yaml\n{LOOK}```", dry=True)
     assert build.state.draft is None
+
+
+async def test_targets_are_due_where_the_open_page_is_plainly_theirs(tmp_path: Path) -> None:
+    """New targets behind a `goto` of the open page, or behind what the bench has done, are due until the page may change; no others are."""
+    build = build_of(
+        tmp_path,
+        "version: 1\ninputs: {base_url: {type: string, default: 'http://127.0.0.1:8765'}}\nallowed_origins: ['{{ inputs.base_url }}']\nnodes:\n"
+        "- {id: open, type: browser_action, action: goto, url: '{{ inputs.base_url }}/a/?x=1'}\n"
+        "- {id: user, type: browser_action, action: fill, target: {label: User}, value: x}\n"
+        "- {id: rows, type: browser_query, query: count, target: {css: tr}}\n"
+        "- {id: own, type: browser_query, query: text, target: {css: '{{ user }}'}}\n"
+        "- {id: enter, type: browser_action, action: click, target: {role: button, name: Enter}}\n"
+        "- {id: read, type: browser_query, query: text, target: {css: h1}}\n",
+    )
+    made = build.state.draft
+    assert made is not None
+
+    def found(marks: dict[str, str], bench: str | None, scout: str | None) -> dict[str, str]:
+        return {
+            node: where for node, (where, _target) in due.targets(None, made, build.goal, marks, bench, scout).items()
+        }
+
+    here, there = "http://127.0.0.1:8765/a", "http://127.0.0.1:8765/b"
+    assert found({}, None, here) == {"user": "scout", "enter": "scout"}
+    assert found({}, there, there) == {}
+    done = dict.fromkeys(("open", "user", "rows", "own", "enter"), "done")
+    assert found(done, there, None) == {"read": "bench"}
+    assert found(done | {"user": "stale: edited"}, there, None) == {"user": "bench", "enter": "bench"}
+    assert due.targets(made, made, build.goal, done, there, here) == {}
 
 
 @pytest.mark.parametrize(
