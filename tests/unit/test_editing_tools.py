@@ -147,7 +147,7 @@ async def test_targets_are_due_where_the_open_page_is_plainly_theirs(tmp_path: P
     here, there = "http://127.0.0.1:8765/a", "http://127.0.0.1:8765/b"
     assert found({}, None, here) == {"user": "scout", "enter": "scout"}
     assert found({}, there, there) == {}
-    done = dict.fromkeys(("open", "user", "rows", "own", "enter"), "done")
+    done: dict[str, str] = dict.fromkeys(("open", "user", "rows", "own", "enter"), "done")
     assert found(done, there, None) == {"read": "bench"}
     assert found(done | {"user": "stale: edited"}, there, None) == {"user": "bench", "enter": "bench"}
     assert due.targets(made, made, build.goal, done, there, here) == {}
