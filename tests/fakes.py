@@ -392,8 +392,8 @@ class FakeBrowser:
     def mark_posted(self) -> None:
         pass
 
-    def bound(self, seconds: float) -> None:
-        pass
+    def bound(self, seconds: float, *, quiet: float | None = None) -> None:
+        self.quiet = quiet
 
     def confine(self, origins: Sequence[str] | None, file: str) -> None:
         self.confined = None if origins is None else list(origins)

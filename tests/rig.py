@@ -49,7 +49,7 @@ class Rig:
     """The store of the log, if not files."""
     keep_browser: bool = False
     """True if the browser stays open when the run ends."""
-    tries_confirm: bool = False
+    proves: bool = False
     """True if each `confirm` is tried, as in a proof; not by a run that is resumed."""
     settings: Settings | None = None
     """Settings of model requests."""
@@ -99,7 +99,7 @@ class Rig:
         writer = self.open_writer = await self.newly_begun()
         run.write_header(writer, self.loaded, self.inputs)
         begun = self._run(writer)
-        begun.engine.state.tries_confirm = self.tries_confirm
+        begun.engine.state.proves = self.proves
         return await self._lived(begun.begin())
 
     async def try_out(self, node: str, pins: Mapping[str, Json]) -> events.RunEnded:

@@ -255,7 +255,7 @@ class Bench(build_context.Bench):
                 listener(event)
 
             browsers = borrowed.Lender(lambda: self.own.open(prepared))
-            own = dataclasses.replace(options, part=part, browsers=browsers, holds=holds, tries_confirm=True)
+            own = dataclasses.replace(options, part=part, browsers=browsers, holds=holds, proves=True)
             return self._build.carrier.begin(prepared, listener=listen, options=own)
 
         try:

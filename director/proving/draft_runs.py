@@ -121,7 +121,7 @@ async def run(
         lambda listener, options: build.carrier.begin(
             fit,
             listener=listener,
-            options=dataclasses.replace(options, holds=holds, watch=watch, tries_confirm=True, **more),
+            options=dataclasses.replace(options, holds=holds, watch=watch, proves=True, **more),
         ),
         reset=reset,
     )

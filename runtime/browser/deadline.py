@@ -14,7 +14,9 @@ class Deadline:
     def __init__(self) -> None:
         self.bound(FOREVER)
 
-    def bound(self, seconds: float) -> None:
+    def bound(self, seconds: float, quiet: float | None = None) -> None:
+        """Begin anew. ``quiet``: seconds without a change after which a page is not waited for any longer."""
+        self.quiet = quiet
         self._began = time.monotonic()
         self._ends = self._began + seconds
 

@@ -43,9 +43,9 @@ class InFlight:
         self._begun = {each: since for each, since in self._begun.items() if now - since < LONGEST}
         return any(_page_of(each) is page for each in self._begun)
 
-    def rests(self, page: Page) -> bool:
-        """Return True if the page has asked for nothing for a moment."""
-        return not self.waits(page) and time.monotonic() - self._ended.get(page, 0.0) >= QUIET_SECONDS
+    def rests(self, page: Page, seconds: float = QUIET_SECONDS) -> bool:
+        """Return True if the page has asked for nothing for so long."""
+        return not self.waits(page) and time.monotonic() - self._ended.get(page, 0.0) >= seconds
 
     async def rest(self, page: Page, seconds: float, stopped: Callable[[], bool]) -> None:
         """Wait until ``rests``, for ``seconds`` at the most, or until ``stopped``."""

@@ -110,8 +110,12 @@ class Browser(Protocol):
         """After a reattach: mark the tabs as possibly showing the answer to a form."""
         ...
 
-    def bound(self, seconds: float) -> None:
-        """Set the deadline of the page methods to this many seconds from now, until the next call."""
+    def bound(self, seconds: float, *, quiet: float | None = None) -> None:
+        """Set the deadline of the page methods to this many seconds from now, until the next call.
+
+        With ``quiet``, a rule fails earlier: once the page has done nothing for so many seconds; at once if it rests, and more than one
+        element matches.
+        """
         ...
 
     def confine(self, origins: Sequence[str] | None, file: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from playwright.async_api import BrowserContext, Page, Request, Response
 
 from nodes.errors import AuthorError, OriginRefused
-from runtime.browser import origins, page_errors, playwright_internals
+from runtime.browser import in_flight, origins, page_errors, playwright_internals
 from runtime.browser.deadline import Deadline
 from runtime.browser.devtools import origin_guard
 from runtime.browser.devtools.downloads import PendingDownloads
@@ -112,8 +112,10 @@ class RunPages:
     def error_for(self, request: object) -> int | None:
         return self._errors.get(request)
 
-    def bound(self, seconds: float) -> None:
-        self.deadline.bound(seconds)
+    def bound(self, seconds: float, *, quiet: float | None = None) -> None:
+        if quiet is not None:
+            in_flight.of(self._context)  # it knows the requests that begin from now on
+        self.deadline.bound(seconds, quiet)
 
     @property
     def allowed(self) -> origins.Allowed:

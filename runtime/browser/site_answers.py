@@ -68,7 +68,7 @@ class Answers:
     def begin(self, page: Page, *, driver_waits: bool) -> None:
         """Begin an action in ``page``. ``driver_waits``: Playwright waits for the document that it requests."""
         self._page, self._driver_waits = page, driver_waits
-        self._earlier.update(self._open)
+        self._earlier.update(self.open_requests)
         self._asked.clear()
         self._lost = self._aborted = self._refused = None
         self.reached = False
@@ -104,17 +104,17 @@ class Answers:
         self._changed.set()
 
     @property
-    def _open(self) -> list[Request]:
+    def open_requests(self) -> list[Request]:
         return [each for each, is_open in self._asked.items() if is_open]
 
     def awaits(self, page: Page) -> bool:
-        return any(_of_main_frame(each) and _page_of(each) is page for each in self._open)
+        return any(_of_main_frame(each) and _page_of(each) is page for each in self.open_requests)
 
     def crashed(self, page: Page) -> None:
         """Record that a page crashed: its requests are lost, also those that were never reported."""
         if page is self._page:
             self._lost = self._lost or "what the page had sent"
-        for request in self._open:
+        for request in self.open_requests:
             if _page_of(request) in (page, None):
                 self._lost = described(request)
                 self._over(request)
@@ -146,7 +146,7 @@ class Answers:
         """
         if not stopped():
             await self._flush()
-        while (on_its_way := bool(self._open or (earlier and self._earlier))) and not stopped():
+        while (on_its_way := bool(self.open_requests or (earlier and self._earlier))) and not stopped():
             if self._deadline.over() or (self._page is not None and self._page.is_closed()):
                 break
             await self._change()
@@ -159,8 +159,8 @@ class Answers:
                 await self._changed.wait()
 
     def _late(self, *, every: bool) -> Request | None:
-        mine = (each for each in self._open if _of_main_frame(each) and _page_of(each) is self._page)
-        return next(iter(self._open if every else mine), None)
+        mine = (each for each in self.open_requests if _of_main_frame(each) and _page_of(each) is self._page)
+        return next(iter(self.open_requests if every else mine), None)
 
     async def _flush(self) -> None:
         """Wait until the page's own tasks are done and their requests are reported."""

@@ -37,6 +37,7 @@ from runtime.language.expressions.references import Compiled
 from runtime.log import attempts, entries
 from runtime.secrets.one_time import SHORTEST_LEFT
 
+QUIET = 5.0  # seconds without a change after which a run that proves something waits for no rule; a page that polls asks more often
 GRACE = 2.0  # seconds by which a page method may overrun before the attempt is ended from outside
 
 
@@ -129,7 +130,7 @@ class Step(leaf_context.LeafContext):
         self._verified = self._verifying = True
         if self.node.asks == "cognition" and self._run.browser is not None:
             # The model's time does not count as the page's time.
-            self._run.browser.bound(min(self.node.page_seconds, self.left))
+            self._bound(self._run.browser, min(self.node.page_seconds, self.left))
         for rule in self._resolve().verify:
             if rule.kind == "expr":
                 leaf_context.demand_expr(rule)
@@ -214,7 +215,7 @@ class Step(leaf_context.LeafContext):
         resolved = self._resolve()
         if node.touches_page or any(rule.kind != "expr" for rule in node.verify):
             browser = await run.need_browser(self.path)
-            browser.bound(node.page_seconds)
+            self._bound(browser, node.page_seconds)
             self.frame.program.confine(browser)
             self._fresh, self._page = page is not None, page or browser.tabs.get(node.works_in)
             if not node.despite_dialog:
@@ -236,6 +237,10 @@ class Step(leaf_context.LeafContext):
             raise _too_long(node) from None
         except NotJson as error:
             raise AuthorError("value-type", f"the value cannot be kept: {error}", phase="after") from None
+
+    def _bound(self, browser: port.Browser, seconds: float) -> None:
+        # A step with a `timeout` of its own is known to take long.
+        browser.bound(seconds, quiet=QUIET if self._run.proves and self.node.timeout is None else None)
 
     async def _rest(self) -> None:
         """Wait until the page rests. A page that is gone, or waits for the answer to a dialog, has nothing to draw."""
@@ -261,7 +266,7 @@ class Step(leaf_context.LeafContext):
             run.aftermath = None
             run.aftermath = await aftermath.arrive(browser, page, self._say_waiting, loads=loads, reads=reads)
             self.frame.program.confine(browser)
-            browser.bound(self.node.page_seconds)
+            self._bound(browser, self.node.page_seconds)
             self._begun = time.monotonic()
         if self.node.moves_page:
             run.verified = skipped_steps.NOTHING

@@ -168,8 +168,9 @@ class RunState:
     replayed_to: int = 0  # last line of the log, of a call or of a finished scope, that the pass has reached
     holds: Withholds = withholds_nothing
     """Selects steps whose action is withheld. The first one, once ready, ends the run with ``attempt.EffectWithheld``."""
-    tries_confirm: bool = False
-    """True if each ``confirm`` is tried: asked before its side effect, and after it."""
+    proves: bool = False
+    """True for a run that proves what is being built: each ``confirm`` is asked before its side effect, and after it, and a rule is not waited
+    for on a page that is quiet."""
     tried: dict[int, set[str]] = dataclasses.field(default_factory=dict[int, set[str]])
     """Paths of the steps whose ``confirm`` was tried, by their node."""
     watch: Watch | None = None

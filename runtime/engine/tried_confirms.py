@@ -22,7 +22,7 @@ DONE_ALREADY = "done-already"
 async def before(run: RunState, reached: StepReached, step: attempt.Step) -> None:
     """Ask the ``confirm`` of a side effect that no earlier attempt can have done. Raises Paused ``done-already`` if it says *done*."""
     node = reached.node
-    if not run.tries_confirm or node.confirm is None or not step.is_effect():
+    if not run.proves or node.confirm is None or not step.is_effect():
         return
     tried = run.tried.setdefault(id(node), set())
     if len(tried) >= MOST:

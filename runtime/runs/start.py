@@ -80,8 +80,9 @@ class Options:
     browsers: run.Browsers | None = None  # browsers in place of the run's own
     holds: run_state.Withholds = run_state.withholds_nothing
     """Selects side effects to withhold. The first one ends the run as paused (``held``)."""
-    tries_confirm: bool = False
-    """True if each ``confirm`` is tried. One that says *done* before its side effect ends the run as paused (``done-already``)."""
+    proves: bool = False
+    """True if it proves what is being built. A ``confirm`` is tried then: one that says *done* before its side effect ends the run as paused
+    (``done-already``). A rule is not waited for on a page that is quiet."""
     watch: run_state.Watch | None = None
     codes: frozenset[str] = frozenset()
     """One-time codes that the parent masks: a page that it lends may show them."""
@@ -178,7 +179,7 @@ async def _open(
     )
     state = opened.engine.state
     state.holds, state.watch, state.hides = options.holds, options.watch, options.hides
-    state.tries_confirm = options.tries_confirm
+    state.proves = options.proves
     if options.begun is not None:
         # A run must be synced before anyone learns its id.
         await writer.barrier()

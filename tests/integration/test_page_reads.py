@@ -264,6 +264,40 @@ async def test_what_the_page_says_stands_in_the_error_of_a_rule(
     assert (raised.value.fix is None) == (said is not None)
 
 
+QUIET = "<!doctype html><title>Quiet</title><p class=two>Saved</p><p class=two>Saved</p><ol></ol>"
+AT_WORK = {
+    "draws": "<script>setInterval(() => { document.querySelector('ol').append('.'); }, 50);</script>",
+    "asks": "<script>setInterval(() => fetch('/text'), 50);</script>",
+    "turns": "<style>@keyframes turn {to {rotate: 1turn}} ol {animation: turn 1s infinite}</style>",
+    "says so": "<div aria-busy=true>Wait</div>",
+    "frame": "<iframe srcdoc=\"<b></b><script>setInterval(() => { document.body.append('.'); }, 50);</script>\"></iframe>",
+}
+
+
+@pytest.mark.drawn(1)
+async def test_a_rule_is_given_up_on_a_quiet_page_alone(tab: Tab, driven: Session, served: site.Site) -> None:
+    """With ``quiet``, a rule fails once the page rests and says how to wait longer, or how to narrow it; a page at work has all its time."""
+    rules = {"rule-failed": Rule(text="paid"), "target-ambiguous": Rule(visible=Target(css=".two"))}
+    served.page("/quiet", QUIET)
+    await tab.goto(f"{served.origin}/quiet")
+    for code, rule in rules.items():
+        driven.bound(30, quiet=0.3)
+        with pytest.raises(SiteError) as raised:
+            await tab.wait_for(rule)
+        assert raised.value.code == code
+        assert not driven.deadline.over()
+        assert ("the node has a `timeout`" in raised.value.message) == (code == "rule-failed")
+        assert ("`within`" in (raised.value.fix or "")) == (code == "target-ambiguous")
+    for name, work in AT_WORK.items():
+        served.page("/works", QUIET + work)
+        driven.bound(30)
+        await tab.goto(f"{served.origin}/works")
+        driven.bound(0.8, quiet=0.2)
+        with pytest.raises(SiteError):
+            await tab.wait_for(rules["rule-failed"])
+        assert driven.deadline.over(), name
+
+
 async def test_a_page_that_is_slow_at_the_end_is_not_called_silent(
     tab: Tab, driven: Session, served: site.Site
 ) -> None:

@@ -320,7 +320,7 @@ async def test_the_page_of_an_action_without_a_result_is_a_guess(
         await waits(self, rule)
 
     waited: list[float] = []
-    monkeypatch.setattr(FakeBrowser, "bound", lambda _self, given: limits.append(given))
+    monkeypatch.setattr(FakeBrowser, "bound", lambda _self, given, **_: limits.append(given))
     monkeypatch.setattr(FakePage, "wait_for", wait_for)
     pay = action("pay", ", timeout: 30, verify: [{text: gone, target: {css: row}}]")
     rig = Rig(tmp_path, flow(OPEN, pay, then), site=shop.site)

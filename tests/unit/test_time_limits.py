@@ -100,7 +100,7 @@ async def test_a_time_to_hold_that_comes_too_late_is_refused_before_anything_is_
 async def test_the_setting_holds_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page is waited for as long as the setting says."""
     bounds: list[float] = []
-    monkeypatch.setattr(FakeBrowser, "bound", lambda _browser, each: bounds.append(each))
+    monkeypatch.setattr(FakeBrowser, "bound", lambda _browser, each, **_: bounds.append(each))
     node = "version: 1\nnodes:\n  - {id: over, type: browser_action, action: hover, target: {css: a}}\n"
     rig = Rig(tmp_path, node, settings=settings.load(step_timeout=12))
     assert (await rig.start()).status == "passed"

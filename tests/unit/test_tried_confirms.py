@@ -11,7 +11,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.engine import tried_confirms
 from runtime.log import entries
-from tests.fakes import FakePage
+from tests.fakes import FakeBrowser, FakePage
 from tests.rig import Killed, Rig
 from tests.unit.test_resume import CONFIRM, OPEN, VERIFY, flow, pay, pay_it
 
@@ -20,7 +20,7 @@ PAY = pay(f"{VERIFY}{CONFIRM}")
 
 def proving(home: Path, *nodes: str, tries: bool = True) -> Rig:
     """A run that tries each `confirm`, on a site whose button pays."""
-    rig = Rig(home, flow(*nodes), tries_confirm=tries)
+    rig = Rig(home, flow(*nodes), proves=tries)
     rig.site.on_click = pay_it
     return rig
 
@@ -47,6 +47,19 @@ async def test_an_ordinary_run_asks_nothing(tmp_path: Path) -> None:
     assert (await rig.start()).status == "passed"
     assert tried(rig) == []
     assert not [each for each in rig.history.all_attempts() if each.call.thread.startswith(entries.CONFIRM)]
+
+
+@pytest.mark.parametrize(
+    ("proves", "own", "earlier"), [(True, "", True), (True, ", timeout: 40", False), (False, "", False)]
+)
+async def test_only_a_proof_ends_its_waiting_on_a_quiet_page(
+    proves: bool, own: str, earlier: bool, tmp_path: Path
+) -> None:
+    """A run that proves something waits for no rule on a quiet page, except in a node with its own `timeout`; an ordinary run has all its time."""
+    rig = proving(tmp_path, OPEN, pay(f"{VERIFY}{own}"), tries=proves)
+    assert (await rig.start()).status == "passed"
+    assert isinstance(rig.browser, FakeBrowser)
+    assert (rig.browser.quiet is not None) == earlier
 
 
 async def test_an_action_that_is_there_is_not_done_again(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class Verification:
         ended = run.follow(
             front,
             lambda listener: carrier.begin(
-                self._prepared, listener=listener, options=start.Options(holds=holds, tries_confirm=True)
+                self._prepared, listener=listener, options=start.Options(holds=holds, proves=True)
             ),
         )
         self._runs[-1], self._signal = (run, ended), run.signal

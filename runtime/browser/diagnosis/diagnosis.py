@@ -344,6 +344,8 @@ class Diagnosis:
         if "alert" in says:
             seen, fix = f"{seen}; the page says {says['alert']!r}", None
         message = f"{rule} does not hold; {seen}"
+        if self._deadline.quiet is not None and not self._deadline.over():
+            message += f"; the page did nothing more for {self._deadline.quiet:g} s: if this takes longer, the node has a `timeout`"
         return SiteError("rule-failed", message, fix=fix, phase="after", evidence={**evidence, **says})
 
     async def _evidence(

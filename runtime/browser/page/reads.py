@@ -16,6 +16,7 @@ from runtime.browser import isolated_world, sign_in_states
 from runtime.browser.diagnosis.diagnosis import field_ambiguous, subject_of
 from runtime.browser.elements import grids, locators, rules, tables, text_match, visibility
 from runtime.browser.origins import origin
+from runtime.browser.page import quiet
 from runtime.browser.page.access import PAUSES
 from runtime.browser.page.observer import Looking
 from runtime.browser.page.screenshots import Pictures
@@ -284,12 +285,19 @@ class Reads(Pictures, Looking):
         async def look() -> bool | None:
             nonlocal last
             last = await self._look(rule)
-            return last.holds or None
+            return True if last.holds else False if await self._comes_to_nothing(rule, last) else None
 
         # A condition over values does not change by waiting.
         held = await (look() if rule.kind == "expr" else self._until(look, subject_of(rule)))
         if not held:
             raise await self.diagnosis.rule_failed(rule, last)
+
+    async def _comes_to_nothing(self, rule: Rule, last: rules.RuleCheck) -> bool:
+        seconds = self._deadline.quiet
+        if seconds is None:
+            return False
+        ambiguous = last.matches > 1 and rule.kind != "count"
+        return await quiet.since(self.page, self._run.answers, quiet.MOMENT if ambiguous else seconds)
 
     async def holds(self, rule: Rule) -> bool:
         return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
