@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from director.draft.lines import Item, Lines, data_at, ended, in_lines, merged, shifted
 from nodes.values import Json
-from runtime.language import writer, yaml_text
+from runtime.language import habits, writer, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.yaml_text import Document, Path
 
@@ -63,6 +63,17 @@ def _as_list(document: Document) -> Document:
 def is_whole(data: Mapping[str, Json]) -> bool:
     """Return whether this is a file, and not a node with nodes in it."""
     return "nodes" in data and "type" not in data
+
+
+def by_habit(text: str, *, head: bool = False) -> tuple[str, list[str]]:
+    """Return nodes, or keys of the head, as they can only be meant, and a sentence for each reading. Raises WorkflowInvalid if it is no YAML."""
+    data: Any = read(text).data
+    if isinstance(data, dict) and (head or is_whole(data)):
+        given = data
+    else:
+        given = {"nodes": data if isinstance(data, list) else [data]}
+    meant, said = habits.read({"version": 1, **given})
+    return (writer.text({key: each for key, each in meant.items() if key in given}), said) if said else (text, [])
 
 
 def has_head(text: str) -> bool:

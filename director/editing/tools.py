@@ -106,7 +106,7 @@ class _Edits:
     def __init__(self, build: BuildContext) -> None:
         self._build = build
         self._tools: Mapping[str, Edit] = {}
-        self._renamed: list[str] = []  # what the last edit names otherwise than given
+        self._renamed: list[str] = []  # what the last edit reads or names otherwise than given
 
     def offer(self, tools: Sequence[Edit]) -> None:
         self._tools = {each.tool.name: each for each in tools}
@@ -115,8 +115,7 @@ class _Edits:
         given, after = str(arguments["yaml"]), cast("str | None", arguments["after"] or None)
 
         def make(before: Draft | None) -> Draft:
-            text, said = renames.of(given, before.ids() if before is not None else ())
-            self._renamed += said
+            text = self._meant(given, lambda _text: before.ids() if before is not None else ())
             if before is not None and not (edits.has_head(text) and begin.is_of_another(self._build, before)):
                 return before.with_nodes(text, after)
             if after is not None and after != "/":
@@ -131,12 +130,20 @@ class _Edits:
         def make(before: Draft | None) -> Draft:
             draft = _begun(before)
             if node == "workflow":
-                return draft.with_head(given)
-            text, said = renames.of(given, draft.ids([node] if node is not None else edits.ids_of(given)))
-            self._renamed += said
+                text, said = edits.by_habit(given, head=True)
+                self._renamed += said
+                return draft.with_head(text)
+            text = self._meant(given, lambda text: draft.ids([node] if node is not None else edits.ids_of(text)))
             return draft.with_updates(text, node)
 
         return make
+
+    def _meant(self, given: str, others: Callable[[str], Collection[str]]) -> str:
+        """Return given nodes as they can only be meant, with ids that they can have; ``others`` returns the ids of other nodes."""
+        text, read = edits.by_habit(given)
+        text, renamed = renames.of(text, others(text))
+        self._renamed += [*read, *renamed]
+        return text
 
     def move(self, arguments: dict[str, Json]) -> Make:
         ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"] or None)

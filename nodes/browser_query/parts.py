@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 from typing_extensions import override
 
 from nodes.browser_query.reads import OfElement
@@ -50,7 +51,7 @@ class InParts(OfElement):
         if self._parts and self.key is None:
             raise ValueError("`scroll` and `next` need a `key`: the field that identifies a row")
         if self.key is not None and not self._parts:
-            raise ValueError("`key` goes with `scroll` or `next`")
+            raise PydanticCustomError("needless", "`key` goes with `scroll` or `next`", {"field": "key"})
         names = self._names
         if self.key is not None and names and self.key not in names:
             near = did_you_mean(self.key, names, f"it has {', '.join(f'`{each}`' for each in names)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from nodes.base import Node
+from nodes.base import Node, Retry
 from nodes.part import Part
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -14,30 +14,32 @@ def _all(fix: str, *words: str) -> dict[str, str]:
     return dict.fromkeys(words, fix)
 
 
-OF_RULES = {
-    **_all("write `visible: {…}`", "exists", "present", "is_visible", "attached", "displayed", "element"),
-    **_all("write `hidden: {…}`", "not_visible", "not_exists", "absent", "gone", "missing", "detached", "is_hidden"),
-    **_all("write `text: …`, and `target: {…}` for one element", "contains", "contains_text", "has_text", "includes"),
+OF_RULES: Mapping[str, str] = {
+    **_all("visible", "exists", "present", "is_visible", "attached", "displayed", "element"),
+    **_all("hidden", "not_visible", "not_exists", "absent", "gone", "missing", "detached", "is_hidden"),
+    **_all("text", "contains", "contains_text", "has_text", "includes"),
     **_all("write `visible: {…}` with it", "selector", "locator", "css", "role", "test_id", "label"),
-    **_all('write `url: "**/orders"`, a glob', "url_contains", "has_url", "path", "address"),
-    **_all("write `value: …` and `target: {…}`", "has_value", "equals"),
+    **_all("url", "has_url", "path", "address"),
+    "url_contains": 'write `url: "**/orders"`, a glob',
+    **_all("value", "has_value", "equals"),
     "disabled": "write `enabled: false` and `target: {…}`",
     "unchecked": "write `checked: false` and `target: {…}`",
+    "timeout": "write `timeout` beside `verify`: it is the node's",
 }
 
-OF_TARGETS = {
-    **_all("write `css: …`", "selector", "locator", "css_selector", "query", "tag"),
-    **_all("write `has_text: …`", "contains", "contains_text", "has"),
-    **_all("write `within: {…}`", "parent", "inside", "in", "container", "ancestor", "row"),
-    **_all("write `test_id: …`", "testid", "data_testid"),
+OF_TARGETS: Mapping[str, str] = {
+    **_all("css", "selector", "locator", "css_selector", "query", "tag"),
+    **_all("has_text", "contains", "contains_text", "has"),
+    **_all("within", "parent", "inside", "in", "container", "ancestor", "row"),
+    **_all("test_id", "testid", "data_testid", "data-testid"),
     **_all("write `role` and `name`, or `label`", "aria_label", "accessible_name"),
     "id": 'write `css: "#…"`',
     "class": 'write `css: ".…"`',
     "href": "write `css: 'a[href=\"…\"]'`",
-    "index": "write `nth: …`, from 0",
+    "index": "nth",
     "first": "write `nth: 0`",
     "last": "write `nth: -1`",
-    "iframe": "write `frame: …`",
+    "iframe": "frame",
 }
 
 OF_NODES: Mapping[str, str] = {
@@ -50,7 +52,19 @@ OF_NODES: Mapping[str, str] = {
     **_all("value", "text", "input"),
     **_all("key", "keys"),
 }
-"""The field that a field of a node was meant for, if the node has that."""
+
+OF_RETRIES: Mapping[str, str] = {
+    **_all("attempts", "count", "times", "max", "max_attempts", "retries", "tries", "limit"),
+    **_all("delay", "interval", "wait", "pause", "every", "seconds"),
+}
+
+OF: Mapping[type[Part], Mapping[str, str]] = {
+    Rule: OF_RULES,
+    Target: OF_TARGETS,
+    Retry: OF_RETRIES,
+    Node: OF_NODES,
+}
+"""The field that a field of a part was meant for, if the part has that; or the whole fix."""
 
 CHOICES: Mapping[str, str] = {
     **_all("goto", "navigate", "visit", "open", "load"),
@@ -81,13 +95,13 @@ CHOICES: Mapping[str, str] = {
 """The action, query or node type that a word was meant for, or the whole fix."""
 
 
+def meant(model: type[Part] | None, word: str, fields: Iterable[str]) -> str | None:
+    """Return the field that an unknown one of a part with these fields was meant for, or the whole fix; None if the word is not known."""
+    found = next((words.get(word) for kind, words in OF.items() if model is not None and issubclass(model, kind)), None)
+    return found if found is None or " " in found or found in fields else None
+
+
 def of_field(model: type[Part] | None, word: str, fields: Iterable[str]) -> str | None:
     """Return what to write instead of an unknown field of a part with these fields; None if the word is not known."""
-    if model is None:
-        return None
-    if issubclass(model, Rule):
-        return OF_RULES.get(word)
-    if issubclass(model, Target):
-        return OF_TARGETS.get(word)
-    meant = OF_NODES.get(word) if issubclass(model, Node) else None
-    return f"write `{meant}: …`" if meant is not None and meant in fields else None
+    found = meant(model, word, fields)
+    return f"write `{found}: …`" if found is not None and " " not in found else found

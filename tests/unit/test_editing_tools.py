@@ -501,6 +501,10 @@ CONFIRM = """\
 """
 
 
+ROWS = "type: browser_query, query: extract, target: {css: tr}, fields: {x: td}"
+FILL = "type: browser_action, action: fill"
+
+
 async def test_ids_in_a_confirm_are_those_of_the_confirm(tmp_path: Path) -> None:
     """An id in a ``confirm`` that another node has is renamed there, with its references, and that is told; so it is when the node is written anew."""
     build = build_of(tmp_path)
@@ -513,6 +517,50 @@ async def test_ids_in_a_confirm_are_those_of_the_confirm(tmp_path: Path) -> None
     assert "is called" not in again
     twice = CONFIRM.format(id="other").replace("id: look", "id: paid")
     assert "duplicate-id" in await create(build, twice)
+
+
+@pytest.mark.parametrize(
+    ("node", "written", "said"),
+    [
+        (f"{ROWS}, key: x", ROWS, "`a`: `key` is left out: `key` goes with `scroll` or `next`"),
+        (f"{ROWS}, key: x, scroll: true", "scroll: until_end", "`a`: `scroll: true` is read as `scroll: until_end`"),
+        (f"{FILL}, target: {{css: b}}, text: c", "value: c", "`a`: `text: c` is read as `value: c`"),
+        (f"{FILL}, selector: '#b', value: 8", 'target: {css: "#b"}, value: "8"', "`value: 8` is read as `value: \"8\"`"),
+        ("type: goto, address: /x", 'type: browser_action, url: "/x", action: goto', "`a`: `action: goto` is added"),
+        ("action: goto, url: /x", "type: browser_action", "`a`: `type: browser_action` is added"),
+        (f"{FILL}, target: '#b', value: c, timeout: 1 min", "timeout: 60", '`a`: `timeout: "1 min"` is read as `timeout: 60`'),
+        (f"{FILL}, target: {{css: b}}, value: c, timeout: 30000", "timeout: 30", "`timeout: 30`: it is in seconds"),
+        (f"{FILL}, target: {{css: b}}, value: c, retry: 2", "retry: {attempts: 2}", "`retry: 2` is read as `retry: {attempts: 2}`"),
+        (
+            f"{FILL}, target: {{css: b}}, value: c, verify: {{exists: {{selector: d}}}}",
+            "verify: [{visible: {css: d}}]",
+            "`a`: `selector: d` is read as `css: d`",
+        ),
+    ],
+)  # fmt: skip
+async def test_what_is_written_by_habit_is_read_as_what_it_can_only_mean(
+    node: str, written: str, said: str, tmp_path: Path
+) -> None:
+    """A node with a word, type or unit of other tools is stored in the words of the language, and a line says what was made of it; so is an edit."""
+    build = build_of(tmp_path)
+    assert said in await create(build, f"- {{id: a, {node}}}\n")
+    assert build.state.draft is not None
+    assert written in build.state.draft.text.replace("\n    ", ", ")
+    assert said in await answer_of(build, "update_node", id="a", yaml=f"{{id: a, {node}}}")
+
+
+async def test_what_can_mean_several_things_is_refused_as_given(tmp_path: Path) -> None:
+    """If a reading leaves a mistake, the nodes are refused as they were given; a right text stays as it is written."""
+    build = build_of(tmp_path)
+    answer = await create(build, f"- {{id: a, {FILL}, selector: b, value: c, pace: slow}}\n")
+    assert "`selector` is not a field" in answer
+    assert "`pace` is not a field" in answer
+    right = f"- {{id: a, {FILL}, target: {{css: b}},  value: c}}  # as it is\n"
+    assert "is read as" not in await create(build, right)
+    assert build.state.draft is not None
+    assert right in build.state.draft.text
+    head = await answer_of(build, "update_node", id="workflow", yaml="timeout: 20s")
+    assert '`timeout: "20s"` is read as `timeout: 20`' in head
 
 
 async def test_fields_called_id_and_type_are_no_node(tmp_path: Path) -> None:

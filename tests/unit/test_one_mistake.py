@@ -71,6 +71,8 @@ SLIPS = [
     (f"{FILL}, target: {{css: a}}, value: [5]", "must be text", ""),
     ("type: browser_action, action: press, key: [1]", "item 1 of `key` must be text", '"1"'),
     (f"{CLICK}, modifiers: Shift", "must be a list", "`[Shift]`"),
+    (f"{CLICK}, retry: often", "must be a map", "`retry: {attempts: 3, delay: 1}`"),
+    (f"{CLICK}, retry: {{times: 3}}", "`times`", "write `attempts: …`"),
     (f"{CLICK}, timeout: 10s", "must be a number", "`10`"),
     (f"{CLICK}, verify: {{url: x}}", "must be a list", "`-`"),
     (f"{CLICK}, verify: [{{visible: a}}]", "must be a map", "`{css: …}`"),

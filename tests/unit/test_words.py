@@ -6,6 +6,7 @@ import pytest
 
 from director.scouting import given
 from nodes import registry, rules
+from nodes.base import Retry
 from nodes.errors import ModelError
 from nodes.targets import Target
 from runtime.language import reader, words
@@ -26,11 +27,11 @@ def fixes(node: str) -> list[str]:
 @pytest.mark.parametrize(
     ("node", "fix"),
     [
-        (CLICK % "{exists: {css: a}}", "write `visible: {…}`"),
-        (CLICK % "{not_visible: {css: a}}", "write `hidden: {…}`"),
+        (CLICK % "{exists: {css: a}}", "write `visible: …`"),
+        (CLICK % "{not_visible: {css: a}}", "write `hidden: …`"),
         (CLICK % "{value: {target: {css: a}, equals: x}}", "the `target` of `value` stands beside it: {value: \"8\", target: {label: Copies}}"),
         (CLICK % "{value: x}", "`value` needs a `target` beside it: {value: \"8\", target: {label: Copies}}"),
-        (CLICK % "{contains: paid}", "write `text: …`, and `target: {…}` for one element"),
+        (CLICK % "{contains: paid}", "write `text: …`"),
         (CLICK % "{text: paid, target: {selector: a}}", "write `css: …`"),
         ("{id: a, type: browser_action, action: navigate, url: x}", "write `type: browser_action` and `action: goto`"),
         ("{id: a, type: navigate, url: x}", "write `type: browser_action` and `action: goto`"),
@@ -54,11 +55,12 @@ def test_every_word_leads_to_one_that_exists() -> None:
     assert {each for each in words.CHOICES.values() if " " not in each} <= variants
     fields = {each for kind in registry.node_types().values() for model in kind.models for each in model.model_fields}
     assert set(words.OF_NODES.values()) <= fields
-    assert not set(words.OF_RULES) & set(rules.Rule.model_fields)
-    assert not set(words.OF_TARGETS) & set(Target.model_fields)
+    for part in (rules.Rule, Target, Retry):
+        assert not set(words.OF[part]) & set(part.model_fields)
+        assert {each for each in words.OF[part].values() if " " not in each} <= set(part.model_fields)
 
 
-@pytest.mark.parametrize(("text", "fix"), [("{selector: a}", "selector write `css: …`"), ("{css: a, index: 1}", "index write `nth: …`, from 0")])  # fmt: skip
+@pytest.mark.parametrize(("text", "fix"), [("{selector: a}", "selector write `css: …`"), ("{css: a, index: 1}", "index write `nth: …`")])  # fmt: skip
 def test_a_target_of_a_tool_has_the_same_words(text: str, fix: str) -> None:
     """A target that a model gives to a tool is told as one in a file."""
     with pytest.raises(ModelError) as caught:

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from nodes import errors as nodes_errors
 from nodes import registry
-from nodes.base import Leaf, Node
+from nodes.base import Leaf, Node, Retry
 from nodes.part import Part
 from nodes.registry import NodeType
 from nodes.targets import ROLES, Target
@@ -103,6 +103,12 @@ def located(loc: tuple[str | int, ...], data: Json) -> Path:
         elif number == len(loc) - 1 and isinstance(here, dict):
             path.append(step)  # a field that is missing
     return tuple(path)
+
+
+EXAMPLES: Mapping[type[Part], str] = {
+    Target: "write what finds it, such as `{css: …}`, `{text: …}` or `{role: button, name: …}`",
+    Retry: "such as `retry: {attempts: 3, delay: 1}`, with `on: [verify-failed]` also after the action",
+}
 
 
 class _Mismatch:
@@ -238,15 +244,17 @@ class _Mismatch:
             help = "a list has a `-` before each item"
         elif isinstance(value, str) and kinds == {"list_type"}:
             help = f"write it as a list: `[{value}]`" if value else None
-        elif self._wants_target() and isinstance(value, str):
-            help = "write what finds it, such as `{css: …}`, `{text: …}` or `{role: button, name: …}`"
+        elif example := self._example():
+            help = example
         given = "left empty" if value is None else kind_of(value)
         return self.say("wrong-type", f"{self.field} must be {' or '.join(wanted)}, and is {given}", help)
 
-    def _wants_target(self) -> bool:
+    def _example(self) -> str | None:
+        """Return how the part is written that the place wants, if something else is there."""
         model = self.anatomy.parts.get(self.path[:-1])
         field = _field(model, str(self.path[-1])) if model is not None else None
-        return field is not None and Target in (field.annotation, *typing.get_args(field.annotation))
+        wanted = (field.annotation, *typing.get_args(field.annotation)) if field is not None else ()
+        return next((example for part, example in EXAMPLES.items() if part in wanted), None)
 
     def _other(self) -> tuple[str, str, str | None]:
         kind, context = self.error["type"], self.error.get("ctx", {})
