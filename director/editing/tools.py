@@ -14,7 +14,7 @@ from director.draft import draft as drafts
 from director.draft import edits, header, renames
 from director.draft.draft import Draft
 from director.draft.goal import Goal
-from director.editing import due, limits, lint, reference
+from director.editing import due, limits, lint, reference, unused_values
 from director.tools import begin
 from director.tools.build_context import BuildContext
 from director.tools.toolbox import CHANGED, FLAG, PERHAPS, READ, REASON, TEXT, Simple, Toolset, of, tool
@@ -199,6 +199,7 @@ class _Edits:
             *dict.fromkeys(self._renamed),
             # Moved nodes are reported even if they say the same.
             render_changes(before, made, _texts(arguments.get("ids"))),
+            *_constant(before, made),
             *advised(before, made, self._build.goal),
         ]
         return masker.text("\n".join(lines)), self._due(before, made)
@@ -336,6 +337,15 @@ def render_changes(before: Draft | None, made: Draft, named: Collection[str] = (
 
 def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
     return {each.id: workflow.plain(each) for each in draft.loaded.nodes()} if draft is not None else {}
+
+
+def _constant(before: Draft | None, made: Draft) -> list[str]:
+    """Return what ``finish`` will refuse of the output that this edit writes."""
+    was = unused_values.constant_outputs(before.loaded) if before is not None else ()
+    new = [each for each in unused_values.constant_outputs(made.loaded) if each not in was]
+    return [
+        f"{unused_values.constant(each)}, which `finish` refuses: yield what a query reads on the site" for each in new
+    ]
 
 
 def advised(before: Draft | None, made: Draft, goal: Goal) -> list[str]:

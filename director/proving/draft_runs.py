@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from director.editing import limits
+from director.editing import limits, unused_values
 from director.effects import effects
-from director.proving import checks, proofs, resets, short_values, unused_values
+from director.proving import checks, proofs, resets, short_values
 from director.tools.toolbox import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, SetupError, UsageError

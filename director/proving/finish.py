@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director.draft import output_files
-from director.editing import lint
+from director.editing import lint, unused_values
 from director.effects import effects
-from director.proving import checks, draft_runs, notes, performed, proofs, repair_builds, report, unused_values
+from director.proving import checks, draft_runs, notes, performed, proofs, repair_builds, report
 from director.tools import begin
 from director.tools.build_context import NOT_LOOKED_AT
 from director.tools.toolbox import FINISH
@@ -194,7 +194,7 @@ def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -
     for name in unused_values.constant_outputs(loaded):
         if name not in was and not said.names(name):
             fix = "yield what a node reads, or name it in `unproved` and say why"
-            yield MissingProof(f"`{name}` of the output is the same whatever a run finds", fix)
+            yield MissingProof(unused_values.constant(name), fix)
 
 
 def foreseen(build: BuildContext, said: FinishRequest) -> str:

@@ -233,6 +233,24 @@ async def test_the_head_is_edited_as_the_node_workflow(tmp_path: Path) -> None:
     assert list(build.state.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
 
 
+async def test_an_output_that_depends_on_no_run_is_told_by_the_edit_that_writes_it(tmp_path: Path) -> None:
+    """An edit that writes an output which is a literal, or only an input, says that ``finish`` refuses it, once; one that reads the site is right."""
+    build = build_of(tmp_path)
+    said = "`{}` of the output is the same whatever a run finds, which `finish` refuses: yield what a query reads"
+    assert said.format("done") in await create(
+        build, f"output: {{done: saved, who: '{{{{ inputs.user }}}}'}}\nnodes:\n{LOOK}"
+    )
+    constant = "output: {done: saved, who: '{{ inputs.user }}'}"
+    assert "the same whatever" not in await answer_of(build, "update_node", id="workflow", yaml=constant)
+    read = await answer_of(
+        build, "update_node", id="workflow", yaml="output: {at: '{{ look }}', who: '{{ inputs.user }}'}"
+    )
+    assert "the same whatever" not in read
+    assert said.format("who") in await answer_of(
+        build, "update_node", id="workflow", yaml="output: {who: '{{ inputs.user }}'}"
+    )
+
+
 @pytest.mark.parametrize("name", ["workflow", "all", "recent"])
 async def test_ids_that_the_tools_reserve_are_refused(tmp_path: Path, name: str) -> None:
     """A reserved id is refused with a fix. In a file that has one, `workflow` is the head, and `id` null edits the node."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from director.proving import unused_values
+from director.editing import unused_values
 from runtime.language import reader, workflow
 
 HEAD = """

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from director.proving import short_values, unused_values
+from director.editing import unused_values
+from director.proving import short_values
 from nodes.values import Json
 from runtime.language import reader
 from tests import build_contexts

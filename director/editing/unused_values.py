@@ -25,6 +25,10 @@ def unread(loaded: workflow.Loaded, names: Sequence[str]) -> list[str]:
     return [each for each in names if ("inputs", each) not in {c[:2] for c in chains} and each not in statements]
 
 
+def constant(name: str) -> str:
+    return f"`{name}` of the output is the same whatever a run finds"
+
+
 def constant_outputs(loaded: workflow.Loaded) -> list[str]:
     """Return the output fields that are the same whatever a run finds; those that repeat inputs only if no field depends on a run."""
     output = loaded.workflow.output
