@@ -60,8 +60,9 @@ class Confirm(Part):
     """Asks the site whether an action happened, after a crash or a lost answer."""
 
     nodes: Block
-    """Reads, ``goto``, clicks, keys and fields with ``effect: read``, and ``iterate`` and ``route`` around them. They run in a fresh tab of the run's
-    browser. If one fails, it stays unknown whether the action happened. Their ids are visible only in here."""
+    """Reads, ``goto``, clicks, keys and fields with ``effect: read``, and containers around them; a ``handle`` has only ``try`` and
+    ``attempts`` here. They run in a fresh tab of the run's browser. If one fails, it stays unknown whether the action happened. Their ids are
+    visible only in here."""
     done: Condition
     """True if the action happened. False counts only if it is false again ``settle`` seconds later."""
     settle: float = Field(default=5.0, ge=0, le=600)

@@ -205,7 +205,7 @@ class Blocks:
         caught: RunOpsError | None = None,
     ) -> Ended:
         """Run a block in a separate scope. A block whose error was kept does not run again."""
-        run, path = self._run, _part_path(self._path, name, number)
+        run, path = self._run, part_path(self._path, name, number)
         frame = scopes.Scope(self._frame)
         if caught is not None:
             frame.bind("error", as_bound(run.writer.error(caught), caught.path))
@@ -237,7 +237,7 @@ class Blocks:
 
     async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
         """Run a block at the end, and record with it the outcome of this retry."""
-        run, path = self._run, _part_path(self._path, name, number)
+        run, path = self._run, part_path(self._path, name, number)
         run.forget(nodes, self._frame)
         state = run.history.scope(path)
         if state.failed is not None:
@@ -300,7 +300,7 @@ def kept(value: Json) -> dict[str, Json]:
     return {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}
 
 
-def _part_path(handle: str, name: str, number: int) -> str:
+def part_path(handle: str, name: str, number: int) -> str:
     return f"{handle}/{name}" if number == 1 else f"{handle}/{name}[{number}]"
 
 

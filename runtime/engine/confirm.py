@@ -13,7 +13,7 @@ from typing_extensions import override
 from nodes.base import Container, Leaf, Node
 from nodes.errors import AuthorError, RunOpsError
 from nodes.pages import Page
-from nodes.ports import Item, Iteration
+from nodes.ports import Ended, Item, Iteration
 from nodes.values import Json
 from runtime.engine import attempt, blocks, scopes
 from runtime.engine.run_state import RunState
@@ -88,3 +88,26 @@ class _Part(blocks.Blocks):
         if collect is not None:
             value = self._run.render(self._node, collect, frame, path)
         return Iteration(value, go_on=self._another(condition, frame, item, path, keep=False))
+
+    @override
+    async def part(
+        self,
+        nodes: Sequence[Node],
+        name: str,
+        number: int,
+        *,
+        keep: Callable[[RunOpsError, bool], bool],
+        again: Callable[[RunOpsError], bool] | None = None,
+        caught: RunOpsError | None = None,
+    ) -> Ended:
+        """Run a block, whose error only another run of it may follow. Caught, it would be taken for an answer."""
+        path, frame = blocks.part_path(self._path, name, number), scopes.Scope(self._frame)
+        self._run.forget(nodes, self._frame)
+        try:
+            value = await self._look.block(nodes, frame, path)
+        except RunOpsError as error:
+            if again is None or not again(error):
+                raise
+            return Ended(error=error, again=True)
+        self._frame.names.update(frame.names)
+        return Ended(value)

@@ -320,7 +320,7 @@ class TestConfirm:
             "{id: x, type: browser_action, action: click, target: {css: a}}",
             "{id: x, type: browser_action, action: fill, target: {css: a}, value: b}",
             "{id: x, type: context, set: {a: 1}}",
-            "{id: x, type: group, nodes: [{id: y, type: browser_query, query: url}]}",
+            "{id: x, type: group, nodes: [{id: y, type: context, set: {a: 1}}]}",
         ],
     )
     def test_confirm_only_reads(self, node: str) -> None:

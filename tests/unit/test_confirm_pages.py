@@ -158,6 +158,50 @@ async def test_a_node_that_resolves_to_an_action_is_not_done(tmp_path: Path, mon
     assert set(visited) == {"http://shop.test/"}
 
 
+class Redrawn(FakePage):
+    """A page that draws itself anew after a panel was opened, and closes it with that, as often as the site says."""
+
+    opened = False
+
+    async def click(self, target: Target, how: Stroke = PLAIN) -> None:
+        if str(target) == "css=panel":
+            left = int(self.browser.site.texts["redraws"])
+            self.browser.site.texts["redraws"] = str(max(0, left - 1))
+            self.opened = not left
+            return
+        await super().click(target, how)
+
+    async def text(self, target: Target) -> str:
+        if not self.opened:
+            raise SiteError("target-not-found", "no element matches css=state")
+        return "paid" if self.browser.site.texts.get("paid") else "open"
+
+
+PANEL = (
+    "{id: look, type: browser_action, action: goto, url: 'http://shop.test/list'}, "
+    "{id: again, type: handle, attempts: 3, try: ["
+    "{id: panel, type: browser_action, action: click, target: {css: panel}, effect: read}, "
+    "{id: state, type: browser_query, query: text, target: {css: state}}]}"
+)
+
+
+@pytest.mark.parametrize("paid", [True, False])
+@pytest.mark.parametrize(("redraws", "status"), [(2, "passed"), (99, "paused")])
+async def test_a_confirm_opens_a_panel_again_that_the_page_closed(
+    tmp_path: Path, redraws: int, status: str, paid: bool
+) -> None:
+    """`handle` repeats the click and the read together; if that never succeeds, a person is asked and the payment is not repeated."""
+    ends = "{id: end, type: transform, expr: '{{ 1 }}'}"
+    confirm = f", confirm: {{settle: 0, nodes: [{PANEL}], done: \"{{{{ again == 'paid' and state == again }}}}\"}}"
+    rig = Rig(tmp_path, flow(OPEN, pay(confirm), ends))
+    rig.site.page = Redrawn
+    rig.site.texts["redraws"] = str(redraws)
+    await died(rig, paid=paid)
+    assert (await rig.resume()).status == status
+    assert len(rig.site.actions) == int(paid or status == "passed")
+    assert not [path for path in rig.history.scopes if "confirm" in path]
+
+
 def refused(node: str) -> list[str]:
     """The mistakes of a file whose `confirm` contains ``node``."""
     try:
@@ -190,13 +234,21 @@ READ = "{id: b, type: browser_query, query: title}"
         ),
         ("{id: a, type: browser_action, action: goto, url: 'http://shop.test/', effect: effect}", ["not-in-confirm"]),
         ("{id: a, type: context, set: {x: 1}}", ["not-in-confirm"]),
-        (f"{{id: a, type: group, nodes: [{READ}]}}", ["not-in-confirm"]),
-        (f"{{id: a, type: handle, try: [{READ}], attempts: 2}}", ["not-in-confirm"]),
+        (f"{{id: a, type: group, nodes: [{READ}]}}", []),
+        (f"{{id: a, type: group, nodes: [{CLICK.replace('id: a', 'id: c')}]}}", ["not-in-confirm"]),
+        ("{id: a, type: group, use: other.yaml}", ["not-in-confirm", "use-not-found"]),
+        (f"{{id: a, type: handle, try: [{READ}], attempts: 2}}", []),
+        (f"{{id: a, type: handle, try: [{CLICK.replace('id: a', 'id: c')}], attempts: 2}}", ["not-in-confirm"]),
+        (f"{{id: a, type: handle, try: [{READ}], catch: [{READ.replace('id: b', 'id: c')}]}}", ["not-in-confirm"]),
+        (
+            f"{{id: a, type: handle, try: [{READ}], attempts: 2, finally: [{READ.replace('id: b', 'id: c')}]}}",
+            ["not-in-confirm"],
+        ),
         (f"{{id: a, type: route, branches: [{{name: one, when: true, nodes: [{READ}]}}]}}", []),
     ],
 )
 def test_only_reading_nodes_are_allowed_in_confirm(within: str, node: str, codes: list[str]) -> None:
-    """Reads, `goto`, clicks, keys and fields with `effect: read`, loops and routes are allowed at any depth, and nothing else."""
+    """Reads, `goto`, clicks, keys and fields with `effect: read` are allowed, with containers around them, and nothing that catches an error."""
     assert refused(within.replace("{}", node)) == codes
 
 

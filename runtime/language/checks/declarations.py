@@ -9,6 +9,8 @@ from nodes.browser_action import BrowserAction, Click, Goto
 from nodes.browser_action.fields import Fill, Press, Select, Type
 from nodes.context import Context
 from nodes.errors import did_you_mean
+from nodes.group import Group
+from nodes.handle import Handle
 from nodes.iterate import WAYS, Iterate
 from nodes.route import OTHERWISE, Route
 from nodes.tabs import MAIN
@@ -29,7 +31,13 @@ NEEDED = {
 
 
 SEARCHES = frozenset({Click, Fill, Press, Select, Type})  # actions that may lead to what is read
-ONLY_READS = "it may contain nodes that read, `goto`, a click, key or field with `effect: read` (it only opens, turns or searches), and `iterate` and `route` around them"
+ONLY_READS = "it may contain nodes that read, `goto`, a click, key or field with `effect: read` (it only opens, turns or searches), and `group`, `iterate`, `route` and `handle` around them"
+NOT_AROUND_READS = {
+    "use": "give the group `nodes`: those of another file are not seen here",
+    "catch": "leave it out: an error must leave it unknown whether the action happened; `attempts` runs `try` again",
+    "finally": "leave it out: the tab is closed at the end",
+}
+"""Fields that a container in a ``confirm`` may not have, with the fix. An error that is caught would be read as an answer."""
 
 
 class Declared:
@@ -129,7 +137,10 @@ class Declared:
 
     def _in_confirm(self, units: list[NodeSource]) -> None:
         for unit in units:
-            if unit.model is Iterate or unit.model is Route:
+            if unit.model in (Group, Handle, Iterate, Route):
+                for field in NOT_AROUND_READS.keys() & unit.data.keys():
+                    message = f"`{field}` does not belong in a `confirm`"
+                    self._report("not-in-confirm", message, (*unit.path, field), NOT_AROUND_READS[field])
                 for _path, block in unit.blocks:
                     self._in_confirm(block)
             elif not _only_reads(unit):
