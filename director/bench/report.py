@@ -103,7 +103,8 @@ def _size(lines: Collection[str]) -> int:
 
 
 def _lines(report: Report, room: _Room) -> list[str]:
-    lines = [_head(report), *(f"note: {each}" for each in report.notes)]
+    fixes = (fix for trip in report.trips if trip.past is not None for fix in checks.fixes(trip.past))
+    lines = [_head(report), *(f"note: {each}" for each in report.notes), *dict.fromkeys(fixes)]
     ending = next((seen for seen in reversed(report.seen) if not seen.inner), None)
     for trip in report.trips:
         for seen in trip.seen:

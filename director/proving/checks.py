@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from director.effects import effects
 from director.proving import proofs
+from runtime.context import briefs
 from runtime.display.text import cut
 from runtime.language import workflow
 from runtime.log import history
@@ -39,6 +40,17 @@ def _rescued(past: history.History) -> Iterator[tuple[str, str]]:
         if last is not None and last.status == "recovered" and (last.error or {}).get("code") == "verify-failed":
             rule = cut(str((last.error or {}).get("evidence", {}).get("rule", "")), A_RULE)
             yield path, RESCUED.replace("`verify`", f"`verify` ({rule})") if rule else RESCUED
+
+
+def fixes(past: history.History) -> Iterator[str]:
+    """Yield hints with the fixes of each ``confirm`` that failed in a part of the page that may be closed again."""
+    said = {
+        effects.static(briefs.ours(str(each["path"]))): str(each["fix"])
+        for each in past.confirms_tried
+        if "fix" in each
+    }
+    for key, fix in said.items():
+        yield f"hint: in the `confirm` of `{key}`: {fix}"
 
 
 def not_looked_at(loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> list[str]:

@@ -184,6 +184,7 @@ def _hints(past: history.History) -> Iterator[str]:
             f"hint: {attempt.VERIFY_HELD_BEFORE}: {cut(', '.join(names), STEPS)}. All rules of `verify` held just before the action, too, so they do not"
             " show that it did anything: name what only this action brings about, such as its own row, number or message"
         )
+    yield from checks.fixes(past)
     if failed := checks.failed_before(past):
         names = list(dict.fromkeys(effects.static(briefs.ours(path)) for path in failed))
         yield f"hint: `confirm` failed before the action of {cut(', '.join(names), STEPS)}, so it can never say *not done*: a run that breaks off there asks a person"

@@ -31,10 +31,10 @@ from nodes.values import Json, NotJson, normalise
 from runtime import events
 from runtime.browser import port
 from runtime.browser.port import MissingAnswer
-from runtime.engine import leaf_context, rendering, scopes, skipped_steps
+from runtime.engine import leaf_context, opened_parts, rendering, scopes, skipped_steps
 from runtime.engine.run_state import RunState, Verdict
 from runtime.language.expressions.references import Compiled
-from runtime.log import attempts, entries
+from runtime.log import attempts, entries, step_paths
 from runtime.secrets.one_time import SHORTEST_LEFT
 
 QUIET = 5.0  # seconds without a change after which a run that proves something waits for no rule; a page that polls asks more often
@@ -97,6 +97,7 @@ class Step(leaf_context.LeafContext):
         self.again = False
         self.not_done = False  # true if the site said that an action of this attempt did not happen
         self.continued_call: entries.Call | None = None
+        self._before: tuple[int, str] | None = None  # number of documents and address just before the action
 
     # Called by the node.
 
@@ -123,6 +124,8 @@ class Step(leaf_context.LeafContext):
         elif effect and self._resolve().postconditions and self._page is not None and self._page.dialog is None:
             # Rules that all hold before the action prove nothing after a crash. With a dialog open this stays unknown.
             held = await leaf_context.all_hold(self._resolve().postconditions, self.page)
+        if self._page is not None:
+            self._before = self._page.documents, self._page.url
         described = self._describe(held)
         self.call = await self._run.writer.announce(described) if effect else self._run.writer.call(described)
 
@@ -148,6 +151,9 @@ class Step(leaf_context.LeafContext):
                     again = "" if self.node.effect_class == "effect" else AGAIN
                     raise error.replaced(code="verify-failed", fix=f"{fix}{again}") from None
         self._verifying = False
+        if self.node.moves_page and self._page is not None:
+            on_page = opened_parts.Opened.by(self.node, self.holding().rules, self._page, self._before)
+            self._run.opened[self._thread] = on_page
         if self.node.moves_page and not self._fresh:
             self._run.verified = self.holding()
             if self._run.verified.rules and self.node.takes_up_input:
@@ -204,7 +210,8 @@ class Step(leaf_context.LeafContext):
         try:
             value = await self._do(page)
         except RunOpsError as error:
-            raise self._placed(self._refusal() or self._with_condition(error)) from error.__cause__
+            explained = await self._with_opened(self._with_condition(error))
+            raise self._placed(self._refusal() or explained) from error.__cause__
         refused = self._refusal()
         if refused is not None:
             raise refused
@@ -301,6 +308,16 @@ class Step(leaf_context.LeafContext):
                     said = f"the condition `{written.expr}` is false"
                     return error.replaced(message=said, evidence={"condition": str(written.expr)})
         return error
+
+    async def _with_opened(self, error: RunOpsError) -> RunOpsError:
+        """Return the error; if an earlier step had opened what the page may have closed again, its fix says how to repeat both."""
+        on_page, browser = self._run.opened.get(self._thread), self._run.browser
+        if on_page is None or browser is None or self._page is None or self._page.closed:
+            return error
+        if any(block.number > 1 for block in step_paths.blocks(self.path)):
+            return error  # both are repeated already
+        browser.bound(opened_parts.LOOK_SECONDS)
+        return await on_page.explained(error, self.node, self._page)
 
     async def _demand_answers(self) -> None:
         """Raise SiteError if a request of the action got no answer, or a server error. With ``confirm``, wait for all that it sent."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
 from nodes.values import Json
 from runtime import events
-from runtime.engine import attempt, confirm, leaf_context, policies, scopes, skipped_steps
+from runtime.engine import attempt, confirm, leaf_context, opened_parts, policies, scopes, skipped_steps
 from runtime.engine.run_state import RunState, StepReached, Verdict
 from runtime.log import attempts, entries, step_states
 from runtime.log.step_states import Then
@@ -280,7 +280,8 @@ async def ask_the_site(run: RunState, step: StepReached, *, once: bool = False) 
         if await _look(run, step):
             return Verdict("done", "`confirm` says so, at the second look")
     except (SiteError, AuthorError, SetupError) as error:
-        return Verdict("unknown", f"`confirm` failed: {error.message}")
+        fix = error.fix if opened_parts.OPENED_BY in error.evidence else None
+        return Verdict("unknown", f"`confirm` failed: {error.message}", fix=fix)
     return Verdict("not-done", f"`confirm` says so, twice in {confirm.settle:g} s")
 
 

@@ -25,6 +25,7 @@ from runtime.log.writer import LogWriter
 from runtime.system import tasks
 
 if TYPE_CHECKING:
+    from runtime.engine import opened_parts
     from runtime.language import workflow
 
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
@@ -81,6 +82,7 @@ class Verdict(NamedTuple):
     found: Outcome
     how: str
     unanswered: bool = False  # true if the site had not yet answered what the action sent
+    fix: str | None = None  # if `confirm` read in a part of the page that may be closed again
 
 
 class Recorder:
@@ -186,6 +188,10 @@ class RunState:
     """Paths of side effects that the log has as done but the restored state lacks. Steps before these run again; these do not."""
     verified: skipped_steps.Verified = skipped_steps.NOTHING
     """Rules that held on the page when the last step that changed it was over."""
+    opened: dict[str, opened_parts.Opened | None] = dataclasses.field(
+        default_factory=dict[str, "opened_parts.Opened | None"]
+    )
+    """By thread: what the last step that changed the page opened there, if it did nothing else."""
     recorder: Recorder = dataclasses.field(init=False)
     """Receiver of what the pass finds; a dry one while the pass only searches for the step at which the run continues."""
     root: scopes.Scope = dataclasses.field(init=False)  # outermost scope of the run's own file

@@ -10,6 +10,7 @@ from typing import Literal
 
 from nodes.base import Leaf
 from nodes.errors import Paused
+from nodes.values import Json
 from runtime import events
 from runtime.engine import attempt, reconcile
 from runtime.engine.run_state import RunState, StepReached, Verdict
@@ -50,7 +51,8 @@ async def after(run: RunState, step: attempt.Step) -> None:
 
 
 def _note(run: RunState, reached: StepReached, when: Literal["before", "after"], said: Verdict) -> None:
-    run.writer.note("confirm-tried", path=reached.path, when=when, found=said.found, how=said.how)
+    fix: dict[str, Json] = {"fix": said.fix} if said.fix is not None else {}
+    run.writer.note("confirm-tried", path=reached.path, when=when, found=said.found, how=said.how, **fix)
     does = _action(reached.node)
     if said.found == "unknown":
         run.emit(events.Said(f"{reached.path}: {when} the {does}: {said.how}"))

@@ -561,6 +561,25 @@ async def test_why_a_confirm_failed_is_reported_with_its_node(tmp_path: Path) ->
     assert "[page]\nbefore it, `confirm` failed: no element matches\n" in rig.told
 
 
+async def test_a_confirm_that_misses_what_it_opened_is_told_how_to_repeat_both(tmp_path: Path) -> None:
+    """The fix is our own text, outside of the page's, and the rest of the report stays as it is."""
+    rig = paying(tmp_path)
+    rig.edit(
+        "{id: look,", "{id: more, type: browser_action, action: click, target: {css: more}, effect: read}, {id: look,"
+    )
+
+    class Closed(FakePage):
+        async def text(self, target: Target) -> str:
+            raise SiteError("target-not-found", "no element matches")
+
+    rig.site.page = Closed
+    await rig.execute("all")
+    assert (
+        "\nhint: in the `confirm` of `pay`: if the page closed again what `more` opened, repeat both: `handle`"
+        in rig.told
+    )
+
+
 async def test_an_action_that_the_site_has_is_not_done_again(tmp_path: Path) -> None:
     """Executed again, it is stopped by its `confirm` with the way out; the page stays valid for the nodes before it."""
     rig = paying(tmp_path)
