@@ -127,8 +127,8 @@ def _together(
     loaded: workflow.Loaded, nodes: Sequence[Node], within: str, keys: Collection[str], name: str = ""
 ) -> Iterator[str]:
     """``name`` is that of the block, if it may stand for its leaves."""
-    inside = list(_inside(loaded, nodes, within))
-    if name and len(inside) > 1 and all(each in keys for each in inside):
+    whole = list(inside(loaded, nodes, within))
+    if name and len(whole) > 1 and all(each in keys for each in whole):
         yield name
         return
     for node in nodes:
@@ -141,22 +141,23 @@ def _together(
         else:
             blocks = list(node.blocks())
             whole = [each for _place, block in blocks for each in block]
-            if len(blocks) < 2 or all(each in keys for each in _inside(loaded, whole, within)):
+            if len(blocks) < 2 or all(each in keys for each in inside(loaded, whole, within)):
                 yield from _together(loaded, whole, within, keys, key)
                 continue
             for place, block in blocks:
                 yield from _together(loaded, block, within, keys, f"{key}/{_name(node, place)}")
 
 
-def _inside(loaded: workflow.Loaded, nodes: Sequence[Node], within: str) -> Iterator[str]:
+def inside(loaded: workflow.Loaded, nodes: Sequence[Node], within: str) -> Iterator[str]:
+    """Yield the keys of the leaves in these nodes, those of used files too; ``within`` begins each."""
     for node in nodes:
         if (callee := loaded.callees.get(node.id)) is not None:
-            yield from _inside(callee, callee.workflow.nodes, f"{within}{node.id}/")
+            yield from inside(callee, callee.workflow.nodes, f"{within}{node.id}/")
         elif isinstance(node, Leaf):
             yield f"{within}{node.id}"
         else:
             for _place, block in node.blocks():
-                yield from _inside(loaded, block, within)
+                yield from inside(loaded, block, within)
 
 
 def _name(node: Node, place: Sequence[str | int]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from director.editing import limits, unused_values
 from director.effects import effects
-from director.proving import checks, proofs, resets, short_values
+from director.proving import checks, guards, proofs, resets, short_values
 from director.tools.toolbox import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, SetupError, UsageError
@@ -177,6 +177,7 @@ def _with_log(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -
         moot=proofs.moot(loaded, past),
         on_errors=proofs.on_errors(loaded, past),
         disagreed=checks.disagreed(loaded, past),
+        passed=guards.passed_by(loaded, past),
         past=past,
     )
 

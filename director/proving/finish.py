@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from director.draft import output_files
 from director.editing import lint, unused_values
 from director.effects import effects
-from director.proving import checks, draft_runs, notes, performed, proofs, repair_builds, report
+from director.proving import checks, draft_runs, guards, notes, performed, proofs, repair_builds, report
 from director.tools import begin
 from director.tools.build_context import NOT_LOOKED_AT
 from director.tools.toolbox import FINISH
@@ -118,9 +118,21 @@ class Proof:
         return [key for key in keys if all(each.became(key) == "not reached" for each in every)]
 
     @property
-    def passed_by(self) -> list[str]:
-        """Those leaves, by the name of their container where no run reached any of it."""
-        return effects.together(self.loaded, self.not_executed)
+    def unreached(self) -> list[str]:
+        """Those leaves without guards, by the name of their container where no run reached any of it."""
+        return effects.together(self.loaded, set(self.not_executed) - set(self._guarding))
+
+    @property
+    def guards(self) -> list[str]:
+        """The guards that each run passed by (``guards.of``), by the name of their container, with the number of runs."""
+        runs = len([*self.every, *self.elsewhere])
+        named = effects.together(self.loaded, self._guarding)
+        return [f"{each}: condition did not hold in {runs} of {runs} runs" for each in named]
+
+    @property
+    def _guarding(self) -> list[str]:
+        keys = guards.of(self.loaded, [each.passed for each in (*self.every, *self.elsewhere)])
+        return [key for key in self.not_executed if key in keys]
 
     @property
     def headline(self) -> str:

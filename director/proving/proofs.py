@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Literal
 
 from director.effects import effects, requests
+from director.proving import guards
 from nodes.base import Leaf
 from nodes.iterate import Iterate
 from nodes.values import Json
@@ -56,6 +57,7 @@ class Ran:
     past: history.History | None = None  # its log; None if it cannot be read any more
     reset: bool = False  # True if the site's data were put back right before it
     page: str | None = None  # the page that it has left on the bench, as it is shown; None if there is none
+    passed: frozenset[str] = frozenset()  # the keys of the leaves that a condition passed by (``guards.passed_by``)
     given: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Its inputs that are not the goal's: what only such a run reaches counts, and is reported with them."""
 
@@ -294,7 +296,10 @@ def headline(
 
 
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
-    """Return what the runs leave unproved besides actions: leaves that succeeded in none, and outputs that are empty in all."""
+    """Return what the runs leave unproved besides actions: leaves that succeeded in none, and outputs that are empty in all.
+
+    Without guards that each run passed by (``guards.of``).
+    """
     actions = {key for _leaf, key in effects.actions_of(loaded)}
     leaves = list(effects.leaves_of(loaded))
     tried = {key for _leaf, key in leaves if any(each.became(key) != "not reached" for each in ran)}
@@ -304,7 +309,8 @@ def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
     left = {key: leaf for leaf, key in leaves if key not in tried}
     leafing = [key for key, leaf in left.items() if key not in actions and _leafs(loaded, leaf, worked.values())]
     unproved += [f"{key} ({LEAFING})" for key in leafing]
-    missed = effects.together(loaded, set(left) - set(leafing))
+    guarding = guards.of(loaded, [each.passed for each in ran])
+    missed = effects.together(loaded, set(left) - {*leafing, *guarding})
     unproved += [f"{each} (executed in no run)" for each in missed if each not in actions]
     # A draft without `output` leaves nothing empty.
     yields = loaded.workflow.output is not None

@@ -178,8 +178,8 @@ class Finish(_WholeRuns):
         lines += [proof.without_reset] if proof.without_reset else []
         if "fix" in value:
             lines.append(f"the change is left for review: {value['fix']['kept']}")
-        if proof.not_executed:
-            lines.append(f"executed in no run: {', '.join(proof.passed_by)}")
+        if proof.unreached:
+            lines.append(f"executed in no run: {', '.join(proof.unreached)}")
         lines += report.confirms(proof.every, proof.loaded)
         return turn.Outcome("\n".join(lines), value)
 

@@ -175,7 +175,8 @@ class Verification:
         """``told``: an error names what some run did not do, and the fix."""
         if not self._options.as_json:
             lines = [*proof.head]
-            lines += [f"executed in no run: {', '.join(proof.passed_by)}"] if proof.not_executed else []
+            lines += [f"executed in no run: {', '.join(proof.unreached)}"] if proof.unreached else []
+            lines += [f"passed by: {guard}" for guard in proof.guards]
             console.result("\n".join(map(escapes.line, map(self._mask, lines))))
         if proof.without_reset and not told:
             self._say(self._mask(proof.without_reset))
