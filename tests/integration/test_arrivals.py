@@ -60,7 +60,9 @@ def served() -> Iterator[site.Site]:
     """An application of one document, whose parts come at different speeds."""
     with site.serve() as served:
         served.page("/app", APP)
-        served.page("/long", "".join(f"<h2>Chapter {number} of what there is to read</h2>" for number in range(90)))
+        # Only an element with a ref lets a later look know that the document is the same.
+        chapters = "".join(f"<h2>Chapter {number} of what there is to read</h2>" for number in range(90))
+        served.page("/long", f"<button>Contents</button>{chapters}")
         for name, seconds in (("one", 0.7), ("two", 0.3), ("three", 0.7), ("four", 4.5)):
             served.answer(f"/data/{name}", late(seconds))
         yield served
