@@ -423,3 +423,29 @@ def test_on_a_terminal_an_answer_is_shown_while_it_arrives(chats: Chats) -> None
         terminal.wait_for(lambda: "the session continues" in terminal.text)
         terminal.press("/quit\r")
         assert terminal.wait() == 0
+
+
+def test_a_chat_that_builds_asks_for_the_reset_as_a_build_does(chats: Chats) -> None:
+    """In mode agent, for a site on this machine, the reset is asked for before the first message is sent, also if the mode was changed; without a person that none is known is said once."""
+    local = ("--mode", "agent", "--url", "http://127.0.0.1:9/")
+    project = chats.answers(text("One."), text("Two."), text("Three."), text("Four."))
+    with project.terminal("chat", *local[2:], columns=150) as terminal:
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
+        terminal.press("/mode agent\r")
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
+        terminal.press("Look.\r")
+        terminal.wait_for(lambda: "Which command puts the site's data back" in terminal.text)
+        assert chats.server is not None
+        assert chats.bodies() == []
+        terminal.press("touch put_back\r")
+        terminal.wait_for(lambda: "One." in terminal.text and terminal.text.endswith(">"))
+        terminal.press("Again.\r")
+        terminal.wait_for(lambda: "Two." in terminal.text and terminal.text.endswith(">"))
+        assert terminal.everything.count("Which command puts") == 1
+        terminal.press("\x04")
+        assert terminal.wait() == 0
+    asked = json.dumps(chats.bodies())
+    assert "a reset puts the site's data back" in asked
+    assert "put_back" not in asked
+    done = typed(project, "Look.\nAgain.\n", "chat", *local, "--effects", "ask")
+    assert (done.returncode, done.stderr.count("no reset: ")) == (0, 1), done.stderr

@@ -14,7 +14,7 @@ from director.cli import foreground, session_options
 from director.cli import input as typed_input
 from director.cli import screen as cli_screen
 from director.cli.builds import options as build_options
-from director.cli.builds import outcome
+from director.cli.builds import outcome, reset_question
 from director.cli.session import followed_runs, json_lines, meanwhile, slash_commands
 from director.conversation import knowledge, reply
 from director.draft.goal import Goal
@@ -328,6 +328,7 @@ class Chat:
                 if more:
                     self._answer_heard()
             elif word:
+                self._ask_for_reset()
                 self._answer(word, lambda talk: talk.say(word))
                 self._answer_heard()
         except RunOpsError as error:
@@ -344,6 +345,13 @@ class Chat:
             )
         # If nobody reads the answers, nothing more is sent or paid.
         return more and not self._conversation.screen.unheard
+
+    def _ask_for_reset(self) -> None:
+        """In mode agent, ask for the reset before the first message is sent, as a build does."""
+        conversation = self._conversation
+        if (build := conversation.build) is not None:
+            read = typed_input.prompted if self._person and typed_input.can_ask() else None
+            self._front.run(reset_question.settle(conversation, build, conversation.screen, read))
 
     def _answer(self, said: str, answering: Callable[[reply.Talk], Coroutine[Any, Any, str | None]]) -> None:
         """Show the model's answer, if there is something to answer."""
