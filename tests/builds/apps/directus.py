@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import sqlite3
 import subprocess
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,7 @@ def start(home: Path, port: int) -> list[subprocess.Popen[bytes]]:
     new = not (home / "begin.db").exists()
     if new:
         (home / "data.db").unlink(missing_ok=True)
+        (home / "uploads").mkdir(exist_ok=True)
         programs.ran([program, "bootstrap"], home, **environment)
     process = programs.started([program, "start"], home / "directus.log", home, **environment)
     url = f"http://127.0.0.1:{port}"
@@ -140,8 +143,9 @@ def _filled(url: str) -> None:
     def post(path: str, body: Any, method: str = "POST") -> Any:
         return programs.asked(f"{url}/{path}", body, method, {"Authorization": f"Bearer {session}"})
 
-    # As the dialog for licences does where the free plan is chosen.
-    post("settings", {"project_usage": "personal"}, "PATCH")
+    # As the dialog for licences does where the free plan is chosen. The picture stands for a shader, slow without a GPU.
+    picture = _uploaded(f"{url}/files", session)
+    post("settings", {"project_usage": "personal", "public_background": picture}, "PATCH")
 
     key: dict[str, Any] = {
         "field": "id",
@@ -175,6 +179,20 @@ def _filled(url: str) -> None:
         for place, title in enumerate(TITLES)
     ]
     post("items/articles", rows)
+    table = {"fields": ["id", "title", "status", "author"], "sort": ["title"]}
+    post("presets", {"collection": "articles", "layout": "tabular", "layout_query": {"tabular": table}})
+
+
+def _uploaded(url: str, session: str) -> str:
+    """The id of a plain picture."""
+    picture = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="#246"/></svg>'
+    )
+    head = 'Content-Disposition: form-data; name="file"; filename="sea.svg"\r\nContent-Type: image/svg+xml'
+    body = f"--part\r\n{head}\r\n\r\n{picture}\r\n--part--\r\n"
+    headers = {"Authorization": f"Bearer {session}", "Content-Type": "multipart/form-data; boundary=part"}
+    with urllib.request.urlopen(urllib.request.Request(url, body.encode(), headers), timeout=30) as answer:
+        return json.load(answer)["data"]["id"]
 
 
 def _copied(source: Path, target: Path) -> None:
