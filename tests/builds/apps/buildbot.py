@@ -187,13 +187,14 @@ def _history(database: Path) -> None:
 
 
 def reset(home: Path, port: int) -> None:
-    pid = home / "master" / "pid"
+    url, pid = f"http://127.0.0.1:{port}/api/v2/builders", home / "master" / "pid"
+    programs.until_it_answers(url, 60)
     old = pid.read_text()
     with contextlib.suppress(ProcessLookupError):
         os.kill(int(old), signal.SIGKILL)
     while pid.read_text() in ("", old):
         time.sleep(0.1)
-    programs.until_it_answers(f"http://127.0.0.1:{port}/api/v2/builders")
+    programs.until_it_answers(url)
 
 
 def state(home: Path, port: int) -> Json:

@@ -156,13 +156,14 @@ def start(home: Path, port: int) -> list[subprocess.Popen[bytes]]:
 
 
 def reset(home: Path, port: int) -> None:
-    pid = home / "pid"
+    url, pid = f"http://127.0.0.1:{port}/ajax/search", home / "pid"
+    programs.until_it_answers(url, 60)
     old = pid.read_text()
     with contextlib.suppress(ProcessLookupError):
         os.kill(int(old), signal.SIGKILL)
     while pid.read_text() in ("", old):
         time.sleep(0.1)
-    programs.until_it_answers(f"http://127.0.0.1:{port}/ajax/search")
+    programs.until_it_answers(url)
 
 
 def state(home: Path, port: int) -> Json:
