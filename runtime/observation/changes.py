@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 
-from runtime.observation.folding import bounded, many
+from runtime.observation.folding import LONG_RUN, Fold, bounded, many
 from runtime.observation.lines import (
     NAME_MOST,
+    ROWS_SHOWN,
     TEXT_MOST,
     chosen,
     is_noise,
+    items,
     labels,
     line_of,
     name_of,
@@ -24,7 +27,9 @@ from runtime.observation.tree import DIALOGS, FIELDS, ROWS, URGENT, Node, folded
 
 _ROW_MOST = 60
 GONE_NAMED = 2  # most lines that are gone and are named; of more, the number is shown
-ROW_HOLDS = 300  # characters shown of elements to act on in a new row; for more, a new observation is needed
+ROW_HOLDS = 300  # most characters of elements to act on that are shown on the line of a new row
+OUTLINE = 1_200  # characters of a new row with more of them, such as an article in a drawer
+OUTLINES = 2  # most new rows that are shown so
 _URGENT, _ERROR, _ACTING, _HEADING, _ROW, _TEXT = range(6)
 _CUT = "… {} more changes: look()"
 _REF = re.compile(r' \[ref=\w+\](?: to "(?:[^"\\]|\\.)*")?')
@@ -52,8 +57,9 @@ def changes(before: Node, after: Node, budget: int, most: int = 0) -> str:
             old.take(earlier)
             new.take(now)
     ranked += [(_ROW, each) for each in _changed_rows(old, new)]
-    ranked += [(_ACTING if "[ref=" in each else _ROW, f"new: {each}") for each in new.take_rows(acting=True)]
-    gone = old.take_rows()
+    rows = _rows(new, min(OUTLINE, max(budget, most) // 2))
+    ranked += [(_ACTING if "[ref=" in each else _ROW, f"new: {each}") for each in rows]
+    gone = [_called(row) for row in old.take_rows()]
     came, went = new.beside(old), old.beside(new)
     ranked += [(_rank(new.lines[key]), f"new: {_times(new.lines[key], number)}") for key, number in came.items()]
     ranked.sort(key=lambda each: each[0])
@@ -114,17 +120,15 @@ class _Content:
     def _line(self, node: Node) -> str:
         return "" if id(node) in self._labels else _line(node)
 
-    def take_rows(self, *, acting: bool = False) -> list[str]:
-        """Describe the rows left, one a line, and leave out their content. With ``acting``, add elements to act on."""
-        taken: list[str] = []
+    def take_rows(self) -> list[Node]:
+        """Return the outermost rows left, and leave out their content."""
+        taken: list[Node] = []
         done: set[int] = set()
-        for text, row in self.rows:
+        for _text, row in self.rows:
             if id(row) in done:
                 continue
+            taken.append(row)
             within = list(row.walk())
-            holds = ", ".join(line_of(each) for each in within if acting and each.acting and each.ref is not None)
-            holds = f" with {holds}" if 0 < len(holds) <= ROW_HOLDS else ""
-            taken.append(f"{row.role} {quoted(text, NAME_MOST)}{holds}")
             done.update(map(id, within))
             for node in within:
                 self.take(node)
@@ -137,6 +141,35 @@ class _Content:
             if id(node) not in told and not (node.acting or node.reach) and (line := self._line(node)):
                 found.setdefault(line, []).append(node)
         return found
+
+
+def _called(row: Node) -> str:
+    return f"{row.role} {quoted(row_text(row), NAME_MOST)}"
+
+
+def _rows(new: _Content, longest: int) -> list[str]:
+    """Describe the new rows with what one can act on; of a long run the first three, and how to see the others.
+
+    A row that holds much is shown as the page shows it, in ``longest`` characters; of several only the first two.
+    """
+    told: list[str] = []
+    outlines = 0
+    for _place, run in itertools.groupby(new.take_rows(), lambda row: (row.role, id(row.parent))):
+        rows = list(run)
+        lines: list[str] = []
+        for row in rows:
+            holds = ", ".join(line_of(each) for each in row.walk() if each.acting and each.ref is not None)
+            outline = ""
+            if len(holds) > ROW_HOLDS and outlines < OUTLINES:
+                outline = Fold(items(row), 0).shown(longest)
+                outlines += 1
+            lines.append(outline or f"{_called(row)}{f' with {holds}' if 0 < len(holds) <= ROW_HOLDS else ''}")
+        if len(rows) > ROWS_SHOWN and sum(map(len, lines)) > LONG_RUN:
+            around = next((each.ref for each in rows[0].above() if each.ref is not None), None)
+            way = f"look(ref={around})" if around is not None else "look()"
+            lines[2:] = [f"{lines[2]}\n… {many(len(rows) - 3, rows[0].role)} more: {way}"]
+        told += lines
+    return told
 
 
 def _changed_rows(old: _Content, new: _Content) -> list[str]:

@@ -18,6 +18,9 @@ _Key = tuple[int, str]  # of the lines for what is hidden: the item above by ide
 _ALERT, _DIALOG, _REGION, _HEADING, _ACTING, _TEXT, _RUN = range(7)
 _SHOWN_KINDS = 4
 EVERY_ROW = 10**9
+LONG_RUN = (
+    1_500  # characters of the middle of a run from which on it stays folded in a page for a goal, and among changes
+)
 _PLURALS = {"combobox": "comboboxes", "listbox": "listboxes", "checkbox": "checkboxes", "textbox": "textboxes",
     "searchbox": "searchboxes", "switch": "switches", "search": "searches", "canvas": "canvases"}  # fmt: skip
 

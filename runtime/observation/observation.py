@@ -7,14 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 
 from runtime.observation import captions, changes, grids, marks, modal, page_frame, tree, wanted
 from runtime.observation.finding import Element, Finder
-from runtime.observation.folding import EVERY_ROW, Fold
+from runtime.observation.folding import EVERY_ROW, LONG_RUN, Fold
 from runtime.observation.lines import items, quoted
 from runtime.observation.tree import Fact, Node
 
 DEFAULT_BUDGET = 5_000
 RESTLESS = "… the page keeps changing: what stands here may be gone already"
 LOADING = "… still loading"
-LONG_RUN = 1_500  # characters of the middle of a run from which on it stays folded in a page shown for a goal
 LEAST_BUDGET = 200  # minimum budget of an observation, in characters
 
 

@@ -20,7 +20,6 @@ _FENCE = re.compile("\\[#*(?:e#*n#*d#+o#*f#+)?p#*a#*g#*e#*\\]".replace("#", _BLA
 """Matches anything readable as a fence line, even with invisible characters between its letters."""
 
 CHANGED = 800  # most characters of the changes since the last observation
-SHORTER = 1.5  # how many times as long as all changes a page may be to be shown in their place
 UNCHANGED = "nothing changed"  # text of an observation without changes
 
 OPENED = "a tab opened, called "
@@ -75,23 +74,18 @@ def counted(number: int, of: int) -> str:
 
 
 def page_now(view: Observation, earlier: Observation, page: Callable[[int], str], most: int) -> tuple[str, bool]:
-    """Return the changes after an action in ``most`` characters, and False; if they show another page, that, and True.
+    """Return the changes after an action in ``most`` characters, and False; if they show another page, only that, and True.
 
-    ``page`` returns its text in a number of characters. Another document has new refs even if it looks the same. One that comes
-    back at the same address has its changes first.
+    ``page`` returns its text in a number of characters. Another document has new refs even if it looks the same.
     """
-    if view.moved(earlier):
+    if view.moved(earlier) or not view.continues(earlier):
         return page(most), True
     changed = view.since(earlier, CHANGED, most)
-    few = len(changed) <= CHANGED / 2
-    if not view.continues(earlier):
-        first = f"{changed}\n" if few and changed != UNCHANGED else ""
-        return first + page(most - len(first)), True
-    if few:
+    if len(changed) <= CHANGED / 2:
         return changed, False
     # Where nearly everything changed, the page tells more.
     whole = page(most)
-    another = len(whole) < SHORTER * len(view.since(earlier, most))
+    another = len(whole) <= len(view.since(earlier, most))
     return (whole if another else changed), another
 
 

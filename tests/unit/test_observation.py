@@ -557,6 +557,38 @@ def test_a_new_row_is_shown_with_its_actionable_elements() -> None:
     assert "[ref=e22]" in after.since(before)
 
 
+def test_an_article_that_opens_is_told_by_its_controls() -> None:
+    """A new article with much in it is told as the page shows it, with refs: its heading, its fields, the first of its rows, its buttons."""
+    comments = [
+        line
+        for number in range(20)
+        for line in (f"    - listitem [ref=l{number}]:", f'      - button "Like {number}" [ref=k{number}]')
+    ]
+    fields = [f'  - textbox "Field {number} of the task" [ref=f{number}]' for number in range(4)]
+    opened = page(
+        '- button "Open" [ref=e1]', "- article [ref=a1]:", '  - heading "Task 44" [level=2] [ref=a2]', *fields,
+        "  - list [ref=a3]:", *comments, '  - button "Save" [ref=a4]',
+    )  # fmt: skip
+    assert opened.since(page('- button "Open" [ref=e1]'), 350, 2_000).split("\n") == [
+        "new: article",
+        '  heading "Task 44" 2',
+        *(f'  textbox "Field {number} of the task" [ref=f{number}]' for number in range(4)),
+        *(f'  button "Like {number}" [ref=k{number}]' for number in range(3)),
+        "  … 16 buttons: look(ref=a3)",
+        '  button "Like 19" [ref=k19]',
+        '  button "Save" [ref=a4]',
+    ]
+
+
+def test_many_rows_that_appear_are_folded() -> None:
+    """Of a long run of new rows the first three are told, with how many more there are and how to see them; a short one is told whole."""
+    before = page("- table [ref=e1]:")
+    told = page(*rows(60)).since(before, 800, 5_000)
+    assert told.count("new: row") == 3
+    assert told.endswith("\n… 57 rows more: look(ref=e1)")
+    assert page(*rows(10)).since(before, 800, 5_000).count("new: row") == 10
+
+
 def test_the_previous_choice_is_shown_without_the_options() -> None:
     """A changed select lists its options once, and after ``was`` only the previous choice."""
     select = ['- combobox "Status" [ref=e1]:', '  - option "Draft"{0}', '  - option "Open"{1}']
