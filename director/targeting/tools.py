@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import cast
 
+from playwright.async_api import Error
 from typing_extensions import override
 
 from director.scouting import observer
 from director.targeting import candidates, fields, proof
 from director.tools.toolbox import PERHAPS, TEXT, OfBuild, of, tool
+from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.agents import actions
+from runtime.browser.diagnosis import nearest
+from runtime.browser.elements import locators
+from runtime.browser.page.tab import Tab
 from runtime.models.turns import turn
 from runtime.observation import page_text
 from runtime.observation.tree import ACTING
 
 NAME = "propose_target"
+PRESSED_SECONDS = 2.0
+_BOXES = frozenset({"checkbox", "radio", "switch"})
 
 
 PROPOSE = tool(
@@ -44,7 +53,21 @@ class Propose(OfBuild):
             async with sight.pointed_at(page, str(arguments["ref"])) as (pointed, element):
                 row = fields.read(await pointed.asked(fields.FIELDS), usable) if element.role not in ACTING else None
                 proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
+                pressed = await _pressed(page, element.role, proved)
         what, fits = candidates.kind(element.role, pointed.facts)
-        ours, theirs = candidates.lines_of(proved, fields.lines_of(row) if row is not None else ())
+        more = fields.lines_of(row) if row is not None else pressed
+        ours, theirs = candidates.lines_of(proved, more)
         text = masker.text("\n".join([f"{what}; fits: {fits}", *ours, page_text.fenced("\n".join(theirs))]))
         return turn.Outcome(text, text)
+
+
+async def _pressed(page: Tab, role: str, proved: candidates.Proof) -> list[str]:
+    """Return the line with what takes the clicks of the element, if that is another part of its control."""
+    if role in _BOXES:
+        # `check` and `click` of a box reach it through its label.
+        return []
+    with contextlib.suppress(Error, TimeoutError, RunOpsError):
+        async with asyncio.timeout(PRESSED_SECONDS):
+            found = await nearest.in_place(page.page, locators.locator(page.page, proved.found[0].target))
+            return [f"# it takes no click itself; `click` {found}"] if found else []
+    return []

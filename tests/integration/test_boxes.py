@@ -123,14 +123,18 @@ async def test_a_box_that_is_not_there_is_reported_as_before(tab: Tab, driven: S
 async def test_the_error_names_what_is_seen_in_place_of_a_hidden_field(
     tab: Tab, driven: Session, served: site.Site
 ) -> None:
-    """Where only the input is hidden, and no label leads to it, the fix is the control beside it; of what is all hidden there is none."""
+    """Where only the input is hidden, or its own control takes its clicks, the fix is that control; of what is all hidden there is none."""
     served.page(
         "/bare",
         f"<!doctype html><title>Bare</title><div class=row><input type=checkbox style='{HIDDEN}' aria-label=Refunds><div class=field-switch style='{DRAWN}; cursor: pointer'></div></div>"
-        "<div class=row hidden><select></select><button>Deep</button></div>",
+        "<div class=row hidden><select></select><button>Deep</button></div>"
+        "<main><p>Much</p><div class=activator tabindex=0><div class=control><input id=choice readonly aria-label=Folder style='pointer-events: none'></div></div>"
+        "<div class=cell style='position: relative'><input id=over readonly aria-label=Kind><div class=shield style='position: absolute; inset: 0'></div></div></main>",
     )
     for css, fix in (
-        ("input", "point at what is seen in its place: css=div.field-switch"),
+        ("#choice", "point at what is seen in its place: css=div.control"),
+        ("#over", "point at what is seen in its place: css=div.shield"),
+        ("[type=checkbox]", "point at what is seen in its place: css=div.field-switch"),
         ("select", "have the step before show it"),
     ):
         driven.bound(3)

@@ -237,6 +237,21 @@ async def test_a_button_is_found_by_the_whole_text_of_one_thing_in_it(build: Bui
     assert "Folder ID" not in said
 
 
+CONTROL = """<!doctype html><title>Control</title><h1>Files</h1><p>Many</p><main><div class=activator tabindex=0><div class=control>
+<input readonly aria-label=Folder style="pointer-events: none"></div></div><label>Name <input></label></main>"""
+
+
+async def test_what_takes_the_clicks_of_a_field_is_proposed_too(build: BuildContext, served: site.Site) -> None:
+    """Beside the target of a field that takes no clicks stands that of the part of its control that does."""
+    served.page("/control", CONTROL)
+    await show(build, f"{served.origin}/control", "Files")
+    said, target = await propose(build, await ref_of(build, "input"))
+    assert target == {"role": "textbox", "name": "Folder"}
+    assert "# it takes no click itself; `click` css=div.control" in said
+    said, _target = await propose(build, await ref_of(build, "label input"))
+    assert "takes no click" not in said
+
+
 RUNS = """<!doctype html><title>Runs</title><table><thead><tr><th>Run<th>State<th>Kind<th>Note<th></tr></thead><tbody id=rows></tbody></table><script>
 setTimeout(async () => {
   const runs = await (await fetch('/runs.json')).json();

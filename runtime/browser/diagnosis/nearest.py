@@ -123,8 +123,21 @@ async def _alike(page: Page, target: Target, root: Locator) -> list[str]:
 _IN_PLACE = isolated_world.Script[str](
     "(element) => {"
     + visibility.DRAWN
-    + """
-  if (drawn(element)) return '';
+    + r"""
+  if (drawn(element)) {
+    // What takes the clicks of a field, if it is a part of the same control: around it, over it, or its label.
+    const {x, y, width, height} = element.getBoundingClientRect();
+    let hit = element.getRootNode().elementFromPoint(x + width / 2, y + height / 2);
+    if (!hit && getComputedStyle(element).pointerEvents === 'none')
+      for (hit = element.parentElement; hit && getComputedStyle(hit).pointerEvents === 'none';) hit = hit.parentElement;
+    if (!hit || element.contains(hit)) return '';
+    const label = hit.closest('label');
+    let around = hit;
+    while (around && !around.contains(element)) around = around.parentElement;
+    const apart = !around || around.matches('td, form, fieldset, body, html') || around.querySelectorAll('input:not([type=hidden]), select, textarea').length > 1
+      || around.getBoundingClientRect().height > 3 * height + 20;
+    return around && (!apart || (label && label.control === element)) ? wayTo(element, hit) : '';
+  }
   const PRESSED = 'button, a[href], summary, [role], [tabindex], [onclick]';
   const takes = (node) => drawn(node) && (node.matches(PRESSED) || getComputedStyle(node).cursor === 'pointer') && !node.querySelector('input, select, textarea');
   for (let node = element; node.parentElement && !node.matches('td, li, form, fieldset, body'); node = node.parentElement) {
@@ -138,11 +151,11 @@ _IN_PLACE = isolated_world.Script[str](
 }""",
     str,
 )
-"""XPath from a field that is hidden to what is drawn and pressed in its place; empty if it is not hidden, or nothing is."""
+"""XPath from a field that is hidden, or takes no clicks, to what is pressed in its place; empty if it is neither, or nothing is."""
 
 
 async def in_place(page: Page, found: Locator) -> str:
-    """Return a target of what a person presses in place of a hidden field; empty if there is none."""
+    """Return a target of what a person presses in place of a field that is hidden or covered by its own control; empty if there is none."""
     candidates: list[str] = []
     if way := await _IN_PLACE.of(found, milliseconds=1000):
         await distinguish(page, found.locator(way), candidates)
