@@ -237,6 +237,29 @@ async def test_a_button_is_found_by_the_whole_text_of_one_thing_in_it(build: Bui
     assert "Folder ID" not in said
 
 
+FORMS = """<!doctype html><title>Forms</title><h1>Forms</h1>
+<div class=form><div class="field half"><div class=field-label>Title</div><div><div><input class=a></div></div></div><div class="field half-right"><div class=field-label>Slug</div><div><div><input></div></div></div>
+<div class="field full"><div class=field-label>Body</div><div><button>Undo</button><div><textarea></textarea></div></div></div></div>
+<form><label>Street</label><br><input class=b><br><label>Town</label><br><input></form>
+<div><div><div><label>First</label></div></div><div><div><input class=c></div></div></div><div><div><div><label>Second</label></div></div><div><div><input></div></div></div>"""
+
+
+async def test_a_field_without_a_name_is_found_by_the_anchor(build: BuildContext, served: site.Site) -> None:
+    """The text beside a field or in its part, asked for as the anchor, gives a good target; a class that says where a part is put is not used."""
+    served.page("/forms", FORMS)
+    await show(build, f"{served.origin}/forms", "Forms")
+    for css, anchor, wanted in (
+        ("input.a", "Title", {"css": 'div:text-is("Title") + div input'}),
+        ("textarea", "Body", {"role": "textbox", "within": {"css": "div.field", "has_text": "Body"}}),
+        ("input.b", "Street", {"css": 'label:text-is("Street") + br + input'}),
+        ("input.c", "First", {"role": "textbox", "within": {"css": 'div:has(> div > div > label:text-is("First"))'}}),
+    ):
+        said, target = await propose(build, await ref_of(build, css), anchor)
+        assert target == wanted, said
+        assert int(said.partition("score ")[2].partition(" ")[0]) > 55
+        assert "div.half" not in said
+
+
 CONTROL = """<!doctype html><title>Control</title><h1>Files</h1><p>Many</p><main><div class=activator tabindex=0><div class=control>
 <input readonly aria-label=Folder style="pointer-events: none"></div></div><label>Name <input></label></main>"""
 

@@ -65,12 +65,14 @@ FACTS = (
   };
   const landmark = (node) => ({HEADER: 'banner', FOOTER: 'contentinfo'})[node.tagName] && !node.parentElement.closest('main, article, section, aside, nav') ? {HEADER: 'banner', FOOTER: 'contentinfo'}[node.tagName] : '';
   const ALONE = ['dialog', 'alertdialog', 'search', 'banner', 'contentinfo', 'complementary', 'toolbar'];
-  // CSS of a part that no part around it fits as well: by test id, data, id, class; of its classes, the one of a card, then the rarest.
+  // CSS of a part that no part around it fits as well: by test id, data, id, class; of its classes, the one of a card, then one that its
+  // neighbours have too, since the others say where it is put, then the rarest.
   const cssOf = (node) => {
     const fit = (css) => document.querySelectorAll(css).length;
-    const test = node.getAttribute('data-testid') || '', id = node.id;
-    const named = classes(node).map((each) => [each, `${node.localName}.${CSS.escape(each)}`]).map(([each, css]) => [/(card|tile|item|entry|row)(-root)?$/i.test(each) ? 0 : 1, /__|-(content|header|body|inner|wrapper)/.test(each) ? 1 : 0, fit(css), -each.length, css])
-      .sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[3] - other[3]).map((each) => each[4]);
+    const test = node.getAttribute('data-testid') || '', id = node.id, kin = kinOf(node);
+    const shared = (each) => kin.filter((one) => one.classList.contains(each)).length;
+    const named = classes(node).map((each) => [each, `${node.localName}.${CSS.escape(each)}`]).map(([each, css]) => [/(card|tile|item|entry|row)(-root)?$/i.test(each) ? 0 : 1, /__|-(content|header|body|inner|wrapper)/.test(each) ? 1 : 0, -shared(each), fit(css), -each.length, css])
+      .sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[3] - other[3] || one[4] - other[4]).map((each) => each[5]);
     return [.../^[A-Za-z][A-Za-z_-]{1,40}$/.test(test) ? [`[data-testid="${test}"]`] : [], .../^[A-Za-z][A-Za-z_-]{1,40}$/.test(id) && plain(id) ? [`#${id}`] : [], ...data(node), ...named]
       .filter((css) => !node.parentElement.closest(css)).slice(0, 2);
   };
@@ -137,7 +139,8 @@ FACTS = (
   const speaks = (node) => !node.querySelector(FILLED) && !node.matches(FILLED);
   const tail = (from) => from === element ? '' : ` ${element.localName}`;
   for (let node = element, levels = 0; node && levels < 3 && node.localName !== 'body'; node = up(node), levels += 1) {
-    const before = node.previousElementSibling;
+    let before = node.previousElementSibling, lines = '';
+    for (; before && before.localName === 'br'; before = before.previousElementSibling) lines += '+ br ';
     if (node.localName === 'dd') {
       const term = before && before.localName === 'dt' ? before : null;
       if (term) note(seen(term), [...saying(term, 'dt'), `) + dd${tail(node)}`]);
@@ -145,8 +148,8 @@ FACTS = (
     }
     // What says several things is no caption.
     if (before && /[\n\t]/.test(seen(before).trim())) break;
-    if (before && speaks(before) && before.localName !== 'br' && seen(before).trim()) {
-      note(seen(before), [...saying(before, before.localName), `) + ${node.localName}${tail(node)}`]);
+    if (before && speaks(before) && seen(before).trim()) {
+      note(seen(before), [...saying(before, before.localName), `) ${lines}+ ${node.localName}${tail(node)}`]);
       break;
     }
     if (['td', 'th', 'tr', 'li', 'table', 'form'].includes(node.localName)) break;
@@ -156,7 +159,7 @@ FACTS = (
       note(own(parent), [`${parent.localName}:has-text(`, short(own(parent)), `) > ${node.localName}${tail(node)}`]);
       break;
     }
-    if (before && before.localName !== 'br') break;
+    if (before) break;
   }
   // The label of a check box follows it.
   const after = element.nextElementSibling;

@@ -59,6 +59,7 @@ _BADGE = re.compile(r"\s*[(\[]\d[\d.,]*\+?[)\]]$")  # count after a name, as in 
 _COUNT = re.compile(
     r"\d{1,2}\+?|\d[\d.,]*[.,+k]\w*"
 )  # count that is a thing of its own in what one presses, as in `Done 9`
+CAPTION = 70  # worth of a caption or part that was asked for
 POOR_ANCHOR = 0.6  # factor for the worth of a way whose text is a count, because a count changes
 
 
@@ -244,6 +245,8 @@ def anchored(
     """
     if anchor is not None:
         yield from _called(alone, facts, anchor)
+    # A text that was asked for is as good as a name.
+    nameless = 68 if anchor is None else 84
     for around, worth, why in _around(facts, anchor):
         if not all(map(usable, _texts(around))):
             continue
@@ -251,7 +254,8 @@ def anchored(
             inside = {key: value for key, value in way.fields.items() if key != "frame"}
             outside = {**around, "frame": way.fields["frame"]} if "frame" in way.fields else around
             # The row or part identifies a field without a name.
-            alone_worth = 68 if way.fields.get("role") in FIELDS and "name" not in way.fields else way.worth
+            bare = way.fields.get("role") in FIELDS and "name" not in way.fields
+            alone_worth = nameless if bare else way.worth
             yield Way({**inside, "within": outside}, alone_worth * worth // 100, f"{way.why} in {why}", way.whole)
 
 
@@ -263,7 +267,9 @@ def _called(alone: Sequence[Way], facts: Facts, anchor: str) -> Iterator[Way]:
         said = [way.fields.get(each) for each in ("name", "label", "text", "placeholder", "title", "alt")]
         if "has_text" in way.fields:
             yield dataclasses.replace(way, fields={**way.fields, "has_text": anchor})
-        elif way.fields.get("css") in captions or any(each is not None and _plain(each) == meant for each in said):
+        elif way.fields.get("css") in captions:
+            yield dataclasses.replace(way, worth=max(way.worth, CAPTION))
+        elif any(each is not None and _plain(each) == meant for each in said):
             yield way
 
 
@@ -292,13 +298,14 @@ def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], 
 
 def _holds(area: Area, anchor: str | None) -> Iterator[tuple[dict[str, Any], int, str]]:
     """Yield a part of the page as targets by a text in it: a card best, a part that nothing names by the way down to the text."""
-    code, words, what = (88, 82, "card") if area.card else (80, 74, "part")
+    asked = 0 if anchor is None else 6
+    code, words, what = (88, 82, "card") if area.card else (80 + asked, 74 + asked, "part")
     for css in area.css if area.texts else ():
         for text in _telling(area.texts)[:MOST_PART_TEXTS] if anchor is None else [anchor]:
             yield {"css": css, "has_text": text}, _holding(text, code, words), f"the {what} that says so"
     for each in area.says:
         if anchor is None or _plain(anchor) in _plain(each.text):
-            yield {"css": each.css}, _holding(each.text, 72, 68), "the part that says so"
+            yield {"css": each.css}, _holding(each.text, 72 + asked, 68 + asked), "the part that says so"
 
 
 def _telling(said: Sequence[str]) -> list[str]:
