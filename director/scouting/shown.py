@@ -9,7 +9,9 @@ from runtime.observation import page_frame
 from runtime.observation.observation import Observation
 
 AS_BEFORE = "as shown before"
-RECENT = 10_000  # characters shown since after which a page counts as forgotten: a model is sent old ones no more
+RECENT = (
+    10_000  # characters shown since after which a page or a part counts as forgotten: a model is sent old ones no more
+)
 BUDGETS = (3_000, 5_000)  # limits in which whole pages are shown, in characters
 
 NEW_LINE = "\n"
@@ -24,17 +26,22 @@ class Shown:
 
     def __init__(self) -> None:
         self.goal: Collection[str] = ()  # words that keep a row of a long run in sight
-        self.around: set[str] = set()  # parts of site frames
+        self._around: dict[str, int] = {}  # parts of site frames, with the characters shown until then
         self._pages: dict[tuple[str, str], tuple[int, list[str]]] = {}
         """The refs of each page as it was shown, by its address and its lines without refs, with the characters shown until then."""
         self._page_errors: set[str] = set()
         self._length = 0
 
+    @property
+    def around(self) -> Collection[str]:
+        """Return the parts of site frames that the model still has."""
+        return frozenset(part for part, then in self._around.items() if self._length - then < RECENT)
+
     def note(self, view: Observation, text: str, budget: int) -> None:
         """Record a text of a page, with all of it that fits into ``budget`` characters; 0 if it has only parts."""
         self._length += len(text)
         lines = set(map(page_frame.bare, text.split("\n")))
-        self.around |= {part for part in view.around if page_frame.is_shown(part, lines)}
+        self._around |= {part: self._length for part in view.around if page_frame.is_shown(part, lines)}
         for each in BUDGETS:
             if each <= budget:
                 outline, refs = self._outline(view, each)

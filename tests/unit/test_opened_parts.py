@@ -89,7 +89,7 @@ async def test_a_tried_confirm_names_the_fix(tmp_path: Path) -> None:
     """A `confirm` that failed in a part that may be closed again leaves the fix in the log of the run that tried it."""
     nodes = PANEL.partition("{id: again")[0] + f"{CLICK}, {READ}"
     asks = f", confirm: {{settle: 0, nodes: [{nodes}], done: \"{{{{ state == 'paid' }}}}\"}}"
-    rig = Rig(tmp_path, flow(OPEN, pay(asks)), tries_confirm=True)
+    rig = Rig(tmp_path, flow(OPEN, pay(asks)), proves=True)
     rig.site.page, rig.site.on_click = Redrawn, pay_it
     rig.site.texts["redraws"] = "99"
     await rig.start()

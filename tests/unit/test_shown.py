@@ -102,6 +102,19 @@ def test_a_page_is_shown_for_a_goal() -> None:
     assert 'link "Invoice of the month for Lovelace, not paid yet" [ref=e140]' in show(told, page("/all", *renamed))
 
 
+def test_a_site_frame_is_shown_again_when_it_may_be_forgotten() -> None:
+    """A row of links that takes one line is shown whole once a model is sent the texts with it no more, also if it was reminded of it meanwhile."""
+    told = shown.Shown()
+    show(told, FLOWS)
+    left = shown.RECENT - 400
+    told.note(FLOWS, "x" * left, 0)
+    assert PART in show(told, page("/runs", '- textbox "Search" [ref=e30]'))
+    told.note(FLOWS, "x" * 400, 0)
+    again = page("/blocks", '- textbox "Name" [ref=e40]')
+    assert 'button "Variables" [ref=e15]' in show(told, again)
+    assert PART in show(told, page("/work", '- textbox "Pool" [ref=e50]'))
+
+
 def test_a_page_complains_once() -> None:
     """A complaint is told once, whatever its count, and again where an action failed."""
     told = shown.Shown()
