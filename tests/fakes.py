@@ -398,6 +398,9 @@ class FakeBrowser:
     def confine(self, origins: Sequence[str] | None, file: str) -> None:
         self.confined = None if origins is None else list(origins)
 
+    def name_secrets(self, names: Sequence[str]) -> None:
+        pass
+
     def dismiss(self, overlays: Sequence[Overlay]) -> None:
         self.overlays = list(overlays)
 

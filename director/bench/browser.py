@@ -92,6 +92,10 @@ class Browser:
         tab = self._tab()
         return self.page_errors.status(tab[1].page) if self.page_errors is not None and tab is not None else None
 
+    def sign_in_fix(self) -> str | None:
+        tab = self._tab()
+        return tab[1].diagnosis.sign_in_fix if tab is not None else None
+
     async def look(self, browser: port.Browser) -> Observation:
         """Observe the page through the build's observer, so that the model can use the refs. Raises SiteError."""
         if (tab := self._tab()) is not None:

@@ -116,7 +116,7 @@ def _lines(report: Report, room: _Room) -> list[str]:
 def _head(report: Report) -> str:
     done = [seen for seen in report.seen if seen.over and not seen.redone and not seen.inner]
     first, last = report.trips[0], report.trips[-1]
-    doubts = [*_disagreed(report), *_doubts(report)]
+    doubts = [*_disagreed(report), *_doubts(report), *_sign_ins(report)]
     if last.withheld is not None:
         said = "stopped before an action that is held"
     elif last.ended.status == "passed":
@@ -142,6 +142,13 @@ def _doubts(report: Report) -> list[str]:
     if shown and not warnings:
         return [f"`{shown[0].place.id}` worked on an error page of the site ({shown[0].status})"]
     return warnings
+
+
+def _sign_ins(report: Report) -> Collection[str]:
+    """Return how to sign in to a site that asks for HTTP credentials, unless an error says it."""
+    fixes = dict.fromkeys(seen.sign_in_fix for seen in report.seen if seen.sign_in_fix is not None)
+    said = [seen.error.get("fix") for seen in report.seen if seen.error is not None]
+    return [each for each in fixes if each not in said]
 
 
 def _disagreed(report: Report) -> list[str]:

@@ -48,6 +48,7 @@ class Seen:
     unseen: str | None = None  # reason why the page could not be observed
     page_errors: list[str] = dataclasses.field(default_factory=list[str])
     status: int | None = None
+    sign_in_fix: str | None = None  # how to sign in, if the page asks for HTTP credentials
     error: dict[str, Json] | None = None
     at: str | None = None  # the failed step in it, if it is not the node itself
     inner: bool = False  # True for an unrequested node in a branch that was taken; its container reports the page
@@ -270,7 +271,7 @@ class Watcher(run_state.Watch):
         if (found := self._browser(seen.place)) is None:
             return
         own, now = found
-        seen.url_after, seen.status = now.page.url, own.status()
+        seen.url_after, seen.status, seen.sign_in_fix = now.page.url, own.status(), own.sign_in_fix()
         if own.page_errors is not None:
             seen.page_errors = own.page_errors.take()
         self._looked = not isinstance(seen.place.node, Leaf) or seen.place.node.moves_page or seen.error is not None

@@ -14,7 +14,7 @@ from nodes.errors import ModelError, RunOpsError
 from nodes.tabs import MAIN
 from runtime.browser import in_flight, page_errors
 from runtime.browser import open as open_browser
-from runtime.browser.options import BrowserOptions
+from runtime.browser.options import BrowserOptions, HttpCredentials
 from runtime.browser.session import Session
 from runtime.engine import rendering
 
@@ -32,6 +32,7 @@ class Browser:
         self.session: Session | None = None
         self._page_errors: page_errors.PageErrors | None = None
         self._busy = asyncio.Lock()
+        self._signs_in: HttpCredentials | None = None  # as the browser was opened with
         self.latest = MAIN
 
     @property
@@ -43,6 +44,7 @@ class Browser:
         """Open the browser if needed, and lock it for one of several scouts. Raises SetupError, UsageError."""
         async with self._busy:
             await self._renew()
+            await self._leave_unsigned()
             session = self.session or await self._open()
             session.allow(self.origins())
             yield session
@@ -77,6 +79,13 @@ class Browser:
                 return
         await self.close()
 
+    async def _leave_unsigned(self) -> None:
+        """Close the browser if the draft has other HTTP credentials since it was opened: a browser takes them when it opens."""
+        options = self._options()
+        wanted = options.http_credentials if options is not None else None
+        if wanted is not None and wanted != self._signs_in:
+            await self.close()
+
     def page_errors(self) -> list[str]:
         """Return the page errors since the last call: text of pages."""
         return self._page_errors.take() if self._page_errors is not None else []
@@ -95,9 +104,11 @@ class Browser:
         build = self._build
         private = build.here.reader.private(build.writer.conversation.id)
         settings = build.here.settings.model_copy(update={"browser_mode": "shared"})
+        options = self._options()
         self.session = await open_browser.open_browser(
-            self._options(), origins=self.origins(), private=private, settings=settings
+            options, origins=self.origins(), private=private, settings=settings
         )
+        self._signs_in = options.http_credentials if options is not None else None
         self._page_errors = page_errors.PageErrors(self.session.page.page.context)
         in_flight.of(self.session.page.page.context)
         self.latest = MAIN

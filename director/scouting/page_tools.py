@@ -239,7 +239,7 @@ class Looking:
         self._observer.shown(page, theirs, self._thread, WHOLE if whole else 0)
         status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
-        text = "\n".join(filter(None, [tab, bad, ours, page_text.fenced(by_tool(theirs))]))
+        text = "\n".join(filter(None, [tab, bad, page.diagnosis.sign_in_fix, ours, page_text.fenced(by_tool(theirs))]))
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:

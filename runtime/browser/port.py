@@ -130,6 +130,10 @@ class Browser(Protocol):
         """Return the error for the first document that the guard refused since the last call, if any."""
         ...
 
+    def name_secrets(self, names: Sequence[str]) -> None:
+        """Name the secrets of the run in fixes from now on."""
+        ...
+
     def dismiss(self, overlays: Sequence[Overlay]) -> None:
         """Close these overlays from now on, in all tabs, while a step waits for its element or its rules."""
         ...

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from playwright.async_api import BrowserContext, Page, Request, Response
 
 from nodes.errors import AuthorError, OriginRefused
-from runtime.browser import in_flight, origins, page_errors, playwright_internals
+from runtime.browser import http_sign_in, in_flight, origins, page_errors, playwright_internals
 from runtime.browser.deadline import Deadline
 from runtime.browser.devtools import origin_guard
 from runtime.browser.devtools.downloads import PendingDownloads
@@ -92,13 +92,19 @@ class RunPages:
         self._context_id = context_id
         self._errors: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
         """Error statuses of documents, by Playwright's internal request object."""
+        self._asking: weakref.WeakSet[object] = weakref.WeakSet()
+        """Requests, likewise, whose answers ask for HTTP credentials."""
+        self._secrets: Sequence[str] = ()
         self._reading: asyncio.Task[Any] | None = None
         """Last reading of the browser's state; its caller may have stopped waiting for it."""
         context.on("response", self._answered)
 
     def _answered(self, response: Response) -> None:
         if response.status >= page_errors.CLIENT_ERROR and response.request.is_navigation_request():
-            self._errors[playwright_internals.key_of(response.request)] = response.status
+            request = playwright_internals.key_of(response.request)
+            self._errors[request] = response.status
+            if http_sign_in.asked(response.status, response.headers):
+                self._asking.add(request)
 
     def _blocked(self, request: Request) -> bool:
         """Return True if the guard stopped the request. Chromium says so; elsewhere its address tells."""
@@ -111,6 +117,17 @@ class RunPages:
 
     def error_for(self, request: object) -> int | None:
         return self._errors.get(request)
+
+    def asked_credentials(self, request: object) -> bool:
+        """Return whether the document that answers a request asks for HTTP credentials. Only Chromium can give them."""
+        return self.engine == "chromium" and request in self._asking
+
+    def sign_in_fix(self) -> str:
+        """Return how the workflow signs in to a site that asks for HTTP credentials."""
+        return http_sign_in.fix(self._secrets, given=self._allowed.signs_in)
+
+    def name_secrets(self, names: Sequence[str]) -> None:
+        self._secrets = names
 
     def bound(self, seconds: float, *, quiet: float | None = None) -> None:
         if quiet is not None:

@@ -265,6 +265,7 @@ class RunState:
     def take(self, browser: port.Browser) -> port.Browser:
         """Work in ``browser`` from now on; it dismisses the overlays of the file."""
         self.browser = browser
+        browser.name_secrets(list(self.secrets))
         values, clock = {"inputs": self.inputs}, rendering.RecordedClock([])
         wanted = self.loaded.workflow.dismiss
         browser.dismiss([rendering.filled(each, self.loaded.templates, values, clock) for each in wanted])

@@ -47,6 +47,11 @@ class GuardedTarget:
         self._refused: OriginRefused | None = None
         self._answered: set[str] = set()
 
+    @property
+    def signs_in(self) -> bool:
+        """True if there are credentials for sites that ask for them."""
+        return any(not each.of_proxy for each in self._credentials)
+
     def check(self, url: str, kind: str) -> bool:
         """Return True if a document may load from ``url``; otherwise keep the first refusal for ``refusal``."""
         if self.allowed.document(url):

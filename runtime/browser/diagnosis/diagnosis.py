@@ -14,7 +14,7 @@ from nodes.pages import FieldSource
 from nodes.rules import Rule, with_query
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import isolated_world, playwright_errors
+from runtime.browser import http_sign_in, isolated_world, playwright_errors
 from runtime.browser.diagnosis import nearest, nearest_selectors
 from runtime.browser.elements import locators, rules
 from runtime.browser.page_errors import CLIENT_ERROR
@@ -95,6 +95,14 @@ class Diagnosis:
         self._run = run
         self._deadline = run.deadline
         self._settle = settle
+        self.asked_credentials = (
+            False  # true if the present document is the answer of a site that asks for HTTP credentials
+        )
+
+    @property
+    def sign_in_fix(self) -> str | None:
+        """How to sign in, if the present document asks for HTTP credentials."""
+        return self._run.sign_in_fix() if self.asked_credentials else None
 
     def page_error(self, code: str, message: str, fix: str, phase: Phase = "before", **evidence: Any) -> SiteError:
         """Return an error whose evidence also has the address of the page and the seconds waited."""
@@ -118,7 +126,8 @@ class Diagnosis:
         seen = playwright_errors.network_error(error)
         phase: Phase = "before" if seen in playwright_errors.NEVER_SENT and not self._run.answers.reached else "after"
         said = seen or playwright_errors.said(error)
-        return playwright_errors.no_address(url, said, phase, {"url": url, "seen": said})
+        found = playwright_errors.no_address(url, said, phase, {"url": url, "seen": said})
+        return found.replaced(fix=self._run.sign_in_fix()) if seen == http_sign_in.NO_ANSWER else found
 
     async def closed_alone(self, error: Error) -> bool:
         """Return True if only the tab was closed. A browser that ends closes its tabs first, so it gets a moment."""
@@ -235,7 +244,7 @@ class Diagnosis:
         return self.page_error(
             "target-not-found",
             f"{what} {lacking}{f': {why}' if why else ''}  (waited {waited:g} s)",
-            "look at the page, and correct the target or what comes before it",
+            self.sign_in_fix or "look at the page, and correct the target or what comes before it",
             waited=waited,
             title=await self._evidence(self.page.title, ""),
             nearest=await self._evidence(
@@ -343,6 +352,7 @@ class Diagnosis:
         fix = _url_fix(rule.url, self.page.url) if rule.url is not None else None
         if "alert" in says:
             seen, fix = f"{seen}; the page says {says['alert']!r}", None
+        fix = self.sign_in_fix or fix
         message = f"{rule} does not hold; {seen}"
         if self._deadline.quiet is not None and not self._deadline.over():
             message += f"; the page did nothing more for {self._deadline.quiet:g} s: if this takes longer, the node has a `timeout`"

@@ -71,6 +71,9 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
         acts = self._once and not document.redirected
         self.posted, self._once = acts or document.method not in (None, "GET", "HEAD"), False
         self.status = self._run.error_for(document.request) if document.request is not None else None
+        self.diagnosis.asked_credentials = document.request is not None and self._run.asked_credentials(
+            document.request
+        )
         if not (origins.is_blank(document.url) or origins.is_error_page(document.url)):
             self.documents += 1
             self._run.committed(document.url)
