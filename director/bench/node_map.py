@@ -103,6 +103,10 @@ class NodeMap:
     def below(self, node_id: str) -> Iterator[NodePlace]:
         return (each for each in self.in_order if each.id == node_id or any(o.id == node_id for o in each.around))
 
+    def acts(self, place: NodePlace) -> bool:
+        """Return whether a node must not be repeated unasked: it has a side effect, or asks a model."""
+        return any(effects.changes(leaf) or leaf.asks is not None for leaf in self.leaves(place))
+
     def _block(self, place: NodePlace) -> Sequence[Node]:
         if not place.around:
             return self.loaded.workflow.nodes

@@ -85,12 +85,12 @@ class Planner:
         before = [place for place, _key in self._places.before(first.id, items)]
         for number in range(len(way), -1, -1):
             redo = before[number:]
-            action = next((each for each in redo if _not_again(self._places, each)), None)
+            action = next((each for each in redo if self._places.acts(each)), None)
             if action is not None:
                 raise ModelError(
                     "state-missing",
                     f"no state of the page before `{first.id}` was kept, and `{action.id}`, which leads there, is not repeated unasked",
-                    fix=f'execute "{action.id}..{first.id}", which does it; or continue on the current page (`from` "live")',
+                    fix=f'continue on the current page (`from` "live"), if `{first.id}` works there; or execute "{action.id}..{first.id}", which does it',
                 )
             if live == way[:number]:
                 return Start(redo, lineage=way[:number], how="the current page")
@@ -175,12 +175,13 @@ class Planner:
             f"`{each.reader}` reads `{written(each.chain)}`, which {each.why or 'has no value yet'}"
             for each in itertools.islice(once.values(), MOST_NAMES)
         ]
-        selection = self._freshness.refresh(missing)
+        refresh = self._freshness.refresh(missing)
         fix = f"pin a value (`set_variable` {written(missing[0].chain)})"
-        if selection is not None:
+        if refresh is not None:
             in_loop = any(each.maker is not None and self._places[each.maker].loops for each in missing)
             same = " with the same `item`" if in_loop and self._requested else ""
-            fix = f'execute "{selection}"{same}, or {fix}'
+            alone = ', which only reads, on the page that is open (`from` "live" if it is another one), then this again'
+            fix = f'execute "{refresh.nodes}"{same}{alone if refresh.alone else ""}, or {fix}'
         if any(each.why for each in missing):
             return ModelError("value-stale", "; ".join(reasons), fix=fix)
         return ModelError("value-missing", "; ".join(reasons), fix=fix)
@@ -220,8 +221,3 @@ def _put(names: dict[str, Json], read: Read, value: Json) -> None:
     for step in way:
         owner = owner.setdefault(step, {})
     owner[last] = value
-
-
-def _not_again(places: NodeMap, place: NodePlace) -> bool:
-    """Return whether a node must not be repeated unasked: it has a side effect, or asks a model."""
-    return any(effects.changes(leaf) or leaf.asks is not None for leaf in places.leaves(place))

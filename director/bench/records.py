@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from director.bench.node_map import FACTS, NodeMap, NodePlace, Read, bound_by, digest, written
 from nodes.values import Json
@@ -72,6 +72,11 @@ class MissingRecord:
     chain: Chain
     maker: str | None
     why: str | None  # reason why an earlier value does not count; None if there was none
+
+
+class Refresh(NamedTuple):
+    nodes: str  # a selection
+    alone: bool = False  # True if it leaves out the readers
 
 
 class FreshnessCheck:
@@ -234,8 +239,11 @@ class FreshnessCheck:
         around = {each.id for each in self.places[reader].around}
         return next((each.id for each in self.places[node_id].loops if each.id not in around), node_id)
 
-    def refresh(self, missing: Sequence[MissingRecord]) -> str | None:
-        """Return a selection that makes all missing values, dependencies included, and runs their readers. None if no node makes one."""
+    def refresh(self, missing: Sequence[MissingRecord]) -> Refresh | None:
+        """Return what makes all missing values, dependencies included, and runs their readers. None if no node makes one.
+
+        The readers are left out if an action between would be done again for them.
+        """
         selected = {each.reader for each in missing}
         made, pending = set[str](), [each.maker for each in missing]
         while pending:
@@ -247,5 +255,10 @@ class FreshnessCheck:
                 pending += [each.maker for each in self.missing(maker, {})]
         exact = [each for each in self.places.in_order if each.id in made | selected]
         if not any(map(self.places.on_page, exact[1:])):
-            return ",".join(each.id for each in exact)
-        return f"{exact[0].id}..{exact[-1].id}"
+            return Refresh(",".join(each.id for each in exact))
+        between = [each for each in self.places.in_order if exact[0].position < each.position < exact[-1].position]
+        if any(self.places.acts(each) for each in between if each not in exact and self._valid(each.id, {})):
+            makers = [each for each in exact if each.id in made]
+            if not any(map(self.places.acts, makers)):
+                return Refresh(",".join(each.id for each in makers), alone=True)
+        return Refresh(f"{exact[0].id}..{exact[-1].id}")

@@ -175,6 +175,23 @@ async def test_a_stale_or_missing_input_is_refused_with_the_selection_that_refre
     assert rig.bench.values()["twice"] == 10
 
 
+async def test_a_read_that_was_edited_is_executed_without_the_action_behind_it(tmp_path: Path) -> None:
+    """If only a read was edited, the advice for a node behind a performed action is the read alone, and the action is not done again."""
+    more = """
+  - {id: send, type: browser_action, action: click, target: {text: send}}
+  - {id: note, type: browser_action, action: fill, target: {text: note}, value: "{{ seen }}"}
+"""
+    rig = Rig(tmp_path, SIGN_IN + READS + more, site())
+    await rig.execute("all")
+    rig.site.texts['text="state"'] = "is paid"
+    rig.edit("target: {text: status}", "target: {text: state}")
+    assert await rig.execute("note") == {"error": "value-stale"}
+    assert 'execute "seen", which only reads, on the page that is open' in rig.told
+    assert await rig.execute("seen", begin="live") == {"seen": "ok"}
+    assert await rig.execute("note") == {"note": "ok"}
+    assert rig.site.actions.count('text="send"') == 1
+
+
 async def test_sql_reads_the_tables_that_it_names(tmp_path: Path) -> None:
     """An SQL node that runs alone reads the values of the nodes it names, and is stale once one changes."""
     rig = Rig(

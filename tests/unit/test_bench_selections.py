@@ -185,7 +185,7 @@ def test_a_value_is_valid_if_and_only_if_nothing_under_it_was_edited(
         suggestion = freshness.refresh(missing)
         assert suggestion is not None
         fresh = dict(records)
-        for each in node_map.select(suggestion, now).ids:
+        for each in node_map.select(suggestion.nodes, now).ids:
             assert not FreshnessCheck(now, fresh, {}, {}).missing(each, {})
             fresh[each] = ran(int(each[1:]), rests, otherwise, now)
         assert FreshnessCheck(now, fresh, {}, {}).value((f"n{number}",), {})[0]
