@@ -44,10 +44,15 @@ class App(Protocol):
 
 APPS = {
     "airflow": 4301,
+    "directus": 4302,
     "labelstudio": 4303,
+    "buildbot": 4304,
     "fava": 4305,
     "syncthing": 4306,
+    "octoprint": 4307,
+    "ihatemoney": 4308,
     "cups": 4309,
+    "calibre": 4310,
 }
 """The applications, with the port that each gets where none is given."""
 
