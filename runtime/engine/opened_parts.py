@@ -9,7 +9,6 @@ from nodes.base import Leaf
 from nodes.errors import AuthorError, RunOpsError, SiteError
 from nodes.pages import Page
 from nodes.rules import Rule
-from runtime.engine import leaf_context
 
 OPENS = frozenset({"click", "dblclick", "tap", "press", "hover"})
 MISSED = frozenset({"target-not-found", "target-not-actionable"})  # codes of errors if the part is closed again
@@ -45,6 +44,6 @@ class Opened:
 
     async def _still_open(self, page: Page) -> bool:
         try:
-            return bool(self.rules) and await leaf_context.all_hold(self.rules, page)
+            return bool(self.rules) and all([await page.holds(rule) for rule in self.rules])
         except (SiteError, AuthorError):
             return False

@@ -340,7 +340,7 @@ async def test_the_page_has_the_usual_timeout(
 ) -> None:
     """The long default timeout is for the model; the page has the usual one unless the author sets `timeout`, also in `verify`."""
     bounds: list[float] = []
-    monkeypatch.setattr(FakeBrowser, "bound", lambda _browser, each: bounds.append(each))
+    monkeypatch.setattr(FakeBrowser, "bound", lambda _browser, each, **_more: bounds.append(each))
     text = with_fields(f"verify: [{{text: paid}}]{chr(10)}    {more}".rstrip())
     await asked.run(BILL, text=text)
     assert bounds[0] == seconds
