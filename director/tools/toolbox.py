@@ -40,11 +40,11 @@ Kind = Literal["read", "note", "edit", "scout", "work"]
 NEEDS: Mapping[Kind, frozenset[Kind]] = {
     "read": frozenset(),
     "note": frozenset({"edit", "scout", "work"}),
-    "edit": frozenset({"scout", "work"}),
+    "edit": frozenset({"work"}),
     "scout": frozenset({"scout", "work"}),
-    "work": frozenset({"edit", "scout", "work"}),
+    "work": frozenset({"edit", "work"}),
 }
-"""A call is not done if one of these kinds failed before it in the same answer."""
+"""A call is not done if one of these kinds failed before it in the same answer. The draft and its bench have nothing of a page beside them."""
 
 
 class Toolset:

@@ -129,6 +129,18 @@ def test_a_failed_edit_stops_what_needs_it(tmp_path: Path) -> None:
     assert "tool-not-done" in one.told[9]
 
 
+def test_a_failed_look_around_stops_what_acts_beside_the_draft_alone(tmp_path: Path) -> None:
+    """After an action beside the draft that failed, its nodes are still written and executed, and no other action is done there; a reason is given to any tool."""
+    scout = ("debug_action", {"tab": "x", "action": "close_tab", "ref": None, "value": None, "options": None, "reason": "r"})  # fmt: skip
+    how = ("get_node_type", {"type": "targets", "reason": "r"})
+    one = Life(tmp_path, in_turn([asks(scout, CREATE, RUN, scout, how), said("x"), said("x")])).live()
+    assert _codes(one)[0] == "page-unknown"
+    assert one.told[1].startswith("version 1")
+    assert one.told[2].startswith("all done")
+    assert "tool-not-done" in one.told[3]
+    assert "tool-arguments" not in one.told[4]
+
+
 def test_after_an_execution_that_failed_nothing_is_executed(tmp_path: Path) -> None:
     """After a node that failed on the bench the calls that execute are not done, except from a fresh browser; looks, edits and the plan are."""
     text = "- {id: one, type: transform, expr: '{{ 1 // 0 }}'}\n- {id: two, type: transform, expr: 2}"

@@ -60,12 +60,16 @@ def render_error(error: Mapping[str, Json]) -> str:
 
 
 def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
-    """Parse a call's arguments; they stay text if they are no JSON. Missing nullable ones become null, as some models leave them out."""
+    """Parse a call's arguments; they stay text if they are no JSON. Missing nullable ones become null, as some models leave them out.
+
+    A reason is left out if the tool asks for none: most tools do, and models give it to all.
+    """
     given = read(asked.arguments or "{}")
     tool = _tool(asked, offered)
     if not isinstance(given, dict) or tool is None:
         return given
     fields: dict[str, Json] = tool.parameters.get("properties") or {}
+    given = {name: each for name, each in given.items() if name != "reason" or name in fields}
     return {**{name: None for name, field in fields.items() if may_be_null(field)}, **given}
 
 
