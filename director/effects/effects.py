@@ -202,6 +202,18 @@ def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
     return False
 
 
+def fills_in(loaded: workflow.Loaded, path: str) -> bool:
+    """Return whether a check mark is only a field of a form: fields follow, and then an action that sends it. A switch is saved at once."""
+    found = loaded.find(path)
+    if found is None or getattr(found.node, "action", None) not in MARKS:
+        return False
+    target = getattr(found.node, "target", None)
+    leaves = [node for node in found.file.nodes() if isinstance(node, Leaf)]
+    number = next((number for number, node in enumerate(leaves) if node.id == found.node.id), len(leaves))
+    sends = next((node for node in leaves[number:] if getattr(node, "action", None) not in FIELDS), None)
+    return getattr(target, "role", None) != "switch" and sends is not None and changes(sends)
+
+
 def without_checks(node: Node) -> Json:
     """Return the fields of a node that define its action."""
     return node.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(NO_ACTION), warnings=False)

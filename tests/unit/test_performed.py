@@ -142,6 +142,18 @@ async def test_what_changes_the_site_without_counting_as_an_effect_is_listed(
     assert [each.step for each in performed.of_build(build)] == ["pause", "close", "pay"]
 
 
+async def test_a_tick_in_a_form_is_left_only_with_what_sends_it(tmp_path: Path, browsers: Browsers) -> None:
+    """A check mark before the action that sends its form is not listed: the form was not sent, or the action is. A switch is."""
+    ticks = """- {id: gift, type: browser_action, action: check, target: {label: Gift}}
+  - {id: alerts, type: browser_action, action: check, target: {role: switch, name: Alerts}}
+  - {id: note, type: browser_action, action: fill, target: {label: Note}, value: soon}
+  - {id: pay"""
+    build = opened(tmp_path, TEXT.replace("- {id: pay", ticks))
+    clicks(browsers, fails)
+    await build_contexts.call(build, "run_draft", **DRAFT)
+    assert [each.step for each in performed.of_build(build)] == ["alerts"]
+
+
 async def test_the_notes_give_each_reason_of_a_change_once(tmp_path: Path, browsers: Browsers) -> None:
     """Versions of the draft with the same reason share one line of the decisions."""
     build = opened(tmp_path)
