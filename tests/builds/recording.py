@@ -95,10 +95,11 @@ def answers(mailbox: Path, url: str) -> list[Json]:
 
 
 def _tokens(request: dict[str, Any]) -> int:
-    """Tokens of a whole request: instructions, tools, and the conversation up to it."""
+    """Tokens of a whole request as it is sent: instructions, tools, and the conversation up to it, as JSON without blanks."""
     body = request["body"]
-    said = [body.get("instructions") or "", json.dumps(body.get("tools") or [], ensure_ascii=False)]
-    said += [json.dumps(each, ensure_ascii=False) for each in request["expanded_input"]]
+    parts = [body.get("tools") or [], *request["expanded_input"]]
+    said = [body.get("instructions") or ""]
+    said += [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in parts]
     return sum(len(_encoding().encode_ordinary(each)) for each in said)
 
 
