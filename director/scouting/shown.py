@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from director.scouting import stretches
 from runtime.observation import page_frame
 from runtime.observation.observation import Observation
 
@@ -29,6 +30,7 @@ class Shown:
         self._around: dict[str, int] = {}  # parts of site frames, with the characters shown until then
         self._pages: dict[tuple[str, str], tuple[int, list[str]]] = {}
         """The refs of each page as it was shown, by its address and its lines without refs, with the characters shown until then."""
+        self._stretches = stretches.Stretches()
         self._page_errors: set[str] = set()
         self._length = 0
 
@@ -40,19 +42,22 @@ class Shown:
     def note(self, view: Observation, text: str, budget: int) -> None:
         """Record a text of a page, with all of it that fits into ``budget`` characters; 0 if it has only parts."""
         self._length += len(text)
+        self._stretches.note(text, self._length)
         lines = set(map(page_frame.bare, text.split("\n")))
         self._around |= {part: self._length for part in view.around if page_frame.is_shown(part, lines)}
         for each in BUDGETS:
             if each <= budget:
                 outline, refs = self._outline(view, each)
                 page = view.url, outline
-                # To be reminded of a page is not to see it.
-                then = self._pages[page][0] if reminds(text) and page in self._pages else self._length
-                self._pages[page] = then, refs
+                # To be reminded of a page, or of a part, is not to see it.
+                if not reminds(text):
+                    self._pages[page] = self._length, refs
+                elif page in self._pages:
+                    self._pages[page] = self._pages[page][0], refs
 
     def page(self, view: Observation, budget: int) -> str:
         """Return the page in at most ``budget`` characters; of one that was shown already only the refs that are others now."""
-        page = view.render(budget, self.around, self.goal)
+        page = self._stretches.without_known(view.render(budget, self.around, self.goal), self._length - RECENT)
         outline, refs = self._outline(view, budget)
         then, before = self._pages.get((view.url, outline), (-RECENT, []))
         if self._length - then >= RECENT or len(before) != len(refs):
@@ -77,8 +82,8 @@ def by_tool(page: str, tab: str = "") -> str:
 
 
 def reminds(text: str) -> bool:
-    """Return True if the text only says that a page was shown before."""
-    return any(each.startswith(AS_BEFORE) for each in text.split(NEW_LINE))
+    """Return True if the text only says of a page, or of a long part, that it was shown before."""
+    return any(each.startswith(AS_BEFORE) for each in text.split(NEW_LINE)) or stretches.are_left_out(text)
 
 
 def _changed(before: Sequence[str], now: Sequence[str]) -> str:

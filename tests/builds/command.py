@@ -68,7 +68,8 @@ class Command:
             return Ran(question=said)
         if done.returncode:
             return Ran(problem=f"exit {done.returncode}: {said}")
-        return Ran(output=json.loads(done.stdout)["runs"][0]["output"])
+        result = json.loads(done.stdout)
+        return Ran(output=result.get("runs", [result])[0]["output"])
 
 
 def _runops() -> str:
