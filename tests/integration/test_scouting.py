@@ -425,7 +425,7 @@ async def test_an_error_in_a_tab_that_opens_is_shown_first(build: BuildContext, 
 async def test_changes_that_do_not_fit_name_the_tool_that_shows_them(build: BuildContext, served: site.Site) -> None:
     """Where more has changed than fits, the report names `inspect_tab`."""
     grow = "for (let n = 0; n < 40; n++) list.insertAdjacentHTML('beforeend', `<p>The news number ${n} of the day</p><hr>`)"
-    old = "".join(f"<p>What was there before, in many words, number {number}</p>" for number in range(90))
+    old = "".join(f"<input aria-label='What was there before, number {number}'>" for number in range(90))
     served.page(
         "/grows", f'<!doctype html><title>Grows</title><button onclick="{grow}">More</button>{old}<div id=list></div>'
     )
