@@ -120,6 +120,28 @@ async def test_a_box_that_is_not_there_is_reported_as_before(tab: Tab, driven: S
     assert caught.value.code == "target-ambiguous"
 
 
+async def test_a_click_on_a_field_is_one_on_its_control(tab: Tab, driven: Session, served: site.Site) -> None:
+    """A field that lets clicks through to the part of its control around it is clicked there, also once what lies over both is gone; one that is disabled, or in a larger part, is not."""
+    control = "<div class=control onclick='said.textContent += this.id'{}><input readonly aria-label={} style='pointer-events: none'{}></div>"
+    served.page(
+        "/control",
+        "<!doctype html><title>Control</title><p id=said></p>"
+        + control.format(" id=a", "Folder", "")
+        + control.format(" id=b", "Kind", " disabled")
+        + control.format(" id=c style='height: 300px'", "Size", "")
+        + "<div id=veil style='position: fixed; inset: 0'></div><script>setTimeout(() => veil.remove(), 1500)</script>",
+    )
+    driven.bound(5)
+    await tab.goto(f"{served.origin}/control")
+    await tab.click(Target(label="Folder"))
+    for name in ("Kind", "Size"):
+        driven.bound(1)
+        with pytest.raises(SiteError):
+            await tab.click(Target(role="textbox", name=name))
+    driven.bound(3)
+    assert await tab.text(Target(css="#said")) == "a"
+
+
 async def test_the_error_names_what_is_seen_in_place_of_a_hidden_field(
     tab: Tab, driven: Session, served: site.Site
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from playwright.async_api import Error, Locator, Page
 
-from nodes.errors import Phase, SiteError
+from nodes.errors import Phase, RunOpsError, SiteError
 from nodes.targets import Target
 from runtime.browser import dialogs, isolated_world, playwright_errors
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis
@@ -192,21 +192,28 @@ class ElementAccess:
         # A failed action may have typed something.
         self.pending_input = True
 
+        met: list[Error] = []
+
+        async def failed(error: Error) -> RunOpsError:
+            waited = not sends and playwright_errors.only_waited(error)
+            return await self.diagnosis.failed(error, target, "before" if waited else "after")
+
         async def act() -> Answer | None:
             try:
                 return await action(found, self._deadline.milliseconds())
             except Error as error:
-                if not sends and playwright_errors.only_waited(error):
-                    raise await self.diagnosis.failed(error, target, "before") from None
-                if playwright_errors.LOG in error.message and await self.diagnosis.closed_alone(error):
+                met.append(error)
+                waited = not sends and playwright_errors.only_waited(error)
+                if not waited and playwright_errors.LOG in error.message and await self.diagnosis.closed_alone(error):
                     return None
-                raise await self.diagnosis.failed(error, target, "after") from None
+                raise await failed(error) from None
 
         try:
             async with self._deadline.limit():
                 return await self.dialogs.through(act())
         except TimeoutError:
-            raise self.diagnosis.silent("after") from None
+            # The error may have come at the last moment, so that it could not be looked into in time.
+            raise (await failed(met[0]) if met else self.diagnosis.silent("after")) from None
 
     @contextlib.asynccontextmanager
     async def _asking(self, target: Target | None, phase: Phase = "before") -> AsyncGenerator[None]:

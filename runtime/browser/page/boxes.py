@@ -1,4 +1,4 @@
-"""Finds what a person clicks of a check box or radio button whose input itself is not to be seen: libraries draw a control in its label."""
+"""Finds what a person clicks of a field that takes no clicks itself: libraries draw a box in its label, and put a part of its control in the place of others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.deadline import Deadline
 from runtime.browser.elements import visibility
+from runtime.observation.tree import FIELDS
 
-ROLES = frozenset({"checkbox", "radio", "switch"})
+ROLES = frozenset({"checkbox", "radio", "switch"}) | FIELDS
 
 PAUSE = 0.05
 LEFT_SECONDS = 1.0  # seconds that are left for the action when the wait for a label ends
@@ -20,7 +21,16 @@ _SHOWN = isolated_world.Script[str | None](
     "(input) => {"
     + visibility.DRAWN
     + """
-  if (!(input instanceof HTMLInputElement) || !['checkbox', 'radio'].includes(input.type)) return '';
+  const around = (field) => {
+    if (!field.matches('input, select, textarea') || field.matches(':disabled')) return '';
+    if (!drawn(field)) return null;
+    const {left, top, width, height} = field.getBoundingClientRect();
+    const hit = field.getRootNode().elementFromPoint(left + width / 2, top + height / 2);
+    if (!hit || field.contains(hit)) return '';
+    const larger = () => hit.matches('td, form, fieldset, body, html') || hit.getBoundingClientRect().height > 3 * height + 20;
+    return hit.contains(field) && !larger() && hit.querySelectorAll('input:not([type=hidden]), select, textarea').length < 2 ? wayTo(field, hit) : null;
+  };
+  if (!(input instanceof HTMLInputElement) || !['checkbox', 'radio'].includes(input.type)) return around(input);
   const up = (node) => node.assignedSlot || node.parentElement || node.getRootNode().host;
   const has = (around, node) => { for (; node; node = up(node)) if (node === around) return true; return false; };
   const labels = Array.from(input.labels || []).sort((one, other) => other.contains(input) - one.contains(input));
@@ -58,14 +68,20 @@ _SHOWN = isolated_world.Script[str | None](
 
 
 def may_be(target: Target) -> bool:
-    """Return whether the target may be a check box or radio button, as far as its words tell."""
-    return target.role in ROLES or target.label is not None or "input" in (target.css or "")
+    """Return whether the target may be a field, as far as its words tell."""
+    return target.role in ROLES or bool(target.label or target.placeholder) or "input" in (target.css or "")
+
+
+async def seen(found: Locator, deadline: Deadline) -> Locator | None:
+    """Return what takes a click in place of a field now: the field itself or a part of its control; None if nothing of it does."""
+    way = await _SHOWN.of(found, milliseconds=deadline.milliseconds())
+    return None if way is None else found.locator(way) if way else found
 
 
 async def shown(found: Locator, deadline: Deadline) -> Locator:
-    """Return what takes a click in place of the input: the input itself, or its label or the control that is drawn in that."""
-    way = await _SHOWN.of(found, milliseconds=deadline.milliseconds())
-    while way is None and deadline.left() > LEFT_SECONDS:
+    """Return what takes a click in place of the input: the input itself, its label, the control that is drawn in that, or the one around it."""
+    place = await seen(found, deadline)
+    while place is None and deadline.left() > LEFT_SECONDS:
         await asyncio.sleep(PAUSE)
-        way = await _SHOWN.of(found, milliseconds=deadline.milliseconds())
-    return found.locator(way) if way else found
+        place = await seen(found, deadline)
+    return place or found

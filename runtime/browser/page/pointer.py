@@ -18,6 +18,7 @@ from runtime.browser.page import boxes
 from runtime.browser.page.downloads import Downloads
 
 PAGE = Target(css="html")
+LOOKS_AGAIN = 1.0  # seconds that Playwright waits for a field before we look again at what takes its clicks
 
 _INNER = isolated_world.Script[tuple[float, float, float, float]](
     """(element) => {
@@ -50,19 +51,27 @@ class Pointer(Downloads):
         await self._refill_changed()
         at = await self._position(target, how.at)
 
-        async def click(found: Locator, _timeout: float) -> None:
-            if at is None and boxes.may_be(target):
-                found = await boxes.shown(found, self._deadline)
+        async def click(found: Locator, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
             await found.click(
                 position=at,
                 button=how.button,
                 modifiers=how.modifiers or None,
                 click_count=how.count,
                 delay=1000 * how.hold,
-                timeout=self._deadline.milliseconds(),
+                timeout=timeout,
             )
 
-        await self._do(target, click, driver_waits=True, watch="pointer")
+        async def click_shown(found: Locator, _timeout: float) -> None:
+            """Click what is seen of a field. While neither it nor its control takes a click, the page may still be drawn."""
+            while (seen := await boxes.seen(found, self._deadline)) is None and self._deadline.left() > LOOKS_AGAIN:
+                # A trial sends nothing. It closes overlays, as the click itself does.
+                with contextlib.suppress(Error):
+                    await found.click(trial=True, timeout=1000 * LOOKS_AGAIN)
+                    break
+            await click(seen or found, self._deadline.milliseconds())
+
+        acts = click_shown if at is None and boxes.may_be(target) else click
+        await self._do(target, acts, driver_waits=True, watch="pointer")
 
     async def dblclick(self, target: Target, how: Stroke = PLAIN) -> None:
         await self._refill_changed()
