@@ -141,6 +141,7 @@ class Bench(build_context.Bench):
     @override
     async def forget(self, reason: str) -> None:
         await self.close()
+        self.own.why_none = reason
         self.results.drop_states()
         self.results.clear({each.id for each in self.results.records.values()}, reason)
 

@@ -35,6 +35,9 @@ class Browser:
         self.now: port.Browser | None = None  # as the last nodes left it; None before any ran
         self.lineage: Lineage = ()  # the nodes that changed its page
         self.page_errors: PageErrors | None = None
+        self.why_none = (
+            "nothing was executed yet, or the session was interrupted since"  # why there is no page, if ``now`` is None
+        )
         self.left: tuple[str, str] | None = None
         """The key of the last node that was over on its page, and the address then."""
         self._made_as: BrowserOptions | None = None  # if the draft needs other options, a new browser is opened
@@ -44,7 +47,7 @@ class Browser:
     def live(self, prepared: prepare.Prepared) -> Lineage | str:
         """Return the lineage of the current page, or why there is none that the draft can continue on."""
         if self.now is None:
-            return "nothing was executed yet, or the session was interrupted since"
+            return self.why_none
         return self.lineage if _options(prepared) == self._made_as else "the draft asks for another browser now"
 
     async def close(self) -> None:

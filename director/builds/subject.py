@@ -12,7 +12,7 @@ from director.draft import header, layout
 from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import lint, reference
-from director.proving import finish
+from director.proving import draft_runs, finish
 from director.session import prompt
 from director.session.subject import Subject
 from director.subjects.files import DraftSubject, FileSubject, ended
@@ -91,10 +91,14 @@ class BuildSubject(DraftSubject):
 
     @property
     def _passed(self) -> bool:
-        """True if the draft as it is passed as a whole: what is stale on the bench then need not be run again."""
+        """True if the draft as it is passed as a whole, with the goal's inputs: what is stale on the bench then need not be run again."""
+        draft = self._state.draft
         for each in reversed(self._state.history.actions.values()):
             if each.call.action in CHANGES | {RUN_DRAFT}:
-                return each.call.action == RUN_DRAFT and each.result is not None and each.result.error is None
+                whole = each.call.action == RUN_DRAFT
+                if whole and draft is not None and not draft_runs.has_goal_inputs(self._build, draft.loaded, each.call):
+                    continue
+                return whole and each.result is not None and each.result.error is None
         return False
 
     @override

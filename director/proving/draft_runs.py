@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -98,19 +99,41 @@ def declared(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
     return {name: each for name, each in build.goal.inputs.items() if name in loaded.workflow.inputs}
 
 
+def parsed_inputs(text: Json) -> dict[str, Json]:
+    """Parse inputs written by a model. Raises ModelError ``tool-arguments``."""
+    if text is None or not str(text).strip():
+        return {}
+    try:
+        value: Json = json.loads(str(text))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ModelError("tool-arguments", "`inputs` is no JSON map", fix='write it like `{"number": "1007"}`, or null')
+    return value
+
+
+def has_goal_inputs(build: BuildContext, loaded: workflow.Loaded, call: entries.Call) -> bool:
+    """Return whether a call of ``run_draft`` runs this draft with the person's inputs."""
+    with contextlib.suppress(UsageError, ModelError):
+        inputs = {**declared(build, loaded), **parsed_inputs(call.args.get("inputs"))}
+        return loaded.check_inputs(inputs) == _theirs(build, loaded)
+    return False
+
+
 async def run(
     build: BuildContext, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Withholds
 ) -> proofs.Ran:
     """Run the draft once, from start to end. Raises RunOpsError only if it could not begin.
 
-    The bench takes over its values only with the goal's inputs: values from other inputs would displace valid ones. A ``run_draft`` with
-    these also leaves its page there. The person's reset is run first: SetupError ``reset-failed``.
+    The bench changes only with the goal's inputs: values from other inputs would displace valid ones. A ``run_draft`` with these also
+    leaves its page there. The person's reset is run first: SetupError ``reset-failed``.
     """
-    reset = await _reset(build, call)
+    own = dict(fit.inputs) == _theirs(build, loaded)
+    reset = await _reset(build, call, forgets=own)
     watch: run_state.Watch | None = None
     stage: build_contexts.Stage | None = None
     more: dict[str, Any] = {}
-    if own := dict(fit.inputs) == _theirs(build, loaded):
+    if own:
         if call.action == RUN_DRAFT:
             stage = build.bench.stage(fit, call)
             watch, more = stage.watch, {"browsers": await stage.opened()}
@@ -126,6 +149,7 @@ async def run(
         reset=reset,
     )
     ran = of_ended(ended, loaded, await asyncio.to_thread(build.runs.past, ended.run), reset=reset)
+    ran = dataclasses.replace(ran, aside=not own)
     ran = dataclasses.replace(ran, short=_short(build, loaded, ran.past)) if own and ran.past is not None else ran
     return dataclasses.replace(ran, page=await stage.left(ended)) if stage is not None else ran
 
@@ -152,15 +176,18 @@ def of_ended(
     return _with_log(ran, loaded, past) if past is not None else ran
 
 
-async def _reset(build: BuildContext, call: entries.Call) -> bool:
+async def _reset(build: BuildContext, call: entries.Call, *, forgets: bool) -> bool:
     """Put the site's data back if the person has said how; return whether it was done. What it said is logged.
+
+    ``forgets``: the bench gives up what it has, which is of the data before.
 
     Raises SetupError ``reset-failed``.
     """
     reset = resets.of(build.here, build.goal.place.parent)
     if reset is None:
         return False
-    await build.bench.forget("the site was reset before a whole run")
+    if forgets:
+        await build.bench.forget("the site was reset before a whole run")
     mask = build.masker.text
     build.listener.waiting("the reset")
     done = await reset.carry_out(mask)

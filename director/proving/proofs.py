@@ -58,6 +58,7 @@ class Ran:
     reset: bool = False  # True if the site's data were put back right before it
     page: str | None = None  # the page that it has left on the bench, as it is shown; None if there is none
     passed: frozenset[str] = frozenset()  # the keys of the leaves that a condition passed by (``guards.passed_by``)
+    aside: bool = False  # True if it ran with other inputs than the goal's, so that the bench took nothing from it
     given: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Its inputs that are not the goal's: what only such a run reaches counts, and is reported with them."""
 

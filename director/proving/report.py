@@ -44,6 +44,8 @@ LEFT = "its last page, now on the bench:"
 
 RESET = "The site was reset before it: what was seen of it before may have changed."
 
+ASIDE = "The bench is as it was before this run with other inputs."
+
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
 
 
@@ -54,7 +56,7 @@ def text_of(ran: proofs.Ran, loaded: workflow.Loaded) -> str:
 def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
     yield f"run {ran.run}: {head(ran)}"
     if ran.reset:
-        yield RESET
+        yield f"{RESET} {ASIDE}" if ran.aside else RESET
     if ran.on_errors:
         yield f"error pages of the site: {cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
     if ran.withheld is not None and effects.only_signs_in(loaded, ran.withheld):

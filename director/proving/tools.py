@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -99,7 +98,7 @@ class RunDraft(_WholeRuns):
         build = self._build
         begin.with_draft(build)
         loaded = draft_runs.as_saved(build)
-        inputs = {**draft_runs.declared(build, loaded), **_map(arguments["inputs"])}
+        inputs = {**draft_runs.declared(build, loaded), **draft_runs.parsed_inputs(arguments["inputs"])}
         fit = draft_runs.prepared(build, loaded, inputs)
         holds = await build.effects.demand(effects.actions_of(loaded), place=place.path, inputs=fit.inputs, pins={})
 
@@ -188,19 +187,6 @@ class Finish(_WholeRuns):
         where = f"the draft as it is: {value['file']}" if value["file"] else "there was no draft to save"
         stays = f"; {value['stays']} is as it was" if "stays" in value else ""
         return turn.Outcome(f"given up; {where}{stays}", value)
-
-
-def _map(text: Json) -> dict[str, Json]:
-    """Parse inputs written by a model. Raises ModelError ``tool-arguments``."""
-    if text is None or not str(text).strip():
-        return {}
-    try:
-        value: Json = json.loads(str(text))
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise ModelError("tool-arguments", "`inputs` is no JSON map", fix='write it like `{"number": "1007"}`, or null')
-    return value
 
 
 def _failed(build: BuildContext, error: ModelError) -> turn.Outcome:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from director.builds import subject
-from director.proving import draft_runs, proofs, resets, tools
+from director.proving import draft_runs, proofs, report, resets, tools
 from director.session import settings as session_settings
 from director.session.events import Listener
 from director.tools.build_context import BuildContext
@@ -185,9 +185,32 @@ async def test_a_reset_makes_the_results_of_the_bench_stale(tmp_path: Path, brow
     states = build.here.reader.private(build.writer.conversation.id) / "bench"
     states.mkdir(exist_ok=True)
     (states / "1-2.json").write_text("{}")
-    await run_draft(build, {"number": "7"})
+    outcome = await run_draft(build)
+    assert report.ASIDE not in outcome.text
+    assert "1-2.json" not in [each.name for each in states.iterdir()]
+    await build.bench.forget("the site was reset before a whole run")
     assert build.bench.marks()["sum"].startswith("stale")
-    assert list(states.glob("*.json")) == []
+    refused = await build_contexts.call(build, "execute_nodes", **{**arguments, "nodes": "told", "from": "live"})
+    assert "no live page: the site was reset before a whole run" in refused.text
+
+
+async def test_a_run_with_other_inputs_leaves_the_bench_as_it_was(tmp_path: Path, browsers: Browsers) -> None:
+    """Page, values and *passed* stay after a run with other inputs, a failed one too, even with a reset before it; its result says so."""
+    text = TEXT.replace(
+        "nodes:\n", """nodes:\n  - {id: sum, type: transform, expr: "{{ [1][0 if inputs.number != '8' else 3] }}"}\n"""
+    )
+    build = opened(tmp_path, text, reset=COUNTS)
+    about = subject.BuildSubject(build)
+    assert (await run_draft(build)).error is None
+    page, marks = build.bench.browser, build.bench.marks()
+    assert page is not None
+    for number, failed in (("7", False), ("8", True)):
+        outcome = await run_draft(build, {"number": number})
+        assert (outcome.error is not None) is failed
+        assert report.ASIDE in outcome.text
+        assert (build.bench.browser, build.bench.marks()) == (page, marks)
+        assert about.title.endswith("; passed as a whole")
+    assert count(tmp_path) == 3
 
 
 async def test_a_session_keeps_the_flag_and_hides_its_value(tmp_path: Path) -> None:
