@@ -173,8 +173,11 @@ class ScoutActions:
         action, ref, value = str(arguments["action"]), arguments["ref"], arguments["value"]
         kind, other = ACTIONS[action], arguments["options"]
         fields: dict[str, Json] = {"action": action}
+        unused: list[str] = []
         if isinstance(other, str) and other.strip():
-            fields |= given.fields(other, _own(kind), action, self._build.masker)
+            own = _own(kind)
+            more, unused = given.fields(other, own, _of_nodes(kind, own), action, self._build.masker)
+            fields |= more
         takes_target, takes_value = kind.model_fields.get("target"), WITH_VALUE.get(action)
         if takes_target is not None and takes_target.is_required() and ref is None:
             raise _mismatch(f"`{action}` needs the ref of an element, or a target")
@@ -202,7 +205,7 @@ class ScoutActions:
             leads = urllib.parse.urljoin(page.url, facts.link) if facts.link else ""
         if takes_value is not None and value is not None:
             fields[takes_value] = _options(str(value)) if action in ("select", "upload") else value
-        return await self._do(call, session, page, fields, leads=leads)
+        return await self._do(call, session, page, fields, leads=leads, unused=unused)
 
     # The request.
 
@@ -269,8 +272,12 @@ class ScoutActions:
         *,
         tab: str | None = None,
         leads: str = "",
+        unused: Sequence[str] = (),
     ) -> turn.Outcome:
-        """Do the action as a run, and report the outcome. ``tab`` names the tab, if it is not ``page``; ``leads`` is a link's address."""
+        """Do the action as a run, and report the outcome. ``tab`` names the tab, if it is not ``page``; ``leads`` is a link's address.
+
+        ``unused`` are the given fields that only a workflow uses.
+        """
         scout = self._observer.scout
         session.tabs.name_new()
         name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
@@ -334,6 +341,7 @@ class ScoutActions:
             if old != new:
                 both = (page_text.from_here(each, here) for each in (old, new))
                 what.append(self._observer.mask(f"{how}: {' -> '.join(both)}"))
+        ours += [f"not used here, only in a workflow: {', '.join(unused)}"] if unused else []
         page_errors = self._looks.shown.new([*map(self._observer.mask, scout.page_errors())], failed=error is not None)
         what += [f"page complains: {each}" for each in page_errors[:MOST_PAGE_ERRORS]]
         left = self._left_on(session, page, name, ours, before)
@@ -404,6 +412,12 @@ def _own(kind: type[Leaf]) -> list[str]:
     """Return the fields that an action adds to those of every node, as a file names them."""
     shared = {*browser_action.BrowserAction.model_fields, "action", "target", "opens"}
     return [each.alias or name for name, each in kind.model_fields.items() if name not in shared]
+
+
+def _of_nodes(kind: type[Leaf], own: Sequence[str]) -> list[str]:
+    """Return the fields that the action has only as a node of a workflow. Its element is given by ``ref``."""
+    every = (each.alias or name for name, each in kind.model_fields.items())
+    return [each for each in every if each not in [*own, "target"]]
 
 
 def _mismatch(message: str) -> ModelError:

@@ -42,12 +42,17 @@ def rule(text: str, masker: Masker) -> Rule:
     return found
 
 
-def fields(text: str, known: Collection[str], of: str, masker: Masker) -> dict[str, Json]:
-    """Return the fields of a node with the action ``of``. Raises ModelError ``tool-arguments``, ``secret-refused``."""
-    data = _map(text, masker, f"a map of its fields: {', '.join(known) or 'it has none'}")
-    if left := [each for each in data if each not in known]:
+def fields(
+    text: str, known: Collection[str], unused: Collection[str], of: str, masker: Masker
+) -> tuple[dict[str, Json], list[str]]:
+    """Return the fields of a node with the action ``of``, and the names of those that only a workflow uses, which are left out.
+
+    Raises ModelError ``tool-arguments``, ``secret-refused``.
+    """
+    data = _map(text, masker, f"a map of its fields: {', '.join(known) or 'it has none'}", unused)
+    if left := [each for each in data if each not in [*known, *unused]]:
         raise _refused(f"`{of}` has no `{left[0][:80]}` here", f"it has: {', '.join(known) or 'none'}")
-    return data
+    return {name: each for name, each in data.items() if name in known}, [each for each in data if each not in known]
 
 
 def _read(kind: type[_Given], text: str, masker: Masker, wanted: str) -> _Given:
@@ -66,14 +71,15 @@ def _said(kind: type[Part], loc: Sequence[str | int], message: str) -> str:
     return f"{'.'.join(map(str, loc))} {habit or message}".strip().replace("Value error, ", "")
 
 
-def _map(text: str, masker: Masker, wanted: str) -> dict[str, Json]:
+def _map(text: str, masker: Masker, wanted: str, unused: Collection[str] = ()) -> dict[str, Json]:
     document = yaml_text.read(NAME, text)
     if document.problems:
         raise _refused(f"it is no YAML: {document.problems[0].message}", f"give {wanted}")
     data = document.data
     if not isinstance(data, dict):
         raise _refused(f"{quoted(text, 80)} is no map", f"give {wanted}")
-    if "{{" in text:
+    used: dict[str, Json] = {name: each for name, each in data.items() if name not in unused}
+    if "{{" in str(used):
         raise _refused("it has `{{ … }}`, which only a run fills", "write the text itself")
     if (why := secret_checks.refusal(data, masker)) is not None:
         raise ModelError("secret-refused", why, fix="leave it out")

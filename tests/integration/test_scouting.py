@@ -79,7 +79,7 @@ HANDS = """<!doctype html><title>Hands</title><p id=said></p>
 
 
 async def test_a_scout_has_every_action_of_a_node(build: BuildContext, served: site.Site) -> None:
-    """A right click, double click, drag, typing and selecting are done as a node does them; only fields of the action itself are taken."""
+    """A right click, double click, drag, typing and selecting are done as a node does them; other fields of a node are left out, and named."""
     served.page("/hands", HANDS)
     page = (await call(build, "debug_navigate", url=f"{served.origin}/hands")).text
     card, item, bin_ = (ref(page, f'button "{each}"') for each in ("Card", "Item", "Bin"))
@@ -92,7 +92,11 @@ async def test_a_scout_has_every_action_of_a_node(build: BuildContext, served: s
     assert "Dropped" in await does("drag", ref=item, value=bin_)
     assert "Typed tea" in await does("type", ref="label: Note", value="tea", options="delay: 1")
     assert "Selected and" in await does("select_text", ref="{css: 'body > p:last-child'}", value="and")
-    assert "`click` has no `effect` here" in await does("click", ref=card, options="{effect: read}")
+    whole = "{button: right, rest: true, timeout: 5, effect: read, verify: [{text: '{{ inputs.note }}'}], confirm: {}, when: no}"
+    unused = await does("click", ref=card, options=whole)
+    assert "Menu" in unused
+    assert "not used here, only in a workflow: rest, timeout, effect, verify, confirm, when" in unused
+    assert "it has `{{ … }}`" in await does("click", ref=card, options="{button: '{{ inputs.note }}', verify: []}")
     assert "it has: button, modifiers, at, hold, count" in await does("click", ref=card, options="{knob: left}")
 
 
