@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, cast
 
 from pydantic import Field, model_validator
@@ -30,7 +29,7 @@ class Rule(Part):
     """One condition that must hold. Give exactly one kind. ``text`` may name a ``target``; ``value``, ``count``, ``checked``, ``enabled`` must."""
 
     url: Text | None = None
-    """Address of the page as a glob: ``**/orders``, ``https://shop.test/orders/*``. Without a ``?`` in the glob the query string does not count."""
+    """Address of the page as a glob: ``**/orders``, ``https://shop.test/orders/*``. The query string counts only if the glob has a ``?``, ``=`` or ``&``."""
     title: Text | None = None
     """Text that the page's title contains."""
     visible: Target | None = None
@@ -88,16 +87,3 @@ class Rule(Part):
             return "a condition"
         line = f"{self.kind} {wanted}" if isinstance(wanted, Target | bool | int) else f'{self.kind} "{wanted}"'
         return f"{line} in {self.target}" if self.target else line
-
-
-def with_query(pattern: str) -> str | None:
-    """Return the glob that was meant if ``pattern`` has a query but no ``?``: ``**?**page=2*`` for ``**page=2*``. None for any other."""
-    said = _QUERY.search(pattern)
-    if said is None or "?" in pattern or "#" in pattern:
-        return None
-    path = pattern[: said.start()].rstrip("*&")
-    return f"{path or '**'}?**{said[0].lstrip('&')}"
-
-
-_QUERY = re.compile(r"[\w.%\[\]-]+=[^/]*$|&[^/]*$")
-"""Query in the last segment of a glob, up to its end: ``name=value``, or parts joined by an ampersand."""

@@ -15,7 +15,6 @@ from director.effects import effects as effects_effects
 from director.effects import requests
 from nodes.base import Container, Leaf, Node
 from nodes.iterate import Iterate
-from nodes.rules import with_query
 from nodes.targets import Target
 from nodes.template import OPENING
 from nodes.values import Json
@@ -66,7 +65,7 @@ def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) ->
     found += [Hint(each.node, each.code, each.text, each.fix) for each in of_file.of(draft.loaded)]
     found += [*defaults(draft, goal), *literal]
     for node in draft.loaded.nodes():
-        found += [*_addresses(node), *_positions(node)]
+        found += _positions(node)
         if isinstance(node, Container) and not node.description:
             found.append(Hint(node.id, "no-description", "it does not say what it is for", "add a `description`"))
     return list(dict.fromkeys(found))
@@ -169,14 +168,6 @@ def defaults(draft: Draft, goal: Goal) -> list[Hint]:
             fix = f"leave out the default of `{name}`: a run without it would repeat the action on that"
             found.setdefault(name, Hint(leaf.id, "default-decides", why, fix))
     return list(found.values())
-
-
-def _addresses(node: Node) -> Iterator[Hint]:
-    if isinstance(node, Leaf):
-        for rule in [*node.verify, *(getattr(node, "rules", None) or ()), *(getattr(node, "success", None) or ())]:
-            if rule.url is not None and (meant := with_query(rule.url)) is not None:
-                why = f"`{rule.url}` has no `?`, and without one the query of an address does not count"
-                yield Hint(node.id, "query-not-counted", why, f"write `{meant}`")
 
 
 def _positions(node: Node) -> Iterator[Hint]:

@@ -224,7 +224,8 @@ async def test_a_server_error_does_not_count_as_empty(
     ("glob", "fix"),
     [
         ("**/status", "the query (no `?` in the glob) did not count"),
-        ("**/status?b=1", "without `?` in it the query does not count"),
+        ("**/status?b=1", "without `?`, `=` and `&` in it the query does not count"),
+        ("**b=1", "the whole address with its query"),
         ("**/states#there", "the query (no `?` in the glob) did not count"),
     ],
 )

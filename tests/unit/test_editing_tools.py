@@ -13,9 +13,8 @@ from director.draft import header
 from director.draft.goal import Goal
 from director.editing import due, lint, reference, tools
 from director.tools.build_context import BuildContext
-from nodes import registry, rules
+from nodes import registry
 from nodes.errors import ModelError
-from runtime.browser.elements import locators
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.messages import tokens
@@ -446,7 +445,6 @@ PAGED = """\
 version: 1
 nodes:
   - {id: opens, type: browser_action, action: click, target: {text: Next}, verify: [{url: "**_next=*"}]}
-  - {id: asked, type: browser_query, query: assert, rules: [{url: "**/orders?page=*"}, {url: "**/a=b/c"}, {text: "a=b&c"}]}
   - id: pages
     type: iterate
     until: "{{ rows | length == 0 }}"
@@ -461,36 +459,15 @@ nodes:
 """
 
 
-async def test_url_globs_without_a_query_and_clicks_that_only_open(tmp_path: Path) -> None:
-    """A glob that cannot match a query gets a fix. A click may be `effect: read`; in a loop, one before a read needs no rule."""
+async def test_clicks_that_only_open(tmp_path: Path) -> None:
+    """A click may be `effect: read`; in a loop, one before a read needs no rule."""
     build = build_contexts.opened(tmp_path, text=PAGED)
     assert build.state.draft is not None
     found = {(each.node, each.code): each.fix for each in lint.hints(build.state.draft, build.goal)}
-    queries = {node: fix for (node, code), fix in found.items() if code == "query-not-counted"}
-    assert queries == {"opens": "write `**?**_next=*`"}
     verifies = {node: fix for (node, code), fix in found.items() if code == "effect-without-verify"}
     assert set(verifies) == {"pay", "press"}
     assert "`effect: read` where it only opens a page" in verifies["pay"]
     assert "`effect: read`" not in verifies["press"]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "meant", "url"),
-    [
-        ("**_next=*", "**?**_next=*", "http://a.test/list?_size=2&_next=7"),
-        ("**/list*page=2", "**/list?**page=2", "http://a.test/list?page=2"),
-        ("**/list&page=2*", "**/list?**page=2*", "http://a.test/list?x=1&page=2&y=3"),
-        ("**/list?page=2", None, ""),
-        ("**/list", None, ""),
-        ("**/a=b/list", None, ""),
-    ],
-)
-def test_the_corrected_glob_matches(pattern: str, meant: str | None, url: str) -> None:
-    """The corrected glob matches the address with its query; the original does not."""
-    assert rules.with_query(pattern) == meant
-    if meant is not None:
-        assert locators.address_matches(meant, url)
-        assert not locators.address_matches(pattern, url)
 
 
 def test_an_effect_class_is_explained_the_same_everywhere() -> None:

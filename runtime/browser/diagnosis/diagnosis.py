@@ -11,7 +11,7 @@ from playwright.async_api import Error, Page
 
 from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
 from nodes.pages import FieldSource
-from nodes.rules import Rule, with_query
+from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import http_sign_in, isolated_world, playwright_errors
@@ -370,15 +370,15 @@ class Diagnosis:
 
 
 def _url_fix(pattern: str, url: str) -> str:
-    if (meant := with_query(pattern)) is not None:
-        return f"without `?` in the glob the query does not count: write `{meant}`"
-    parts = [name for mark, name in (("?", "query"), ("#", "fragment")) if mark in url and mark not in pattern]
+    asked = locators.counts_query(pattern)
+    counted = {"?": asked, "#": "#" in pattern}
+    parts = [name for mark, name in (("?", "query"), ("#", "fragment")) if mark in url and not counted[mark]]
     if parts:
         marks = {"query": "?", "fragment": "#"}
         left = " and ".join(f"the {each} (no `{marks[each]}` in the glob)" for each in parts)
         return f"correct the glob, which is for the whole address; {left} did not count"
-    if "?" in pattern:
-        return "correct the glob, which is for the whole address with its query; without `?` in it the query does not count"
+    if asked:
+        return "correct the glob, which is for the whole address with its query; without `?`, `=` and `&` in it the query does not count"
     return "if the address should be another one, correct what comes before; else the glob: it is for the whole address, `**` is anything, `*` anything but a slash"
 
 

@@ -57,7 +57,7 @@ def frame_selector(wanted: str) -> str:
     address = None
     if wanted.startswith(("**", "/", "http://", "https://")):
         address = glob(f"*://*{wanted}" if wanted.startswith("/") else wanted).pattern
-    said = json.dumps({"wanted": wanted, "address": address, "query": "?" in wanted})
+    said = json.dumps({"wanted": wanted, "address": address, "query": counts_query(wanted)})
     return f"{NAME}={urllib.parse.quote(said, safe='')}"
 
 
@@ -130,16 +130,24 @@ def alternative(target: Target, choice: Target) -> Target:
     return choice.model_copy(update=narrowing)
 
 
+QUERY_MARKS = "?=&"
+
+
 def address_matches(pattern: str, url: str) -> bool:
     """Return True if the glob of a rule's ``url`` matches the address.
 
-    Query and fragment count only if the glob has a ``?`` or ``#``: ``**/orders`` does not match ``/login?next=/orders``.
+    ``**/orders`` does not match ``/login?next=/orders``. The fragment counts only if the glob has a ``#``.
     """
     if "#" not in pattern:
         url = url.partition("#")[0]
-    if "?" not in pattern:
+    if not counts_query(pattern):
         url = url.partition("?")[0]
     return glob(pattern).fullmatch(url) is not None
+
+
+def counts_query(pattern: str) -> bool:
+    """Return True if the query of an address counts for a glob: one that names a part of it need not have the ``?`` as well."""
+    return any(mark in pattern for mark in QUERY_MARKS)
 
 
 @functools.lru_cache(maxsize=256)
