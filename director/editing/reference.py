@@ -37,9 +37,9 @@ CARD: dict[str, str] = {
     "browser_action": """\
 - {id: pay, type: browser_action, action: click, target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}}, verify: [{visible: {text: paid}}], confirm: {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: paid, type: browser_query, query: exists, target: {text: paid}}], done: "{{ paid }}"}}  # goto url, fill/select/press …""",
     "browser_query": """\
-- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}, next: {role: link, name: Next}, key: no}  # over all pages; `min: 0` where there may be none; `query: table, target: {role: table}`: maps by heading; text, count, exists, assert …""",
+- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}, next: {role: link, name: Next}, key: no}  # over all pages; `scroll: until_end` if a list draws only a part; `min: 0` where there may be none; `query: table, target: {role: table}`: maps by heading; text, count, exists, assert …""",
     "transform": """\
-- {id: big, type: transform, expr: "{{ orders | selectattr('total', 'gt', 9) | list }}"}  # or fields, sql""",
+- {id: big, type: transform, expr: "{{ orders | selectattr('total', 'gt', 9) | list }}"}  # or fields; sql: select no from orders where contains(name, 'x')""",
     "iterate": """\
 - {id: each, type: iterate, over: "{{ orders }}", as: order, key: "{{ order.no }}", nodes: [ … ], collect: {no: "{{ order.no }}"}}""",
     "route": """\

@@ -321,6 +321,8 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
         assert not mistakes_in(each), each
     assert set(reference.CARD) == set(registry.node_types())
     assert tokens.count(reference.card()) <= 585
+    assert "`scroll: until_end`" in reference.card()
+    assert "sql: select no from orders where contains(name, 'x')" in reference.card()
     with pytest.raises(ModelError, match="no node type") as caught:
         reference.render("browser_actoin")
     assert caught.value.fix == "did you mean `browser_action`?"

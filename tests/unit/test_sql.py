@@ -61,6 +61,7 @@ async def failure(statement: str, params: dict[str, Any] | None = None, **limits
         ("SELECT id, unnest(tags) AS tag FROM Orders", [{"id": 1, "tag": "a"}, {"id": 1, "tag": "b"}]),
         ("SELECT v FROM mixed", [{"v": 1}, {"v": "one"}, {"v": [True]}, {"v": None}]),
         ("SELECT who FROM orders WHERE id = 1", [{"who": {"name": "Ada"}}]),
+        ("select id from orders where contains(extra, 'x')", [{"id": 2}]),
     ],
 )
 async def test_a_list_of_maps_is_a_table_by_the_name_that_a_reference_has(statement: str, expected: list[Any]) -> None:
