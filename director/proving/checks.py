@@ -13,6 +13,7 @@ from runtime.log import history
 
 SAID_NOT_DONE = "done, and its `confirm` says that it is not"
 COULD_NOT_TELL = "done, and its `confirm` could not tell"
+AGREES = ", `confirm` agrees"
 A_RULE = 80  # limit of a rule that is named, in characters
 RESCUED = "its `verify` failed, and its `confirm` says that it is done"
 
@@ -23,6 +24,18 @@ def disagreed(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
     for path, said in statements(past).items():
         found.setdefault(effects.key_of(loaded, path), said)
     return found
+
+
+def agreed(loaded: workflow.Loaded, every: Sequence[proofs.Ran], key: str) -> str:
+    """Return that the ``confirm`` of an action said *not done* before and *done* after it in each run that did it; else empty."""
+    said = {
+        (str(each["when"]), str(each["found"]))
+        for ran in every
+        if ran.past is not None and ran.became(key) == "done"
+        for each in ran.past.confirms_tried
+        if effects.key_of(loaded, str(each["path"])) == key
+    }
+    return AGREES if said == {("before", "not-done"), ("after", "done")} else ""
 
 
 def statements(past: history.History) -> dict[str, str]:

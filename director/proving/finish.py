@@ -234,7 +234,7 @@ def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str
     with contextlib.suppress(RunOpsError):
         if fit.loaded.check_inputs(draft_runs.declared(build, fit.loaded)) != fit.inputs:
             return " ".join([*lines, "This run, with other inputs, counts there for what those do not reach."])
-        lines += ["This run counts, too."] if ran.status == "passed" else []
+        lines[0] = f"This run counts; {lines[0]}" if ran.status == "passed" else lines[0]
         names = [each for each in _expected(build, fit.loaded, FinishRequest("", "")) if f"`{each}`" not in more]
         lines += (
             [

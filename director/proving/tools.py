@@ -106,7 +106,10 @@ class RunDraft(_WholeRuns):
             ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
             lines = [report.text_of(ran, loaded), *filter(None, [draft_runs.differs(build, ran)])]
-            done = [f"{each.key}: {each.describe()}{report.led_to(ran, loaded, each.key)}" for each in every]
+            done = [
+                f"{each.key}: {each.describe()}{checks.agreed(loaded, [ran], each.key)}{report.led_to(ran, loaded, each.key)}"
+                for each in every
+            ]
             lines += [f"actions: {'; '.join(done)}"] if done else []
             unseen = checks.not_looked_at(loaded, [ran])
             lines += [f"{build_context.NOT_LOOKED_AT}: {', '.join(unseen)}"] if unseen and ran.went_well else []
@@ -171,7 +174,10 @@ class Finish(_WholeRuns):
             f"accepted; proved: {value['proved']}",
             f"saved: {value['file']}; notes: {value['notes']}",
         ]
-        lines += [f"{each.key}: {each.describe()}" for each in proof.listed]
+        lines += [
+            f"{each.key}: {each.describe()}{checks.agreed(proof.loaded, proof.every, each.key)}"
+            for each in proof.listed
+        ]
         unseen = proof.not_looked_at
         lines += [f"{build_context.NOT_LOOKED_AT}: {', '.join(unseen)}"] if unseen else []
         lines += [proof.without_reset] if proof.without_reset else []

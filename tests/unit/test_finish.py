@@ -221,10 +221,10 @@ async def test_a_whole_run_announces_the_conditions_of_finish(tmp_path: Path, br
     run = {"inputs": None, "reason": "try"}
     tried = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).text
     assert (
-        "`finish` runs this draft 2 times more with the goal's inputs. Missing for it: the draft has no `output`."
+        "This run counts; `finish` runs this draft 2 times more with the goal's inputs. Missing for it: the draft has no `output`."
         in tried
     )
-    assert "This run counts, too. Unless a run does or yields it, name in `unproved`, with why: `pay`" in tried
+    assert "Unless a run does or yields it, name in `unproved`, with why: `pay`" in tried
     refused = (await finish(build)).text
     assert "the draft has no `output`" in refused
     assert "in earlier runs of this draft: `pay`: never reached" in refused
@@ -232,7 +232,7 @@ async def test_a_whole_run_announces_the_conditions_of_finish(tmp_path: Path, br
     assert "This run, with other inputs, counts there for what those do not reach." in other.text
     build.state.write_draft(draft.Draft.of(TEXT), reason="pays each")
     whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).text
-    assert whole.endswith("with the goal's inputs. This run counts, too.")
+    assert whole.endswith("\nThis run counts; `finish` runs this draft 2 times more with the goal's inputs.")
 
 
 async def test_an_accepted_build_completes_its_plan(tmp_path: Path, browsers: Browsers) -> None:

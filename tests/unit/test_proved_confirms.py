@@ -43,17 +43,20 @@ def run_draft(build: BuildContext) -> Any:
 
 
 async def test_an_order_of_this_build_is_not_given_again(tmp_path: Path, browsers: Browsers) -> None:
-    """What `run_draft` has done, a proof without a reset does not do again: its runs stop before it, which is said, and is not full."""
+    """What a run has done, a proof without a reset does not do again: its runs stop before it. A `confirm` that is right is said once."""
     build = opened(tmp_path, PAY)
     ran = await run_draft(build)
     assert ran.error is None
+    assert f"pay: done in 1 of 1 run{checks.AGREES}" in ran.text
     again = await run_draft(build)
+    assert checks.AGREES not in again.text
     assert again.error is None
     assert "stopped before pay: `confirm` says that it is done already" in again.text
     assert "pay: there already, and not done again in 1 of 1 run" in again.text
     outcome = await finish(build)
     value: Any = outcome.value
     assert outcome.error is None, outcome.text
+    assert f"not done again in 2 of 3 runs{checks.AGREES}" in outcome.text
     said = "all but pay (done in 1 of 3 runs; there already, and not done again in 2 of 3 runs)"
     assert (value["proved"], [each["already"] for each in value["runs"]]) == (said, ["pay", "pay"])
     assert browsers.site.actions == ['role=button name="Pay"']
@@ -120,6 +123,7 @@ async def test_a_confirm_that_fails_before_is_a_hint(tmp_path: Path, browsers: B
     assert ran.error is None
     assert "hint: `confirm` failed before the action of pay" in ran.text
     assert "in doubt" not in ran.text
+    assert checks.AGREES not in ran.text
     for shown in (ran.text, (await finish(build)).text):
         assert "[page]\npay: before it, `confirm` failed: no element matches\n[end of page]" in shown
 
