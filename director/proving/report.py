@@ -101,7 +101,7 @@ def confirms(every: Sequence[proofs.Ran], loaded: workflow.Loaded) -> list[str]:
 
 
 def by_confirm(past: history.History) -> dict[str, str]:
-    """Return why a tried ``confirm`` could not tell, or what it read where it denies an action, by step path. It may be page text."""
+    """Return why a tried ``confirm`` could not tell, or what any read where it denies an action, by step path. It may be page text."""
     found: dict[str, str] = {}
     for each in past.confirms_tried:
         path, after = str(each["path"]), each["when"] == "after"
@@ -109,6 +109,10 @@ def by_confirm(past: history.History) -> dict[str, str]:
             found[path] = f"{'' if after else 'before it, '}{cut(one_line(str(each['how'])), A_FAILURE)}"
         elif after and each["found"] == "not-done" and (last := past.last(path)) is not None:
             found[path] = f"`confirm` read {_read(past, entries.CONFIRM + last.call.call)}"
+    for each in past.all_attempts():
+        thread = entries.CONFIRM + each.call.call
+        if each.verdict == "not-done" and any(other.call.thread == thread for other in past.all_attempts()):
+            found.setdefault(each.call.path, f"`confirm` read {_read(past, thread)}")
     return found
 
 

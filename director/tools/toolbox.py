@@ -41,7 +41,7 @@ NEEDS: Mapping[Kind, frozenset[Kind]] = {
     "read": frozenset(),
     "note": frozenset({"edit", "scout", "work"}),
     "edit": frozenset({"work"}),
-    "scout": frozenset({"scout", "work"}),
+    "scout": frozenset({"scout"}),
     "work": frozenset({"edit", "work"}),
 }
 """A call is not done if one of these kinds failed before it in the same answer. The draft and its bench have nothing of a page beside them."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from nodes import registry
 from nodes.base import Retry
 from nodes.part import Part
+from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.language import words, writer
@@ -24,11 +25,10 @@ from runtime.language.node_tree import IDENTIFYING, Anatomy
 from runtime.language.workflow import Workflow
 from runtime.language.yaml_text import Path
 
+STATES = ("enabled", "checked")  # kinds of rules whose value is true or false
 ROUNDS = 4  # a reading may show what else is written by habit
 LONGEST = 60  # limit of a value in a sentence, in characters
 
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milliseconds|m|min|minutes?|s|secs?|seconds?)?")
-_FACTORS = {"ms": 0.001, "milliseconds": 0.001, "m": 60, "min": 60, "minute": 60, "minutes": 60}
 _SELECTOR = re.compile(r"[#.\[][A-Za-z_-]|.*(?:\[[\w-]+[~|^$*]?=| > )")
 _ONLY = re.compile(r"'([^']+)'")
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -77,7 +77,7 @@ def _changes(data: Json, anatomy: Anatomy, errors: list[Mapping[str, Any]]) -> I
     for unit in anatomy.every_unit():
         limit = unit.data.get("timeout")
         if isinstance(limit, int) and limit >= IN_MILLISECONDS and limit % 500 == 0:
-            yield _Change((*unit.path, "timeout"), "timeout", _number(limit / 1000), "it is in seconds")
+            yield _Change((*unit.path, "timeout"), "timeout", words.number(limit / 1000), "it is in seconds")
     for each in errors:
         path = anatomy.written(model_errors.located(each["loc"], anatomy.clean))
         if each["type"] == "choice" and path:
@@ -85,10 +85,20 @@ def _changes(data: Json, anatomy: Anatomy, errors: list[Mapping[str, Any]]) -> I
         elif each["type"] == "missing" and path and path[-1] == "type":
             unit = _at(data, path[:-1])
             yield from _chosen((*path[:-1], "action"), "action", str(unit.get("action") or unit.get("query")))
+        elif each["type"] == "value_error" and anatomy.parts.get(path) is Rule:
+            yield from _state_of(path, each["input"])
         elif each["type"] == "needless":
             yield _Change((*path, each["ctx"]["field"]), None, None, str(each["msg"]))
         elif path and (meant := _typed(each, anatomy.parts.get(path[:-1]), path[-1])) is not None:
             yield _Change(path, str(path[-1]), meant)
+
+
+def _state_of(path: Path, rule: Mapping[str, Json]) -> Iterator[_Change]:
+    """Yield the state and the target beside it, for which `enabled: {role: button}` stands."""
+    for state in STATES:
+        if isinstance(rule.get(state), dict) and "target" not in rule:
+            yield _Change((*path, "target"), "target", rule[state])
+            yield _Change((*path, state), state, True)
 
 
 def _unknown(anatomy: Anatomy) -> dict[Path, list[str]]:
@@ -133,8 +143,8 @@ def _typed(error: Mapping[str, Any], model: type[Part] | None, key: str | int) -
         return only[1]
     if kind == "string_type" and isinstance(value, bool | int):
         return writer.inline(value)
-    if isinstance(value, str) and kind in ("int_type", "float_type") and (found := _AMOUNT.fullmatch(value.strip())):
-        return _number(float(found[1]) * _FACTORS.get(found[2] or "", 1))
+    if isinstance(value, str) and kind in ("int_type", "float_type"):
+        return words.amount(value)
     if isinstance(value, str) and kind == "bool_type":
         return _TRUTHS.get(value.lower())
     if kind == "list_type" and value and isinstance(value, str | dict):
@@ -154,10 +164,6 @@ def _instead_of_map(value: Json, annotations: list[Any]) -> Json:
     if isinstance(value, str) and Target in annotations and _SELECTOR.match(value):
         return {"css": value}
     return None
-
-
-def _number(value: float) -> Json:
-    return int(value) if value == int(value) else round(value, 3)
 
 
 def _at(data: Any, path: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from nodes.base import Node, Retry
@@ -13,6 +14,13 @@ from nodes.targets import Target
 def _all(fix: str, *words: str) -> dict[str, str]:
     return dict.fromkeys(words, fix)
 
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milliseconds|h|hours?|m|min|minutes?|s|secs?|seconds?)?")
+_SECONDS: Mapping[str, float] = {
+    **dict.fromkeys(("ms", "milliseconds"), 0.001),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3600),
+}
 
 OF_RULES: Mapping[str, str] = {
     **_all("visible", "exists", "present", "is_visible", "attached", "displayed", "element"),
@@ -93,6 +101,16 @@ CHOICES: Mapping[str, str] = {
     "submit": "write `action: click` on its button, or `action: press` with `key: Enter`",
 }
 """The action, query or node type that a word was meant for, or the whole fix."""
+
+
+def amount(text: str) -> int | float | None:
+    """Return the number of a text with or without a unit of time, in seconds; None if it is something else."""
+    found = _AMOUNT.fullmatch(text.strip())
+    return number(float(found[1]) * _SECONDS.get(found[2] or "", 1)) if found else None
+
+
+def number(value: float) -> int | float:
+    return int(value) if value == int(value) else round(value, 3)
 
 
 def meant(model: type[Part] | None, word: str, fields: Iterable[str]) -> str | None:

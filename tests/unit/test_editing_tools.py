@@ -526,6 +526,8 @@ async def test_ids_in_a_confirm_are_those_of_the_confirm(tmp_path: Path) -> None
         ("type: goto, address: /x", 'type: browser_action, url: "/x", action: goto', "`a`: `action: goto` is added"),
         ("action: goto, url: /x", "type: browser_action", "`a`: `type: browser_action` is added"),
         (f"{FILL}, target: '#b', value: c, timeout: 1 min", "timeout: 60", '`a`: `timeout: "1 min"` is read as `timeout: 60`'),
+        (f"{FILL}, target: {{css: b}}, value: c, timeout: 12h", "timeout: 43200", '`timeout: "12h"` is read as `timeout: 43200`'),
+        (f"{FILL}, target: {{css: b}}, value: c, verify: {{enabled: {{css: d}}}}", "verify: [{enabled: true, target: {css: d}}]", "`enabled: {css: d}` is read as `enabled: true`"),
         (f"{FILL}, target: {{css: b}}, value: c, timeout: 30000", "timeout: 30", "`timeout: 30`: it is in seconds"),
         (f"{FILL}, target: {{css: b}}, value: c, retry: 2", "retry: {attempts: 2}", "`retry: 2` is read as `retry: {attempts: 2}`"),
         (

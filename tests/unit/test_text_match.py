@@ -40,10 +40,14 @@ Call log:
         ("http://shop.test/a.b", "http://shop.test/axb", False),
         ("http://shop.test/[a]", "http://shop.test/[a]", True),
         ("**", "about:blank", True),
+        ("**/builds/*", "http://ci.test/#/builders/1/builds/23", True),
+        ("**/builds/*", "http://ci.test/#!/builds/23?tab=log", True),
+        ("http://ci.test/", "http://ci.test/#/builds/23", True),
+        ("**/builds/*", "http://ci.test/#builds/23", False),
     ],
 )
 def test_an_address_is_compared_with_a_glob(pattern: str, url: str, fits: bool) -> None:
-    """``**`` matches anything, ``*`` anything but a slash; query and fragment count only where the glob names them."""
+    """``**`` matches anything, ``*`` anything but a slash; query and fragment count only where the glob names them, a fragment that is a route also where it fits."""
     assert locators.address_matches(pattern, url) is fits
 
 

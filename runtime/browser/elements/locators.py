@@ -131,18 +131,20 @@ def alternative(target: Target, choice: Target) -> Target:
 
 
 QUERY_MARKS = "?=&"
+ROUTES = ("/", "!/")  # beginnings of a fragment that is the path of an application
 
 
 def address_matches(pattern: str, url: str) -> bool:
     """Return True if the glob of a rule's ``url`` matches the address.
 
-    ``**/orders`` does not match ``/login?next=/orders``. The fragment counts only if the glob has a ``#``.
+    ``**/orders`` does not match ``/login?next=/orders``. The fragment counts if the glob has a ``#``, and may count if it is a route (``#/orders``).
     """
-    if "#" not in pattern:
-        url = url.partition("#")[0]
-    if not counts_query(pattern):
-        url = url.partition("?")[0]
-    return glob(pattern).fullmatch(url) is not None
+    found = glob(pattern)
+    whole, _mark, fragment = url.partition("#")
+    addresses = [url] if "#" in pattern else [whole, *([url] if fragment.startswith(ROUTES) else [])]
+    return any(
+        found.fullmatch(each if counts_query(pattern) else each.partition("?")[0]) is not None for each in addresses
+    )
 
 
 def counts_query(pattern: str) -> bool:

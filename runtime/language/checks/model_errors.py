@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -238,8 +237,8 @@ class _Mismatch:
         elif isinstance(value, str) and kinds & {"int_type", "float_type"}:
             number = value.replace(".", "", 1).lstrip("-").isdigit()
             help = "write the number without quotes" if number else None
-            amount = re.match(r"(\d+(?:\.\d+)?)\s*[a-z]+$", value)
-            help = f"write the number alone: `{amount[1]}`" if amount else help
+            meant = words.amount(value) if help is None else None
+            help = f"write the number alone: `{meant}`" if meant is not None else help
         elif isinstance(value, dict) and kinds & {"list_type", "block"}:
             help = "a list has a `-` before each item"
         elif isinstance(value, str) and kinds == {"list_type"}:
