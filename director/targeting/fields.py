@@ -28,6 +28,7 @@ class Field:
     said: str
     found: int  # number of rows that have it exactly once
     several: bool  # True if a row has more than one
+    headed: bool  # True if it is a cell under a heading, which `query: table` reads
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ FIELDS = isolated_world.Script[Fields | None](
   };
   const fields = [], taken = new Set();
   const note = (node, name, said, attribute) => {
-    if (fields.length >= (over(node) ? 24 : 12) || (!said && !over(node))) return;
+    const headed = over(node) !== '';
+    if (fields.filter((each) => each.headed === headed).length >= (headed ? 24 : 12) || (!said && !headed)) return;
     let best = null;
     for (const css of ways(node)) {
       if (!only(css, node, row)) continue;
@@ -90,7 +92,7 @@ FIELDS = isolated_world.Script[Fields | None](
       const found = counts.filter((each) => each === 1).length, several = counts.some((each) => each > 1);
       if (!best || (best.several && !several) || (best.several === several && found > best.found)) best = {css, found, several};
     }
-    if (best && !taken.has(best.css + attribute)) { taken.add(best.css + attribute); fields.push({...best, name, said: short(said), attribute}); }
+    if (best && !taken.has(best.css + attribute)) { taken.add(best.css + attribute); fields.push({...best, name, said: short(said), attribute, headed}); }
   };
   const table = row.closest('table, [role=table], [role=grid], [role=treegrid]');
   const head = tabular && table ? Array.from(table.querySelectorAll('tr, [role=row]')).find((each) => each !== row && each.querySelector('th, [role=columnheader]') && each.children.length === row.children.length) : null;
@@ -154,6 +156,13 @@ def read(found: Fields | None, usable: Callable[[str], bool]) -> Fields | None:
     if found is None or not named:
         return None
     return Fields(found.rows, found.every if usable(found.every) else "", named)
+
+
+def beside_table(found: Fields) -> Fields | None:
+    """Return the fields that `query: table` does not read, after one that tells the rows apart; None if it reads all."""
+    headed = [each for each in found.fields if each.headed]
+    others = [each for each in found.fields if not each.headed]
+    return dataclasses.replace(found, fields=[*headed[:1], *others]) if others else None
 
 
 def lines_of(found: Fields, most: int = MOST) -> list[str]:

@@ -10,7 +10,7 @@ from playwright.async_api import Error
 from typing_extensions import override
 
 from director.scouting import observer
-from director.targeting import candidates, fields, proof
+from director.targeting import candidates, fields, proof, tables
 from director.tools.toolbox import PERHAPS, TEXT, OfBuild, of, tool
 from nodes.errors import RunOpsError
 from nodes.values import Json
@@ -52,10 +52,14 @@ class Propose(OfBuild):
             page = sight.page(where, name)
             async with sight.pointed_at(page, str(arguments["ref"])) as (pointed, element):
                 row = fields.read(await pointed.asked(fields.FIELDS), usable) if element.role not in ACTING else None
+                table = await tables.around(page, pointed, usable) if row is not None else None
                 proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
                 pressed = await _pressed(page, element.role, proved)
         what, fits = candidates.kind(element.role, pointed.facts)
-        more = fields.lines_of(row) if row is not None else pressed
+        more = pressed if row is None else fields.lines_of(row)
+        if row is not None and table is not None:
+            rest, fits = fields.beside_table(row), fits.replace("`query: extract`", "`query: table`")
+            more = [table.line, *(fields.lines_of(rest) if rest is not None else [])]
         ours, theirs = candidates.lines_of(proved, more)
         text = masker.text("\n".join([f"{what}; fits: {fits}", *ours, page_text.fenced("\n".join(theirs))]))
         return turn.Outcome(text, text)

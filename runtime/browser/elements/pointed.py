@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from typing import TypeVar
+from collections.abc import AsyncGenerator
+from typing import Any, TypeVar
 
 from playwright.async_api import ElementHandle, Error, Frame, Page
 
@@ -91,6 +93,20 @@ class Pointed:
 
     async def asked(self, script: isolated_world.Script[Answer]) -> Answer:
         return await script.at(self._handle)
+
+    @contextlib.asynccontextmanager
+    async def at(self, selector: str) -> AsyncGenerator[Pointed | None]:
+        """Yield the first element that a selector of Playwright finds from this one; None if it finds none."""
+        handle = await self._handle.query_selector(selector)
+        try:
+            yield None if handle is None else await of(self._page, handle)
+        finally:
+            if handle is not None:
+                await handle.dispose()
+
+    def known(self, **facts: Any) -> Pointed:
+        """Return the same element with other facts."""
+        return Pointed(self._page, self._handle, dataclasses.replace(self.facts, **facts))
 
     async def said(self) -> str:
         """Return the text of the element, white space folded; the value of a field; nothing for a password."""
