@@ -154,6 +154,7 @@ def _rest(proof: Proof, others: Sequence[Candidate]) -> Iterator[str]:
     for each in [one for one in others if one.score >= WORTH_TELLING][:OTHERS]:
         line = writer.text({"target": each.fields}).strip().removeprefix("target: ")
         if "\n" not in line:
-            yield f"# {each.score}: {line} ({proof.marks(each)})"
+            marks = proof.marks(each)
+            yield f"# {each.score}: {line}{'' if marks == proof.marks(proof.found[0]) else f' ({marks})'}"
     for target, count in proof.refused[:2]:
         yield f"# refused, {count} match: {target}"

@@ -65,6 +65,10 @@ FIELDS = isolated_world.Script[Fields | None](
   const only = (css, found, among) => { try { const all = among.querySelectorAll(css); return all.length === 1 && all[0] === found; } catch { return false; } };
   const marks = (node) => {
     const own = [...data(node), ...['itemprop'].filter((name) => node.getAttribute(name)).map((name) => `[${name}=${JSON.stringify(node.getAttribute(name))}]`)];
+    const test = node.getAttribute('data-testid') || '', label = node.getAttribute('aria-label') || '', [stem] = label.split(/\d/);
+    if (plain(test)) own.unshift(`[data-testid=${JSON.stringify(test)}]`);
+    // In each row a label may end with its own number.
+    if (label) own.push(`${node.localName}[aria-label${stem === label ? '' : '^'}=${JSON.stringify(stem)}]`);
     return [...own, ...classes(node).map((each) => `${node.localName}.${CSS.escape(each)}`)];
   };
   const path = (node) => {

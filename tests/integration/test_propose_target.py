@@ -260,6 +260,28 @@ async def test_a_field_without_a_name_is_found_by_the_anchor(build: BuildContext
         assert "div.half" not in said
 
 
+LABELS = """<!doctype html><title>Labels</title><h1>Labels</h1><label>Email Address <input id=email name=mail></label><fieldset><legend>Topic</legend>
+<label><input type=checkbox name=Return>Return<sup>[3]</sup></label><label><input type=checkbox name="No Return">No Return<sup>[4]</sup></label></fieldset>
+<ul><li>Ada <button id=drop>Drop</button></ul>"""
+
+
+async def test_what_a_program_calls_a_field_is_best_where_people_see_a_number_with_its_name(
+    build: BuildContext, served: site.Site
+) -> None:
+    """A plain id, or name to be sent, is the best target for a name with a hotkey, and with an anchor, but not in a row. Equal proofs are said once."""
+    served.page("/labels", LABELS)
+    await show(build, f"{served.origin}/labels", "Labels")
+    for css, anchor, wanted in (
+        ("input[name=Return]", None, {"css": 'input[name="Return"]'}),
+        ("#email", None, {"label": "Email Address"}),
+        ("#email", "Email Address", {"css": "#email"}),
+        ("#drop", "Ada", {"role": "button", "name": "Drop", "within": {"role": "listitem", "has_text": "Ada"}}),
+    ):
+        said, target = await propose(build, await ref_of(build, css), anchor)
+        assert target == wanted, said
+        assert said.count("one now, one after reload") == 1, said
+
+
 CONTROL = """<!doctype html><title>Control</title><h1>Files</h1><p>Many</p><main><div class=activator tabindex=0><div class=control>
 <input readonly aria-label=Folder style="pointer-events: none"></div></div><label>Name <input></label></main>"""
 
@@ -354,6 +376,30 @@ async def test_a_row_under_headings_is_read_by_its_table(build: BuildContext, se
         assert "fields:" not in said
     said, _target = await propose(build, await ref_of(build, "table:not([class]) tr"))
     assert "query: table, target" not in said
+
+
+VIRTUAL = """<!doctype html><title>Tasks</title><h1>Tasks</h1><div class=list style="position: relative; height: 400px">""" + "".join(
+    f"""<div class=line-wrapper style="position: absolute; top: {70 * place}px"><div class="task-row" data-testid="task-row" style="cursor: pointer" onclick="">
+<span class=cell><input type=checkbox aria-label="Select Task {19 + place}"></span><div class=cell><div>{19 + place}</div></div>
+<div class=cell><div>Nov 27 2026, 23:22:{33 + place}</div></div><div class=cell><div>{place}</div></div><div class=cell><div>NO</div></div>
+<div class=cell><div>{text} {48213 + place} arrived with a broken handle and what do I do now?</div></div></div></div>"""
+    for place, text in enumerate(("Hello, the kettle from order", "Good morning, the lamp of order", "My parcel for order"))
+) + "</div>"  # fmt: skip
+
+
+async def test_a_row_of_divs_is_known_by_its_words(build: BuildContext, served: site.Site) -> None:
+    """A row of a list of divs is found by the anchor or its words, not by a time or a count; fields are found by labels and test ids."""
+    served.page("/tasks", VIRTUAL)
+    await show(build, f"{served.origin}/tasks", "Tasks")
+    ref = await ref_of(build, ".line-wrapper:nth-child(2) .task-row")
+    for anchor, words in (
+        (None, "Good morning, the lamp of order 48214 arrived with a broken"),
+        ("the lamp", "the lamp"),
+    ):
+        said, target = await propose(build, ref, anchor)
+        assert target == {"css": '[data-testid="task-row"]', "has_text": words}, said
+        assert ("nth-child" in said, "Nov" in said.partition("fields:")[0]) == (False, False)
+    assert 'input[aria-label^=\\"Select Task \\"]' in said
 
 
 async def test_a_position_is_proposed_only_as_a_last_resort(build: BuildContext, served: site.Site) -> None:

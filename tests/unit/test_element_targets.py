@@ -211,3 +211,27 @@ async def test_no_secret_is_in_a_target() -> None:
     found = await targets.target_of(pointed, "button", "Pay s3cret", usable)
     assert str(found) == "css=#pay"
     assert [each for each in pointed.tried if "s3cret" in each] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("Nov 27 2026, 23:22:33", True),
+        ("2026-11-27T10:00:00Z", True),
+        ("27.11.2026", True),
+        ("Friday, 27 November 2026", True),
+        ("11/27/26, 3:04 PM", True),
+        ("manual__2026-11-27T10:00:00", False),
+        ("Invoice of 2026-11-27", False),
+        ("INV-204", False),
+        ("555-1234", False),
+    ],
+)
+def test_a_time_alone_identifies_worse_than_words(text: str, time: bool) -> None:
+    """A row is found by another text than a date or time, unless that is a part of a name."""
+    said = [
+        each.fields["has_text"]
+        for each in targets.ways(Facts("tr", inside=Area("tr", texts=(text, "Ada"))), "row", "", anything)
+        if "has_text" in each.fields
+    ]
+    assert (said[0] == text) == (not time) == (not targets.is_time(text))

@@ -17,6 +17,8 @@ FACTS = (
   const reads = isRead(element, seen(element), ligatures([element]));
   const guessed = reads || element.getAttribute('aria-label') ? null : guess(element, false, false);
   const short = (text) => { const found = folded(text || ''); return found.length <= 60 ? found : ''; };
+  // Of a long text, whole words at its beginning.
+  const begins = (text) => { const found = folded(text || ''); return found.length <= 60 ? found : found.slice(0, 60).replace(/\s+\S*$/, ''); };
   const field = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement;
   const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
   const aria = element.getAttribute('aria-checked');
@@ -37,9 +39,9 @@ FACTS = (
       if (node === element && around !== element || found.size >= 12 || node.matches(CHOICE) || (isShown && !shown(node))) return;
       const own = Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
       const holds = around !== element && node.contains(element);
-      const said = own.trim() ? short(unglyphed(holds ? own : seen(node))) : '';
+      const whole = own.trim() ? unglyphed(holds ? own : seen(node)) : '', said = begins(whole);
       if (said && !found.has(said)) found.set(said, {said, node, rank: rankOf(node, said, kin)});
-      if (!said || holds) for (const child of node.children) walk(child);
+      if (!short(whole) || holds) for (const child of node.children) walk(child);
     };
     walk(around);
     return Array.from(found.values()).sort((one, other) => one.rank - other.rank).slice(0, 8);

@@ -55,10 +55,20 @@ _COUNTED = re.compile(
 _CODE = re.compile(r"(?=(?:\D*\d){3})[\w-]+")
 """Number that identifies things, as `1001` and `INV-204`. It has at least three digits, because fewer may be a count."""
 
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
+_TIME = re.compile(
+    rf"\d{{1,2}}:\d\d|\d{{4}}-\d\d-\d\d|\d{{1,2}}([./])\d{{1,2}}\1\d{{2,4}}|\b{_MONTH}\.? \d{{1,2}}\b|\b\d{{1,2}}\.? {_MONTH}\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
+    re.IGNORECASE,
+)
+"""Dates and times: `2026-11-27`, `23:22`, `Nov 27 2026, 23:22:33`."""
+_WORD = re.compile(r"[^\W\d_]{4}")
+
 _BADGE = re.compile(r"\s*[(\[]\d[\d.,]*\+?[)\]]$")  # count after a name, as in `Load (3)`
 _COUNT = re.compile(
     r"\d{1,2}\+?|\d[\d.,]*[.,+k]\w*"
 )  # count that is a thing of its own in what one presses, as in `Done 9`
+ID, SENT = "its id", "the name under which it is sent"
+OWN = 97  # worth of an id or name, if the element is to be found by more than what people see
 CAPTION = 70  # worth of a caption or part that was asked for
 POOR_ANCHOR = 0.6  # factor for the worth of a way whose text is a count, because a count changes
 
@@ -186,7 +196,9 @@ def _stem(name: str, facts: Facts) -> str:
 
 def is_part(facts: Facts, role: str) -> bool:
     """Return True for a row, and for a card or part that says several things: what says only one is a value, known by what is around it."""
-    return role in HOLDERS or (role == "generic" and facts.inside is not None and len(facts.inside.texts) > 1)
+    if facts.inside is None or len(facts.inside.texts) < 2:
+        return role in HOLDERS
+    return role in HOLDERS or role == "generic" or (role == "clickable" and facts.inside.card)
 
 
 def _itself(area: Area, role: str) -> Iterator[Way]:
@@ -202,9 +214,11 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
     if facts.test_id:
         yield Way({"test_id": facts.test_id}, 90, "its test id")
     if PLAIN_ID.fullmatch(facts.id):
-        yield Way({"css": f"#{facts.id}"}, 66, "its id")
+        yield Way({"css": f"#{facts.id}"}, 66, ID)
     if (FIELD_NAME if role in FIELDS else PLAIN_ID).fullmatch(facts.name):
-        yield Way({"css": f'{facts.tag}[name="{facts.name}"]'}, 64, "the name under which it is sent")
+        # The number or hotkey in a name that people see is another one tomorrow.
+        worth = OWN if _BADGE.search(name) and PLAIN_ID.fullmatch(facts.name) else 64
+        yield Way({"css": f'{facts.tag}[name="{facts.name}"]'}, worth, SENT)
     if (role in FIELDS and not (name or facts.labels)) or role in READ:
         for caption in facts.beside:
             yield Way({"css": caption.css}, 56, "the text beside it")
@@ -263,9 +277,13 @@ def _called(alone: Sequence[Way], facts: Facts, anchor: str) -> Iterator[Way]:
     """Yield the ways by the element's own name, its caption or a text in it, if that is ``anchor``."""
     meant = _plain(anchor)
     captions = {each.css for each in (*facts.beside, *facts.parts) if _plain(each.text) == meant}
+    # In a row or card the anchor tells which one is meant.
+    single = not facts.rows and not any(each.card for each in facts.areas)
     for way in alone:
         said = [way.fields.get(each) for each in ("name", "label", "text", "placeholder", "title", "alt")]
-        if "has_text" in way.fields:
+        if single and (way.why == ID or (way.why == SENT and PLAIN_ID.fullmatch(facts.name))):
+            yield dataclasses.replace(way, worth=OWN)
+        elif "has_text" in way.fields:
             yield dataclasses.replace(way, fields={**way.fields, "has_text": anchor})
         elif way.fields.get("css") in captions:
             yield dataclasses.replace(way, worth=max(way.worth, CAPTION))
@@ -315,9 +333,14 @@ def _telling(said: Sequence[str]) -> list[str]:
 
 def _holding(text: str, code: int, words: int) -> int:
     """Return how well a text will identify a row: ``code`` for an identifying number, ``words`` for words, less for a count."""
-    if _CODE.fullmatch(text):
-        return code
-    return words if not _COUNTED.fullmatch(text) else int(words * POOR_ANCHOR)
+    if is_time(text) or (_COUNTED.fullmatch(text) and not _CODE.fullmatch(text)):
+        return int(words * POOR_ANCHOR)
+    return code if _CODE.fullmatch(text) else words
+
+
+def is_time(text: str) -> bool:
+    """Return True for a date or time with no other word beside it: what happened then is not known by it."""
+    return _TIME.search(text) is not None and not _WORD.search(_TIME.sub("", text))
 
 
 def forms(way: dict[str, Any]) -> Iterator[Target]:
