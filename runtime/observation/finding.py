@@ -118,7 +118,9 @@ class Finder:
             # An observation shows no ref for elements to read; here it is requested.
             words = f"{words} [ref={node.ref}]"
         elif node.role == "text" and (around := node.parent) is not None and around.ref is not None:
-            return f"{words} in {around.role} [ref={around.ref}]"
+            return f"{words} in {around.role} [ref={around.ref}] {around.own_mark}".rstrip()
+        if node.own_mark and not node.mark:
+            words = f"{words} {node.own_mark}"
         if (row := self.row(node)) and row != name_of(node):
             words += f"{':' if node.role in ROWS else ' in'} {quoted(row, ROW_MOST)}"
         elif region := region_of(node):

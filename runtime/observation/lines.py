@@ -132,7 +132,14 @@ def _value(node: Node, name: str) -> str:
         return f"= {quoted(node.text, NAME_MOST)}"
     if node.role in FIELDS and node.placeholder not in ("", name):
         return f"placeholder {quoted(node.placeholder, NAME_MOST)}"
-    return quoted(node.text, TEXT_MOST) if node.text and folded(node.text) != name else ""
+    text = node.text or (_on_button(node) if node.role == "button" and node.name else "")
+    return quoted(text, TEXT_MOST) if text and folded(text) != name else ""
+
+
+def _on_button(node: Node) -> str:
+    """Return what one reads on a button in elements of its own, if its name does not have it."""
+    text = folded(" ".join(each.text for each in node.walk() if each.text and not each.acting))
+    return text if len(text) <= NAME_MOST and text not in node.name else ""
 
 
 def _state(state: str, role: str) -> str:

@@ -33,6 +33,8 @@ def add(marks: Sequence[Mark], refs: Mapping[str, Node]) -> None:
         node = next((refs[each] for each in mark.refs if each is not None and each in refs), None)
         if node is None or len(mark.value) > LONGEST:
             continue
+        if mark.refs[0] in refs:
+            node.own_mark = target(mark)
         # A value is shown with all its content.
         value = next((each for each in (node, *node.above()) if each.role == "definition" and each.caption), None)
         if mark.refs[0] in refs and value in (None, node):

@@ -22,7 +22,7 @@ URGENT = DIALOGS | {"alert", "status"}  # roles of a page's messages to its user
 _NAMED_BY_CONTENT = frozenset({
     "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
 })  # fmt: skip
-TEXTS = ("name", "text", "error", "placeholder", "caption", "mark", "guess")
+TEXTS = ("name", "text", "error", "placeholder", "caption", "mark", "own_mark", "guess")
 """Fields of a node that hold text of the page, beside its address."""
 HIDDEN_VALUE = "••••"
 SPOTS = frozenset({"clickable", "editable", "draggable", "droppable", "scrollable", "canvas"})
@@ -49,6 +49,7 @@ class Node:
     caption: str = ""  # caption beside a field without a name, or the term before a value
     mark: str = ""
     """Target by its test id, as in a file. If it finds only a part of the node, the text of that part follows."""
+    own_mark: str = ""  # target by its own test id, id or name, also where it needs none
     guess: str = ""  # what it may be called, if nothing in it or beside it says so
     size: str = ""  # width and height in pixels, for a place in it
     behind: bool = False  # true if a modal dialog keeps a hand from it

@@ -143,6 +143,42 @@ def test_a_test_id_is_shown_where_only_it_finds_the_element() -> None:
     assert "draft" not in seen.masked(lambda text: text.replace("draft", "•")).render(20_000)
 
 
+def test_a_button_shows_its_words_beside_another_name() -> None:
+    """A button whose words differ from its name shows both, in one element or several; words that are its name are said once."""
+    seen = read(
+        '- button "submit" [disabled] [ref=e1]:\n  - generic [ref=e2]: Update',
+        '- button "Log In" [ref=e3]: Log in',
+        '- button "Save all" [ref=e4]:\n  - generic [ref=e5]: Save\n  - generic [ref=e6]: all',
+    )
+    assert shown(seen) == [
+        'button "submit" (disabled) [ref=e1] "Update"',
+        'button "Log In" [ref=e3] "Log in"',
+        'button "Save all" [ref=e4]',
+    ]
+    assert seen.find(role="button", name="submit") == 'button "submit" (disabled) [ref=e1] "Update"'
+
+
+def test_find_shows_what_the_document_calls_an_element() -> None:
+    """`find` shows the test id, id or name attribute of each element it lists, also of named ones, in rows and around texts; masked."""
+    table = "- table [ref=e1]:\n  - row [ref=e2]:\n    - cell [ref=e3]:\n      - generic [ref=e4]: Success"
+    seen = Observation.read(
+        f'{table}\n- button "Save" [ref=e5]\n- textbox [ref=e6]\n- generic [ref=e7]:\n  - text: Draft\n  - link "List" [ref=e8]',
+        seen=[
+            Mark(("e4",), "test_id", "state-badge", "Success"),
+            Mark(("e5",), "css", "#save", ""),
+            Mark(("e6",), "test_id", "amount", ""),
+            Mark(("e7",), "test_id", "kind", "Draft List"),
+        ],
+    )
+    assert (
+        seen.find(text="Success").splitlines()[-1] == 'generic "Success" [ref=e4] {test_id: state-badge} in "Success"'
+    )
+    assert seen.find(role="button") == 'button "Save" [ref=e5] {css: "#save"}'
+    assert seen.find(role="textbox") == "textbox [ref=e6] {test_id: amount}"
+    assert seen.find(text="Draft", role="text") == 'text "Draft" in generic [ref=e7] {test_id: kind}'
+    assert "state" not in seen.masked(lambda text: text.replace("state", "•")).find(text="Success")
+
+
 def test_links_of_one_name_are_distinguished_by_their_address() -> None:
     """Links with the same or no meaningful name show their address; links with a unique name or in a distinguishing row do not."""
     row = '  - row [ref=r{0}]:\n    - cell [ref=c{0}]: No {0}\n    - cell [ref=d{0}]:\n      - link "Open" [ref=o{0}] [cursor=pointer]:\n        - /url: /orders/{0}'
