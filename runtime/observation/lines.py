@@ -227,7 +227,7 @@ def _children(node: Node, *, texts: bool = True) -> list[Item]:
 
 def _items(node: Node, alike: str) -> list[Item]:
     says_nothing = node.role in ("separator", "img") and not (node.acting or node.reach or node.name or node.children)
-    if node.as_caption or (node.role == "option" and not node.acting) or says_nothing:
+    if node.as_caption or (node.role == "option" and not node.acting) or says_nothing or _is_handle(node):
         return []
     if _is_value(node):
         return [Item(node, line_of(node))]
@@ -254,6 +254,21 @@ def _items(node: Node, alike: str) -> list[Item]:
     if node.role in ("clickable", "draggable") or (node.role in _REPEATED and not item.children):
         item.alike = f"{node.role}{_fields(node)}"
     return [item]
+
+
+def _is_handle(node: Node) -> bool:
+    """Return True for a draggable without a name in another: it sizes or moves that one, such as a heading of a table."""
+    if (
+        node.role != "draggable"
+        or node.reach
+        or node.children
+        or name_of(node)
+        or node.caption
+        or node.guess
+        or node.mark
+    ):
+        return False
+    return any(each.role in ("draggable", "columnheader") for each in node.above())
 
 
 def _is_value(node: Node) -> bool:

@@ -105,6 +105,25 @@ async def test_a_guess_becomes_css_and_no_name(tab: Tab, served: site.Site) -> N
     }
 
 
+HEADS = """<!doctype html><title>Heads</title><style>.lsf-handle { cursor: col-resize; display: inline-block; width: 9px; height: 9px } .wide-knob { cursor: move; width: 9px; height: 9px }</style>""" + "".join(
+    f"""<div class=lsf-row><span class=lsf-head draggable=true>{head}<span class=lsf-handle draggable=true></span></span>
+<span class=lsf-cell>{head} 1</span><button class=lsf-button><span class=lsf-icon><svg width=9 height=9></svg></span></button>
+<button><i class=trash-icon></i></button></div>"""
+    for head in ("ID", "Name", "State", "Owner")
+) + "<div class=wide-knob></div>" + "<p class=lsf-text>x</p>" * 9  # fmt: skip
+
+
+async def test_a_class_of_many_elements_is_no_guess(tab: Tab, served: site.Site) -> None:
+    """A class that begins as those of the whole page, or that three elements have, is no guess; a handle in a heading that is dragged has no line."""
+    served.page("/heads", HEADS)
+    await tab.goto(f"{served.origin}/heads")
+    shown = (await tab.look()).render(100_000)
+    assert "lsf" not in shown
+    assert shown.count("draggable") == 5
+    assert shown.count('button (unnamed) guessed "trash"') == 4
+    assert 'draggable (unnamed) guessed "wide knob"' in shown
+
+
 async def test_what_is_out_of_view_follows_the_scrolling(tab: Tab, served: site.Site) -> None:
     """A part that scrolls says how far in each direction, its ref leads to it, and scrolling it is a change of the page."""
     await tab.goto(f"{served.origin}/scrolled")

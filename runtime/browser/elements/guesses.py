@@ -40,11 +40,13 @@ GUESS = (
     return /\p{L}{3}/u.test(said) && said.length <= 40 && !LOOKS.test(said) ? said : '';
   };
   const quote = (value) => `"${value.replace(/["\\]/g, '\\$&')}"`;
+  // What many classes of a page begin with is the name of the application.
+  const prefixes = (word) => document.querySelectorAll(`[class^="${CSS.escape(word)}-"]`).length >= 20;
   const of_class = (node, element) => {
     // `ant-btn-icon` in an `ant-btn` is a part of any such button.
     const part = (name) => Array.from(element.classList).some((each) => name.startsWith(`${each}-`));
     for (const name of node.classList) {
-      const found = OF_ICON.exec(name), said = found && !(found[3] && part(name)) && worded(found[1] || found[2] || found[3]);
+      const found = OF_ICON.exec(name), said = found && !(found[3] && (part(name) || prefixes(found[3]))) && worded(found[1] || found[2] || found[3]);
       if (said) return [said, `.${CSS.escape(name)}`];
     }
     return null;
@@ -72,7 +74,7 @@ GUESS = (
   const PLAIN = /^(active|selected|hover|focus|open|closed|odd|even|first|last|flex|grid|block|inline|hidden|relative|absolute|fixed|sticky|rounded|border|shadow|card|container|wrapper|row|column|item|clearfix|(is|has|js|ui|ng|v|col|row|d|m[xytblr]?|p[xytblr]?|w|h|min|max|text|bg|cursor|overflow|flex|grid|gap|z|top|left|right|bottom|select|pointer|css|sc)-.*)$/;
   const of_own_class = (element) => {
     const name = Array.from(element.classList).find((each) => /^[A-Za-z][A-Za-z_-]{2,40}$/.test(each) && !PLAIN.test(each) && worded(each));
-    return name ? [worded(name), `${element.localName}.${CSS.escape(name)}`] : null;
+    return name ? [worded(name), `${element.localName}.${CSS.escape(name)}`, true] : null;
   };
   // What a person would call the element, and CSS that finds it by that; null if nothing says. `alone`: what is in it has names of its own.
   const guess = (element, alone, classed) => {
@@ -97,4 +99,4 @@ GUESS = (
   };
 """
 )
-"""JavaScript: ``guess(element, alone, classed)`` is null, or what an element may be called, and CSS that finds it by that (empty if none does)."""
+"""JavaScript: ``guess(element, alone, classed)`` is null, or what an element may be called, CSS that finds it by that (empty if none does), and true if only its class says so."""

@@ -183,7 +183,7 @@ return {
     return found;
   },
   facts(every, roots, hovered, drawn) {
-    const found = [], spots = affordances(every, roots, hovered);
+    const found = [], classed = new Map(), spots = affordances(every, roots, hovered);
     let any = false;
     // What is cut is marked as cut: the beginning of a secret is known by that.
     const short = (text) => {
@@ -267,6 +267,7 @@ return {
       }
       const said = {role: used ? used.as : acts, password, error, shown: seen};
       if (guessed) said.guess = guessed[0];
+      if (guessed && guessed[2]) classed.set(guessed[0], [...classed.get(guessed[0]) || [], said]);
       if (hint) said.placeholder = hint;
       if (value) said.value = value;
       if (spot && spot.as) Object.assign(said, {reach: Boolean(used && used.reach), states: spot.states, size: spot.size, out: spot.out});
@@ -277,6 +278,8 @@ return {
       }
       found.push([ref, element._runopsRef, said]);
     }
+    // A class that several have says how they look, and not which each is.
+    for (const several of classed.values()) if (several.length >= 3) for (const said of several) delete said.guess;
     return [found, any];
   },
 };
