@@ -187,14 +187,17 @@ def _history(database: Path) -> None:
 
 
 def reset(home: Path, port: int) -> None:
-    url, pid = f"http://127.0.0.1:{port}/api/v2/builders", home / "master" / "pid"
-    programs.until_it_answers(url, 60)
+    url, pid = f"http://127.0.0.1:{port}/api/v2", home / "master" / "pid"
+    programs.until_it_answers(f"{url}/builders", 60)
     old = pid.read_text()
     with contextlib.suppress(ProcessLookupError):
         os.kill(int(old), signal.SIGKILL)
     while pid.read_text() in ("", old):
         time.sleep(0.1)
-    programs.until_it_answers(url)
+    programs.until_it_answers(f"{url}/builders")
+    # A page that is loaded before the worker is connected waits for its builders for ever.
+    while not all(each["connected_to"] for each in programs.asked(f"{url}/workers")["workers"]):
+        time.sleep(0.1)
 
 
 def state(home: Path, port: int) -> Json:
