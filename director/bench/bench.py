@@ -107,6 +107,11 @@ class Bench(build_context.Bench):
             return []
         return [each for each in dict.fromkeys(each.id for each in self.results.records.values()) if each in known]
 
+    @property
+    @override
+    def why_no_page(self) -> str:
+        return self.own.why_none
+
     @override
     def clear(self, ids: Collection[str], reason: str) -> None:
         self.results.clear(ids, reason)

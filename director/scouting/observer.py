@@ -137,7 +137,9 @@ class PageObserver(Observer):
                 if where == "bench"
                 else f"open one: `debug_navigate`{f' {begins}' if begins else ''}"
             )
-            raise ModelError("page-unknown", f"the {where} has no page yet", fix=fix)
+            bench = getattr(self._build, "bench", None) if where == "bench" else None
+            why = f": {bench.why_no_page}" if bench is not None else " yet"
+            raise ModelError("page-unknown", f"the {where} has no page{why}", fix=fix)
         name = tab if tab is not None or where == "bench" else self._latest(browser)
         try:
             return cast("Tabs", browser.tabs).get(name)

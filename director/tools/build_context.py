@@ -65,6 +65,11 @@ class Bench(Protocol):
         """The browser as the last nodes left it; None before any ran."""
         ...
 
+    @property
+    def why_no_page(self) -> str:
+        """Return why there is none, where there is none."""
+        ...
+
     def values(self) -> Mapping[str, Json]: ...
 
     def marks(self) -> Mapping[str, str]:

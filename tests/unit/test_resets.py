@@ -192,6 +192,9 @@ async def test_a_reset_makes_the_results_of_the_bench_stale(tmp_path: Path, brow
     assert build.bench.marks()["sum"].startswith("stale")
     refused = await build_contexts.call(build, "execute_nodes", **{**arguments, "nodes": "told", "from": "live"})
     assert "no live page: the site was reset before a whole run" in refused.text
+    look: dict[str, Json] = {"tab": "bench", "target": "{css: h1}", "reason": "look"}
+    looked = await build_contexts.call(build, "try_target", **look)
+    assert "the bench has no page: the site was reset before a whole run" in looked.text
 
 
 async def test_a_run_with_other_inputs_leaves_the_bench_as_it_was(tmp_path: Path, browsers: Browsers) -> None:
