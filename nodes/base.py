@@ -80,6 +80,8 @@ class Node(Part, ABC):
     """The default effect class. When in doubt, it is *effect*."""
     touches_page: ClassVar[bool] = False
     """True if the node needs the browser."""
+    reads_at_once: ClassVar[bool] = False
+    """True if the node reads the page as it is, and one that is not drawn yet gives another value."""
     asks: ClassVar[Literal["cognition", "agent"] | None] = None
     """Role in which the node asks a model; None if it asks none."""
 

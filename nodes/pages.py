@@ -218,6 +218,10 @@ class Page(Protocol):
         """Wait until the document has not changed for a moment, two seconds at the most; return whether it rests."""
         ...
 
+    async def drawn(self) -> None:
+        """Wait until the page has the answers to what it asked for, and rests: a few seconds at the most."""
+        ...
+
     async def unchanged(self) -> bool:
         """Return True if the last click, press of a key or drag has surely changed nothing that a person can see; asked once after it."""
         ...

@@ -253,6 +253,9 @@ class FakePage:
         head, *rows = json.loads(self.browser.site.texts[str(target)])
         return Grid(head, rows)
 
+    async def drawn(self) -> None:
+        pass
+
     async def rest(self) -> bool:
         return True
 

@@ -69,6 +69,7 @@ class Value(OfElement):
 class Exists(OfElement):
     """Checks whether any element matches now, without waiting. Value: true or false."""
 
+    reads_at_once: ClassVar[bool] = True
     query: Literal["exists"]
     """Check whether an element is there."""
     hidden: Condition = False
@@ -81,6 +82,7 @@ class Exists(OfElement):
 class Count(OfElement):
     """Counts the elements that match now, without waiting. Value: a whole number."""
 
+    reads_at_once: ClassVar[bool] = True
     query: Literal["count"]
     """Count elements."""
     hidden: Condition = False

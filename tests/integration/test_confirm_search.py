@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,42 @@ async def test_a_confirm_may_search(finds: bool, agrees: bool, tmp_path: Path) -
     assert ran.error is None
     assert ("in doubt" not in ran.text) == agrees
     assert "/thanks" in ran.text
+
+
+LATE = """<!doctype html><title>Orders</title><p id=note>Loading</p><script>
+fetch('/orders.json').then((answer) => answer.json()).then((names) => { note.textContent = names.join(' ') || 'nothing'; });
+</script>"""
+
+SEEN = f"""{DRAFT.partition("        - {{id: words")[0]}        - {{{{id: found, type: browser_query, query: {{1}}, target: {{{{text: tea, exact: true}}}}}}}}
+      done: "{{{{{{{{ found }}}}}}}}"
+output: {{{{page: "{{{{{{{{ order }}}}}}}}"}}}}
+"""
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("query", ["exists", "count"])
+async def test_a_confirm_reads_a_page_that_is_drawn(query: str, tmp_path: Path) -> None:
+    """What is read at once in a `confirm`, as whether an element is there, is read when the page has its answers: otherwise an action would be done twice."""
+    ordered: list[str] = []
+
+    def orders(_request: site.Request) -> site.Answer:
+        time.sleep(1.0)
+        return site.Answer(json.dumps(ordered), headers={"Content-Type": "application/json"})
+
+    def thanks(_request: site.Request) -> site.Answer:
+        ordered.append("tea")
+        return site.Answer("<!doctype html><title>Thanks</title>thanks")
+
+    with site.serve() as shop:
+        shop.page("/new", "<!doctype html><title>New</title><form action=/thanks><button>Order</button></form>")
+        shop.page("/orders", LATE)
+        shop.answer("/thanks", thanks)
+        shop.answer("/orders.json", orders)
+        build = build_contexts.opened(tmp_path, shop.origin, SEEN.format(shop.origin, query))
+        try:
+            ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="r")
+        finally:
+            await build.close()
+    assert ordered == ["tea"]
+    assert ran.error is None, ran.text
+    assert "`confirm` agrees" in ran.text

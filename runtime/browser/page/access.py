@@ -11,7 +11,7 @@ from playwright.async_api import Error, Locator, Page
 
 from nodes.errors import Phase, RunOpsError, SiteError
 from nodes.targets import Target
-from runtime.browser import dialogs, isolated_world, playwright_errors
+from runtime.browser import dialogs, in_flight, isolated_world, playwright_errors
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis
 from runtime.browser.elements import locators
 from runtime.browser.overlays import Watch
@@ -62,6 +62,7 @@ _REST = isolated_world.Script[bool](
 
 QUIET_SECONDS = 0.15  # seconds without a change of the document until a page rests
 FADE_SECONDS = 1.0  # seconds in which what moves on a page is to end, so that it is waited for
+DRAWN_SECONDS = 5.0  # seconds that a page may take to have its answers
 SETTLE_SECONDS = 2.0  # seconds that a page may take to rest
 
 
@@ -106,6 +107,11 @@ class ElementAccess:
             "most": 1000 * min(most, self._deadline.left()),
         }
         return await self._read(None, lambda: _REST.on(self.page, wanted, milliseconds=1000 * most + 5000))
+
+    async def drawn(self) -> None:
+        seconds = min(DRAWN_SECONDS, self._deadline.left())
+        await in_flight.of(self.page.context).rest(self.page, seconds, lambda: self.dialogs.message is not None)
+        await self.rest()
 
     async def unchanged(self) -> bool:
         in_time = self._deadline.left() > changes.WAIT_SECONDS + changes.ANSWER_SECONDS

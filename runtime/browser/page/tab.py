@@ -17,7 +17,7 @@ from nodes.pages import ElementAction
 from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import isolated_world, origins, playwright_errors, playwright_internals
+from runtime.browser import in_flight, isolated_world, origins, playwright_errors, playwright_internals
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS
 from runtime.browser.elements import text_match
 from runtime.browser.page import actions, inspection, numbered, reads
@@ -351,6 +351,7 @@ class Tabs:
         except Error as error:
             raise playwright_errors.gone(error, "about:blank", "before") from None
         self.forget(page)
+        in_flight.of(self._context)  # it knows what the page asks for from now on
         tab = self._fresh[page] = Tab(page, self._run, self)
         try:
             yield tab
