@@ -19,7 +19,7 @@ from nodes.part import Part
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.language import words, writer
+from runtime.language import sql_params, words, writer
 from runtime.language.checks import model_errors
 from runtime.language.node_tree import IDENTIFYING, Anatomy
 from runtime.language.workflow import Workflow
@@ -78,6 +78,7 @@ def _changes(data: Json, anatomy: Anatomy, errors: list[Mapping[str, Any]]) -> I
         limit = unit.data.get("timeout")
         if isinstance(limit, int) and limit >= IN_MILLISECONDS and limit % 500 == 0:
             yield _Change((*unit.path, "timeout"), "timeout", words.number(limit / 1000), "it is in seconds")
+    yield from _without_references(data, anatomy)
     for each in errors:
         path = anatomy.written(model_errors.located(each["loc"], anatomy.clean))
         if each["type"] == "choice" and path:
@@ -91,6 +92,16 @@ def _changes(data: Json, anatomy: Anatomy, errors: list[Mapping[str, Any]]) -> I
             yield _Change((*path, each["ctx"]["field"]), None, None, str(each["msg"]))
         elif path and (meant := _typed(each, anatomy.parts.get(path[:-1]), path[-1])) is not None:
             yield _Change(path, str(path[-1]), meant)
+
+
+def _without_references(data: Json, anatomy: Anatomy) -> Iterator[_Change]:
+    for path in [anatomy.written(each.path) for each in anatomy.every_slot() if each.field == "sql" and not each.ref]:
+        params = _at(data, path[:-1]).get("params") or {}
+        found = sql_params.read(_at(data, path), params) if isinstance(params, dict) else None
+        if found is not None:
+            yield _Change(path, str(path[-1]), found.sql, "it takes no references")
+            if found.params != params:
+                yield _Change((*path[:-1], "params"), "params", found.params)
 
 
 def _state_of(path: Path, rule: Mapping[str, Json]) -> Iterator[_Change]:

@@ -172,6 +172,16 @@ def holds_reference(text: str) -> bool:
     return OPENING in text or STATEMENT in text
 
 
+def spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of each expression that is closed, with its braces."""
+    found: list[tuple[int, int]] = []
+    end = 0
+    while (start := text.find(OPENING, end)) >= 0 and (closing := _closing(text, start + len(OPENING))) is not None:
+        end = closing + len(CLOSING)
+        found.append((start, end))
+    return found
+
+
 def written(chain: Chain) -> str:
     """Return a chain as a person writes it: ``order.lines[0]``."""
     line = str(chain[0])
