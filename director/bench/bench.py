@@ -178,6 +178,7 @@ class Bench(build_context.Bench):
 
         names = self._build.writer.masker.names
         done = report.Report(places, selection.ids, notes=self.results.pinned(places, selection.ids), names=names)
+        done.notes += [selection.left_out] if selection.left_out else []
         rows = [[each] for each in selection.ids] if request.mode == "isolated" else [list(selection.ids)]
         # Reject impossible requests before a person is asked for anything.
         start, _part = plan(rows[0])

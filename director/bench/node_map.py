@@ -278,6 +278,7 @@ class Selection:
     ids: tuple[str, ...]
     """In file order, each once. Nodes in a selected container are not listed separately."""
     items: dict[str, str]  # the items in step paths, by loop id: a key, or a number
+    left_out: str = ""  # why named nodes are not among them; empty if all are
 
 
 def select(text: str, places: NodeMap) -> Selection:
@@ -287,15 +288,24 @@ def select(text: str, places: NodeMap) -> Selection:
         raise _unknown(f"`{text[:40]}` is no selection", HOW)
     if text == "all":
         return Selection(tuple(each.id for each in places.in_order if not each.around), {})
-    found: set[str] = set()
     items: dict[str, str] = {}
     # A comma in a key separates nothing.
-    for part in filter(None, map(str.strip, re.split(r",(?![^\[]*\])", text))):
-        found |= {each.id for each in _part(part, places, items)}
-    if not found:
+    parts = filter(None, map(str.strip, re.split(r",(?![^\[]*\])", text)))
+    named = [each for part in parts for each in _part(part, places, items)]
+    if not named:
         raise _unknown(f"`{text[:40]}` names no node", HOW)
+    found = {each.id for each in named if not each.confirms}
+    left_out = _only_in_confirm([each for each in named if each.confirms])
+    if not found:
+        raise _unknown(left_out, f"`run_draft`, or take `{named[0].around[-1].id}`")
     ids = tuple(each.id for each in places.in_order if each.id in found and not any(o.id in found for o in each.around))
-    return Selection(ids, items)
+    return Selection(ids, items, f"left out: {left_out}: `run_draft`" if left_out else "")
+
+
+def _only_in_confirm(places: Sequence[NodePlace]) -> str:
+    """Return why these nodes of a ``confirm`` are not run alone; empty if there are none."""
+    ids = ", ".join(f"`{each}`" for each in dict.fromkeys(each.id for each in places))
+    return f"{ids}: nodes of a `confirm` are tried with their action" if ids else ""
 
 
 def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
@@ -309,6 +319,8 @@ def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
     else:
         return [_one(part, places, items)]
     within = [each for each in places.in_order if begin <= each.position <= end]
+    if not within and (confirms := [each for each in places.all.values() if begin <= each.position <= end]):
+        return confirms
     if not within:
         turned = " the other way round" if begin > end else ""
         raise _unknown(f"there is no node at {part[:80]}{turned}", f"the positions are 1 to {len(places.all)}")
@@ -317,7 +329,7 @@ def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
 
 
 def _end(place: NodePlace, places: NodeMap) -> int:
-    return max(each.position for each in places.below(place.id))
+    return max((each.position for each in places.below(place.id)), default=place.position)
 
 
 def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
@@ -330,17 +342,11 @@ def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
         close = errors.near(said, places.all)
         positions = f"the positions are 1 to {len(places.all)}; the outline has the ids"
         raise _unknown(f"there is no node `{said[:80]}`", f"did you mean `{close}`?" if close else positions)
-    if "/" in said:
+    if "/" in said and not found.confirms:
         if bare != (there := places.path(found.id)):
             raise _unknown(f"there is no step `{said[:80]}`", f"the path of `{found.id}` is `{there}`")
         for loop, segment in places.items_in(said).items():
             items[loop] = segment.strip("[]").removeprefix("#")
-    if found.confirms:
-        owner = found.around[-1].id
-        raise _unknown(
-            f"`{found.id}` belongs to the `confirm` of `{owner}`, and runs only to check whether that was done",
-            f"take `{owner}`, or put the look into a separate node",
-        )
     return found
 
 

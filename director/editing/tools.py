@@ -325,7 +325,12 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
 def render_changes(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
     was, now = _said(before), _said(made)
     touched = {each for each, said in now.items() if was.get(each) != said} | set(named)
-    lines = [f"{each.position:>3} {'  ' * each.depth}{each}" for each in made.layout.nodes if each.id in touched]
+    # Nodes of a `confirm` are not run by their position.
+    lines = [
+        f"{'' if 'confirm' in each.path else each.position:>3} {'  ' * each.depth}{each}"
+        for each in made.layout.nodes
+        if each.id in touched
+    ]
     if len(lines) > MOST_NODES:
         lines = [*lines[:MOST_NODES], f"… and {len(lines) - MOST_NODES} more"]
     gone = [each for each in was if each not in now]

@@ -69,6 +69,14 @@ def test_a_selection_resolves_to_nodes(text: str, ids: list[str]) -> None:
     assert list(node_map.select(text, PLACES).ids) == ids
 
 
+@pytest.mark.parametrize("text", ["d,c", "5, 4-4", "d,b/confirm/c"])
+def test_nodes_of_a_confirm_are_left_out(text: str) -> None:
+    """Where a selection names nodes of a `confirm` and others, the others are selected, and the rest is told."""
+    selected = node_map.select(text, PLACES)
+    told = "left out: `c`: nodes of a `confirm` are tried with their action: `run_draft`"
+    assert (list(selected.ids), selected.left_out) == (["d"], told)
+
+
 def test_a_step_path_selects_the_iteration() -> None:
     """A path selects the iteration by key or number, even if the key contains a comma."""
     assert node_map.select("each[#a,b]/h/try/e", PLACES).items == {"each": "a,b"}
@@ -82,7 +90,8 @@ def test_a_step_path_selects_the_iteration() -> None:
         (" , ", "names no node"),
         ("bb", "did you mean `b`"),
         ("99", "1 to 9"),
-        ("4", "`confirm` of `b`"),
+        ("4", "`c`: nodes of a `confirm` are tried with their action `run_draft`, or take `b`"),
+        ("c..c", "nodes of a `confirm` are tried with their action"),
         ("9-2", "the other way round"),
         ("h/e", "each/h/try/e"),
     ],

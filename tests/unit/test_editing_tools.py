@@ -503,9 +503,9 @@ FILL = "type: browser_action, action: fill"
 
 
 async def test_ids_in_a_confirm_are_those_of_the_confirm(tmp_path: Path) -> None:
-    """An id in a ``confirm`` that another node has is renamed there, with its references, and that is told; so it is when the node is written anew."""
+    """An id in a ``confirm`` that another node has is renamed there, with its references, and that is told; so it is when the node is written anew. It has no position to run it by."""
     build = build_of(tmp_path)
-    await create(build, CONFIRM.format(id="pay"))
+    assert "\n      confirm/look  " in await create(build, CONFIRM.format(id="pay"))
     answer = await create(build, CONFIRM.format(id="send"))
     assert "`look` is called `send_look`: another node has that id\n`paid` is called `send_paid`" in answer
     assert build.state.draft is not None
