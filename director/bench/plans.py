@@ -86,6 +86,8 @@ class Planner:
         for number in range(len(way), -1, -1):
             redo = before[number:]
             action = next((each for each in redo if self._places.acts(each)), None)
+            if action is not None and opens and not isinstance(live, str):
+                return Start(lineage=live, how="the current page")
             if action is not None:
                 raise ModelError(
                     "state-missing",

@@ -297,19 +297,27 @@ class PageObserver(Observer):
     # Single elements.
 
     @contextlib.asynccontextmanager
-    async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
-        """Yield the element that a model was shown with this ref. Raises SiteError ``ref-gone`` if it has changed, and like ``look``."""
-        element = await self.element(page, ref)
-        async with page.pointed(ref) as pointed:
+    async def pointed_at(
+        self, page: Tab, ref: str, *, anew: bool = False
+    ) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
+        """Yield the element that a model was shown with this ref. Raises SiteError ``ref-gone`` if it has changed, and like ``look``.
+
+        ``anew``: of one that is gone, the only one of its role and name. It is only looked at.
+        """
+        element = await self.element(page, ref, anew=anew)
+        async with page.pointed(element.ref) as pointed:
             yield pointed, element
 
-    async def element(self, page: Tab, ref: str) -> Element:
+    async def element(self, page: Tab, ref: str, *, anew: bool = False) -> Element:
         """Return the element as it is now. The last observation stays: changes are reported relative to what a model saw last."""
-        view = await self._view(page)
-        if not view.has(ref):
-            raise self.gone(page, ref)
-        element, seen = view.element(ref), self._seen.get(page)
+        view, seen = await self._view(page), self._seen.get(page)
         was = seen.shown.get(ref) if seen is not None else None
+        if not view.has(ref):
+            others = [each for each in view.refs if anew and was is not None and was[1] and _known(view, each) == was]
+            if len(others) != 1:
+                raise self.gone(page, ref)
+            return view.element(others[0])
+        element = view.element(ref)
         if was is None and self._of_bench(page):
             # Bench runs report their page without this observer, and no action there uses a ref.
             return element

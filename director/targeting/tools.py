@@ -50,7 +50,7 @@ class Propose(OfBuild):
         usable = actions.usable(masker)
         async with sight.alone(where):
             page = sight.page(where, name)
-            async with sight.pointed_at(page, str(arguments["ref"])) as (pointed, element):
+            async with sight.pointed_at(page, str(arguments["ref"]), anew=True) as (pointed, element):
                 row = fields.read(await pointed.asked(fields.FIELDS), usable) if element.role not in ACTING else None
                 table = await tables.around(page, pointed, usable) if row is not None else None
                 proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)

@@ -44,7 +44,7 @@ class Extract(InParts):
     """Reads rows: for each element that matches ``target`` and is not hidden, a map of fields. Value: a list of maps.
 
     The value of a form field is its content, of a list its selection, of a box ``true`` or ``false``. The query waits until there are at
-    least ``min`` rows. A field that a row lacks fails the node, unless it is ``optional``. If there are no rows because the page is an error
+    least ``min`` rows. A field that a row lacks fails the node once the page is drawn, unless it is ``optional``. If there are no rows because the page is an error
     of the server, the node fails with ``error-page``.
     """
 
@@ -65,7 +65,17 @@ class Extract(InParts):
     async def run(self, ctx: LeafContext) -> Json:
         target = await ctx.located(self.target)
         await ctx.act()
-        return await self.whole(ctx, target, lambda first: self._now(ctx, target, self.min if first else 0))
+        return await self.whole(ctx, target, lambda first: self._read(ctx, target, self.min if first else 0))
+
+    async def _read(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
+        try:
+            return await self._now(ctx, target, least)
+        except SiteError as error:
+            if error.code != "field-not-found":
+                raise
+        # A row may be there before its values are.
+        await ctx.page.drawn()
+        return await self._now(ctx, target, least)
 
     async def _now(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
         try:

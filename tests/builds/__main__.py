@@ -9,10 +9,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from nodes.values import Json
 from tests.builds import judges, sites
 from tests.builds.apps.app import App, of, serving
 from tests.builds.command import Command
@@ -74,18 +73,16 @@ def once(goal: Goal, workflow: Path, programs: Path) -> list[str]:
 def _on_app(goal: Goal, workflow: Path, chosen: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """The deviations of each frozen run, and of each that was killed and resumed, on an application whose data is put back before it."""
     app, home, port = of(goal.name), chosen.apps.resolve() / goal.name, sites.free_port()
-    inputs = {"base_url": f"http://127.0.0.1:{port}", **goal.inputs}
     with serving(app, home, port):
         for number in range(1, chosen.times + 1):
-            yield str(number), _trial(app, home, port, workflow, inputs)
+            yield str(number), _trial(app, home, port, workflow)
         for moment in MOMENTS[: chosen.kills] if goal.writes else ():
-            yield f"killed ({moment})", _trial(app, home, port, workflow, inputs, moment)
+            yield f"killed ({moment})", _trial(app, home, port, workflow, moment)
 
 
-def _trial(
-    app: App, home: Path, port: int, workflow: Path, inputs: Mapping[str, Json], moment: Moment | None = None
-) -> list[str]:
+def _trial(app: App, home: Path, port: int, workflow: Path, moment: Moment | None = None) -> list[str]:
     """The deviations of a run; of one that was killed, after it was resumed, and after a person answered its question by the data."""
+    inputs = {"base_url": f"http://127.0.0.1:{port}", **app.GOAL.inputs}
     app.reset(home, port)
     before = app.state(home, port)
     with tempfile.TemporaryDirectory(prefix="runops-build-") as made:
@@ -101,7 +98,7 @@ def _trial(
                 ran = command.decide(died, "not-done" if app.state(home, port) == before else "done")
         if ran.question or ran.problem:
             return [ran.question or ran.problem]
-        return list(app.judged(before, app.state(home, port), inputs, ran.output))
+        return list(app.judged(before, app.state(home, port), app.GOAL.inputs, ran.output))
 
 
 if __name__ == "__main__":

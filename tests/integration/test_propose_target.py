@@ -583,3 +583,23 @@ async def test_a_row_that_is_pointed_at_is_a_place_for_others(build: BuildContex
         assert "`within` of what is in it" in said
         assert "with " in said.split("\n")[1]
         assert "\nfields:\n" in said
+
+
+ANEW = """<!doctype html><title>Anew</title><ul id=list></ul><script>
+const draw = () => { list.innerHTML = '<li><button>Pay 1001</button></li><li><button>Drop</button></li><li><button>Drop</button></li>'; };
+draw();
+setTimeout(draw, 1500);
+</script>"""
+
+
+async def test_a_target_is_proposed_for_an_element_that_was_drawn_anew(build: BuildContext, served: site.Site) -> None:
+    """Where a page has drawn its list again, the only element of the role and name that a model saw is meant; of several, none is."""
+    served.page("/anew", ANEW)
+    seeing = await show(build, f"{served.origin}/anew", "Pay 1001")
+    pay, drop = await ref_of(build, "li button"), await ref_of(build, "li:nth-child(2) button")
+    await seeing.page("scout").page.wait_for_function("() => performance.now() > 1800")
+    said, target = await propose(build, pay)
+    assert target["name"] == "Pay 1001", said
+    said, target = await propose(build, drop)
+    assert not target
+    assert "ref-gone" in said

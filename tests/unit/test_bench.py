@@ -115,6 +115,11 @@ async def test_a_node_begins_on_the_page_of_its_predecessor(tmp_path: Path) -> N
     rig.edit("value: admin", "value: other")
     assert await rig.execute("seen") == {"error": "state-missing"}
     assert '"submit..seen"' in rig.told
+    rig.edit(
+        "  - {id: long",
+        "  - {id: back, type: browser_action, action: goto, url: 'http://127.0.0.1:8765/back'}\n  - {id: long",
+    )
+    assert await rig.execute("back") == {"back": "ok"}, "an address is opened from the current page"
     assert len(rig.site.actions) == 2
 
 
