@@ -21,6 +21,8 @@ PAGE = """<!doctype html><title>Orders</title>
 </ul>
 <form><input name=query><button id=save class="primary">Save all</button></form>
 <a-panel><template shadowrootmode=open><b id=inner>In</b></template></a-panel>
+<div style="width: 20px; height: 20px; cursor: pointer" title="nora@example.org"></div>
+<img style="width: 20px; height: 20px" alt="Ole Berg"><i title=twice>1</i><i title=twice>2</i>
 <iframe name=inside srcdoc="<p id=note>Note</p>"></iframe>"""
 
 
@@ -93,6 +95,19 @@ async def test_what_is_meant(tab: Tab, target: Target, nearest: list[str]) -> No
         part = target if target.css != "a" else target.within
         assert part is not None
         assert await tab.count(part.model_copy(update={way: text})) >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "field"), [("nora@example.org", "title"), ("Ole Berg", "alt"), ("twice", None), ("Nora", None)]
+)
+async def test_a_text_that_only_names_an_element_gives_its_target(tab: Tab, text: str, field: str | None) -> None:
+    """Where a text is no text of the page and one element is called that, its target is the first of the nearest."""
+    nearest = (await missing(tab, Target(text=text))).evidence["nearest"]
+    wanted = str(Target.model_validate({field: text, "exact": True})) if field is not None else None
+    assert (nearest[:1] == [wanted]) == (field is not None)
+    assert not any("twice" in each for each in nearest)
+    if field is not None:
+        assert await tab.count(Target.model_validate({field: text, "exact": True})) == 1
 
 
 @pytest.mark.parametrize(

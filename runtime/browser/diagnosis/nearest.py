@@ -110,7 +110,7 @@ async def _alike(page: Page, target: Target, root: Locator) -> list[str]:
     if not goal(target) and target.role is None:
         return []
     snapshot = sound(await root.locator("body").aria_snapshot())
-    found = ranked(target, parse(snapshot))
+    found = [*await _called(page, target), *ranked(target, parse(snapshot))]
     if target.within is not None and locators.settled(target.within):
         around = locators.locator(page, target.within).first
         inside = parse(sound(await around.aria_snapshot()))
@@ -118,6 +118,19 @@ async def _alike(page: Page, target: Target, root: Locator) -> list[str]:
         # An element of that role in that place may be the right one, whatever its name.
         found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
     return found
+
+
+async def _called(page: Page, target: Target) -> list[str]:
+    """Return targets of elements that have a missing text as their title, description or label, each alone: an observation shows it so."""
+    if target.text is None or not locators.settled(target):
+        return []
+    found: list[str] = []
+    for field in ("title", "alt", "label"):
+        other = {"text": None, "has_text": None, "nth": None, "exact": True, field: target.text}
+        named = target.model_copy(update=other)
+        if await locators.locator(page, named).count() == 1:
+            found.append(str(named))
+    return found[:1]
 
 
 _IN_PLACE = isolated_world.Script[str](
