@@ -8,6 +8,7 @@ import pytest
 
 from nodes.errors import SiteError
 from nodes.targets import Target
+from runtime.browser.elements import locators
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
@@ -23,6 +24,7 @@ PAGE = """<!doctype html><title>Orders</title>
 <a-panel><template shadowrootmode=open><b id=inner>In</b></template></a-panel>
 <div style="width: 20px; height: 20px; cursor: pointer" title="nora@example.org"></div>
 <img style="width: 20px; height: 20px" alt="Ole Berg"><i title=twice>1</i><i title=twice>2</i>
+<b>Beta</b><div role=tooltip><p>Beta</p></div><div data-testid=chart-tooltip><p>Beta</p><p>Only</p></div>
 <iframe name=inside srcdoc="<p id=note>Note</p>"></iframe>"""
 
 
@@ -108,6 +110,13 @@ async def test_a_text_that_only_names_an_element_gives_its_target(tab: Tab, text
     assert not any("twice" in each for each in nearest)
     if field is not None:
         assert await tab.count(Target.model_validate({field: text, "exact": True})) == 1
+
+
+@pytest.mark.parametrize(("text", "tag"), [("Beta", "B"), ("Only", "P")])
+async def test_a_whole_text_is_found_before_its_tooltip(tab: Tab, text: str, tag: str) -> None:
+    """Of elements with the same text, the one outside of tooltips is meant; a text that only a tooltip has is found there."""
+    found = locators.locator(tab.page, Target(text=text, exact=True))
+    assert await found.evaluate("(each) => each.tagName") == tag
 
 
 @pytest.mark.parametrize(

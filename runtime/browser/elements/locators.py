@@ -65,7 +65,8 @@ def narrow(found: Locator, target: Target, *, hidden: bool = False) -> Locator:
     if target.has_text is not None:
         text = text_match.pattern(target.has_text, exact=bool(target.exact))
         found = found.locator(f"{text_match.ENGINE_NAME}={urllib.parse.quote(text, safe='')}")
-    if (chosen := visibility.of_kept(seen=not hidden, role=target.role is not None)) is not None:
+    by_text = target.text is not None and bool(target.exact) and target.nth is None
+    if (chosen := visibility.of_kept(seen=not hidden, role=target.role is not None, text=by_text)) is not None:
         found = found.locator(visibility.KEEP).or_(found.page.locator(chosen))
     return found if target.nth is None else found.nth(target.nth)
 

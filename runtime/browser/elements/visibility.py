@@ -60,7 +60,9 @@ ENGINE = (
     globalThis._runopsKept = [];
     globalThis._runopsByText = null;
     const chosen = choose(every, wanted), named = chosen.filter((each) => !byText.has(each));
-    return named.length ? named : chosen.filter((each) => !chosen.some((other) => other !== each && each.contains(other)));
+    const inner = named.length ? named : chosen.filter((each) => !chosen.some((other) => other !== each && each.contains(other)));
+    const outside = wanted.endsWith('text') ? inner.filter((each) => !each.closest('[role=tooltip], [data-testid*=tooltip i]')) : [];
+    return outside.length === 1 ? outside : inner;
   };
   const choose = (every, wanted) => {
     const first = (...choices) => choices.find((choice) => choice().length)?.() ?? every;
@@ -74,7 +76,8 @@ ENGINE = (
 """Playwright selector engine: of the elements that ``isolated_world.KEEPER`` has passed on, those that can be seen; all if there are none.
 
 A hidden twin, such as a template or a menu for small screens, then makes no target ambiguous, and a target of something that is never
-seen, such as a file field, finds it. Of elements found by role those under ``aria-hidden`` count only if there are no others.
+seen, such as a file field, finds it. Of elements found by role those under ``aria-hidden`` count only if there are no others, and one found by a whole text counts before
+those in tooltips, which repeat it.
 """
 
 SILENT_ENGINE = (
@@ -104,8 +107,8 @@ AROUND_SILENT, DRAWN_SILENT = f"{SILENT}=around", f"{SILENT}=drawn"
 KEEP = f"{isolated_world.KEEP}=all"
 
 
-def of_kept(*, seen: bool, role: bool) -> str | None:
+def of_kept(*, seen: bool, role: bool, text: bool) -> str | None:
     """Return the selector that chooses among the elements passed on by ``KEEP``; None if all of them count."""
     if not (seen or role):
         return None
-    return f"{NAME}={'-'.join(['seen'] * seen + ['role'] * role)}"
+    return f"{NAME}={'-'.join(['seen'] * seen + ['role'] * role + ['text'] * text)}"
