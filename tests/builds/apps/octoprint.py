@@ -1,4 +1,4 @@
-"""OctoPrint: a workshop's printer, a virtual one that is connected, with the files that are printed there."""
+"""OctoPrint: a workroom's printer, a virtual one that is connected, with the files that are printed there."""
 
 from __future__ import annotations
 
