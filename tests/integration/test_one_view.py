@@ -323,3 +323,23 @@ async def test_what_is_no_table_is_told(tab: Tab, served: site.Site) -> None:
     with pytest.raises(SiteError) as caught:
         await tab.table(Target(css=".box"), 1)
     assert caught.value.code == "not-a-table"
+
+
+LATE = """<!doctype html><title>Tasks</title><ul><li>collect <i></i><li>report <i></i></ul><script>
+setTimeout(() => fetch('/values.json').then((answer) => answer.json()).then((values) =>
+  document.querySelectorAll('i').forEach((each, at) => { each.className = 'value'; each.textContent = values[at]; })), 50);
+</script>"""
+
+
+@pytest.mark.parametrize(("field", "found"), [(".value", [{"n": "463"}, {"n": "12"}]), (".other", None)])
+async def test_rows_are_read_once_their_fields_are_drawn(
+    field: str, found: object, served: site.Site, tmp_path: Path
+) -> None:
+    """A field that comes after its row, with an answer of the site, is read; one that a drawn page lacks fails the step."""
+    served.page("/tasks", LATE)
+    served.answer(
+        "/values.json", lambda _request: site.Answer("[463, 12]", headers={"Content-Type": "application/json"})
+    )
+    ended = await ran(served, tmp_path, "tasks", f"query: extract, target: {{css: li}}, fields: {{n: {field}}}")
+    assert ended.output == found
+    assert (ended.error or {}).get("code") == (None if found else "field-not-found")
