@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 import difflib
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,6 +21,10 @@ from nodes.values import Json
 
 if TYPE_CHECKING:
     from nodes.ports import LeafContext
+
+
+FIELDS_SECONDS = 5.0  # seconds that a field may come later than its row
+PAUSE = 0.1
 
 
 class FieldOf(Part):
@@ -44,7 +50,7 @@ class Extract(InParts):
     """Reads rows: for each element that matches ``target`` and is not hidden, a map of fields. Value: a list of maps.
 
     The value of a form field is its content, of a list its selection, of a box ``true`` or ``false``. The query waits until there are at
-    least ``min`` rows. A field that a row lacks fails the node once the page is drawn, unless it is ``optional``. If there are no rows because the page is an error
+    least ``min`` rows. A field that a row lacks fails the node after 5 seconds, unless it is ``optional``. If there are no rows because the page is an error
     of the server, the node fails with ``error-page``.
     """
 
@@ -68,14 +74,14 @@ class Extract(InParts):
         return await self.whole(ctx, target, lambda first: self._read(ctx, target, self.min if first else 0))
 
     async def _read(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
-        try:
-            return await self._now(ctx, target, least)
-        except SiteError as error:
-            if error.code != "field-not-found":
-                raise
-        # A row may be there before its values are.
-        await ctx.page.drawn()
-        return await self._now(ctx, target, least)
+        until = time.monotonic() + FIELDS_SECONDS
+        while True:
+            try:
+                return await self._now(ctx, target, least)
+            except SiteError as error:
+                if error.code != "field-not-found" or time.monotonic() > until:
+                    raise
+            await asyncio.sleep(PAUSE)
 
     async def _now(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
         try:
