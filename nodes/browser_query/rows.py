@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import difflib
+import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 

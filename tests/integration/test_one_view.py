@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -337,9 +338,12 @@ async def test_rows_are_read_once_their_fields_are_drawn(
 ) -> None:
     """A field that comes after its row, with an answer of the site, is read; one that a drawn page lacks fails the step."""
     served.page("/tasks", LATE)
-    served.answer(
-        "/values.json", lambda _request: site.Answer("[463, 12]", headers={"Content-Type": "application/json"})
-    )
+
+    def values(_request: site.Request) -> site.Answer:
+        time.sleep(1.0)
+        return site.Answer("[463, 12]", headers={"Content-Type": "application/json"})
+
+    served.answer("/values.json", values)
     ended = await ran(served, tmp_path, "tasks", f"query: extract, target: {{css: li}}, fields: {{n: {field}}}")
     assert ended.output == found
     assert (ended.error or {}).get("code") == (None if found else "field-not-found")
