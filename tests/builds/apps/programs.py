@@ -111,7 +111,9 @@ def until_it_answers(url: str, seconds: float = READY_SECONDS) -> None:
         time.sleep(0.25)
 
 
-def asked(url: str, body: Any = None, method: str | None = None, headers: Mapping[str, str] | None = None) -> Any:
+def asked(
+    url: str, body: Any = None, method: str | None = None, headers: Mapping[str, str] | None = None, seconds: float = 60
+) -> Any:
     """The JSON answer to a request with a JSON body; None if it is empty."""
     request = urllib.request.Request(
         url,
@@ -119,7 +121,7 @@ def asked(url: str, body: Any = None, method: str | None = None, headers: Mappin
         method=method,
         headers={"Content-Type": "application/json", **(headers or {})},
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=seconds) as answer:
         text = answer.read()
     return json.loads(text) if text.strip() else None
 
