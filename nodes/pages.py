@@ -219,7 +219,7 @@ class Page(Protocol):
         ...
 
     async def drawn(self) -> None:
-        """Wait until the page has the answers to what it asked for, and rests: a few seconds at the most."""
+        """Wait until the page has the answers to what it asked for, and rests. Raises SiteError ``timeout`` if it still waits for one after 10 seconds."""
         ...
 
     async def unchanged(self) -> bool:

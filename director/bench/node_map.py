@@ -297,7 +297,9 @@ def select(text: str, places: NodeMap) -> Selection:
     found = {each.id for each in named if not each.confirms}
     left_out = _only_in_confirm([each for each in named if each.confirms])
     if not found:
-        raise _unknown(left_out, f"`run_draft`, or take `{named[0].around[-1].id}`")
+        raise _unknown(
+            left_out, f"`run_draft`, or take `{next(each.id for each in named[0].around if isinstance(each, Leaf))}`"
+        )
     ids = tuple(each.id for each in places.in_order if each.id in found and not any(o.id in found for o in each.around))
     return Selection(ids, items, f"left out: {left_out}: `run_draft`" if left_out else "")
 

@@ -183,8 +183,7 @@ def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf,
 
 def confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
     """Return whether the node belongs to a ``confirm``, which changes nothing and is not executed in builds."""
-    around = loaded.index[node.id][1]
-    return bool(around) and isinstance(around[-1], Leaf)
+    return any(isinstance(each, Leaf) for each in loaded.index[node.id][1])
 
 
 def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:

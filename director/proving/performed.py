@@ -98,7 +98,7 @@ def _of_run(build: BuildContext, run: str) -> Iterator[Performed]:
         if call.node == log_attempts.AGENT or _did_nothing(attempt):
             continue
         leaf = _as_done(build, call)
-        if leaf is not None and _changes(call, leaf, loaded) and not _fills_in(build, loaded, call.path):
+        if leaf is not None and _changes(call, leaf, loaded) and not _fills_in(build, loaded, call):
             known = attempt.verdict == "done" or attempt.status in ("ok", "recovered")
             step = briefs.ours(call.path)
             yield Performed(step, _said(leaf), _inputs(past, loaded, call.path), (), uncertain=not known)
@@ -128,10 +128,11 @@ def _changes(call: entries.Call, leaf: Leaf, loaded: workflow.Loaded | None) -> 
     return effects.is_repeatable(node) and not (loaded is not None and effects.only_signs_in(loaded, call.path))
 
 
-def _fills_in(build: BuildContext, loaded: workflow.Loaded | None, path: str) -> bool:
+def _fills_in(build: BuildContext, loaded: workflow.Loaded | None, call: entries.Call) -> bool:
     """Return whether a step only filled in a form, by the draft of its run or the present one: what sends it is listed if it was done."""
     now = build.state.draft
-    return any(each is not None and effects.fills_in(each, path) for each in (loaded, now and now.loaded))
+    drafts = (each for each in (loaded, now and now.loaded) if each is not None)
+    return call.effect != "effect" and any(effects.fills_in(each, call.path) for each in drafts)
 
 
 def _said(leaf: Leaf) -> str:

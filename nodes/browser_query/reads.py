@@ -150,6 +150,7 @@ class State(OfElement):
 class Url(BrowserQuery):
     """Reads the address of the page. Value: text."""
 
+    reads_at_once: ClassVar[bool] = True
     query: Literal["url"]
     """Read the address."""
 
@@ -164,6 +165,7 @@ class Url(BrowserQuery):
 class Title(BrowserQuery):
     """Reads the title of the page. Value: text."""
 
+    reads_at_once: ClassVar[bool] = True
     query: Literal["title"]
     """Read the title."""
 

@@ -74,7 +74,7 @@ class Extract(InParts):
         return await self.whole(ctx, target, lambda first: self._read(ctx, target, self.min if first else 0))
 
     async def _read(self, ctx: LeafContext, target: Target, least: int) -> list[Row]:
-        until = time.monotonic() + FIELDS_SECONDS
+        until = time.monotonic() + min(FIELDS_SECONDS, max(0.0, ctx.left - 1))
         while True:
             try:
                 return await self._now(ctx, target, least)

@@ -35,7 +35,7 @@ _LINE = re.compile(r"\s*(?:\d+ × |- )?(?P<said>.*)")
 
 _WAITED = re.compile(
     r"waiting for (?!scheduled ).+|waiting \d+ms|navigated to \".*\""
-    r"|locator resolved to .+|attempting [a-z ]+ action|retrying [a-z ]+ action|fill\(\".*\"\)"
+    r"|locator resolved to .+|attempting [a-z ]+ action(?: \(trial run\))?|retrying [a-z ]+ action(?: \(trial run\))?|fill\(\".*\"\)"
     r"|element is .+|element was detached from the DOM, retrying|.+ intercepts pointer events"
     r"|did not find some options|option being selected is not enabled"
     r"|scrolling into view if needed|done scrolling"

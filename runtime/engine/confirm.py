@@ -51,8 +51,9 @@ class ConfirmCheck:
                     f"`{node.id}` is an action that may change something on the site, and a `confirm` only finds out",
                     fix="let it read: no address that is a script",
                 )
-            if node.reads_at_once:
+            if node.reads_at_once or getattr(node, "min", None) == 0:
                 # A page that is not drawn yet has no sign of the action: it would be done twice.
+                (await self._run.need_browser()).bound(node.seconds)
                 await self._page.drawn()
             return await step.attempt(self._page)
         except RunOpsError as error:

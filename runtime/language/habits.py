@@ -48,7 +48,10 @@ def read(data: dict[str, Json]) -> tuple[dict[str, Json], list[str]]:
     for _round in range(ROUNDS):
         anatomy = Anatomy(now, Workflow)
         errors = _errors(anatomy, lacks_nodes="nodes" not in data)
-        changes = {each.path: each for each in _changes(now, anatomy, errors)}
+        # What stands alone in a head is no list of nodes.
+        changes = {
+            each.path: each for each in _changes(now, anatomy, errors) if (each.key, len(each.path)) != ("nodes", 1)
+        }
         if not changes:
             return (data, []) if errors or anatomy.misspelt or anatomy.mistaken else (now, said)
         for change in sorted(changes.values(), key=lambda each: len(each.path), reverse=True):

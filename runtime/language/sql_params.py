@@ -22,6 +22,8 @@ _MARK = re.compile("\0([0-9]+)\0")  # stands for a reference
 _LEXEME = re.compile("'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\\*.*?\\*/|\0[0-9]+\0", re.DOTALL)
 _OF_TABLE = re.compile(r"\b(?:from|join)\s*$", re.IGNORECASE)
 _NO_VALUE = re.compile(r"(?:[\w.$]|\b(?:by|as)\s+)$", re.IGNORECASE)  # before the name of a column
+_OF_LITERAL = re.compile(r"\b(?:date|time|timestamp\w*|interval|e|x)\s*$", re.IGNORECASE)  # `date '2026-01-01'`
+_OF_LIST = re.compile(r"\bin\s*\(\s*$", re.IGNORECASE)  # `n in ({{ ns }})`: a parameter is one value
 _NAME_GOES_ON = re.compile(r"[\w.(]")
 
 
@@ -70,7 +72,9 @@ class _Parameters:
 
 
 def _as_sql(lexeme: str, found: _Parameters, written: list[str], before: str, after: str) -> str | None:
-    """Return a quoted text, or the mark of a reference alone, as SQL."""
+    """Return a quoted text, or the mark of a reference alone, as SQL; None where a parameter cannot stand."""
+    if (_OF_LITERAL if lexeme[0] == "'" else _OF_LIST).search(before):
+        return None
     if lexeme[0] == "'":
         parts = [*_parts(lexeme[1:-1], found, written)]
         return parts[0] if len(parts) == 1 else f"({' || '.join(parts)})"

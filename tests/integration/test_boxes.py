@@ -121,7 +121,7 @@ async def test_a_box_that_is_not_there_is_reported_as_before(tab: Tab, driven: S
 
 
 async def test_a_click_on_a_field_is_one_on_its_control(tab: Tab, driven: Session, served: site.Site) -> None:
-    """A field that lets clicks through to the part of its control around it is clicked there, also once what lies over both is gone; one that is disabled, or in a larger part, is not."""
+    """A field that lets clicks through to the part of its control around it is clicked there, also once what lies over both is gone; one that is disabled, in a larger part, or in one whose middle is another control, is not."""
     control = "<div class=control onclick='said.textContent += this.id'{}><input readonly aria-label={} style='pointer-events: none'{}></div>"
     served.page(
         "/control",
@@ -129,12 +129,13 @@ async def test_a_click_on_a_field_is_one_on_its_control(tab: Tab, driven: Sessio
         + control.format(" id=a", "Folder", "")
         + control.format(" id=b", "Kind", " disabled")
         + control.format(" id=c style='height: 300px'", "Size", "")
+        + "<div class=row style='width: 300px; height: 24px' onclick='said.textContent += 9'><input aria-label=Name style='pointer-events: none; width: 80px'><button style='margin-left: 20px; width: 120px'>Remove</button></div>"
         + "<div id=veil style='position: fixed; inset: 0'></div><script>setTimeout(() => veil.remove(), 1500)</script>",
     )
     driven.bound(5)
     await tab.goto(f"{served.origin}/control")
     await tab.click(Target(label="Folder"))
-    for name in ("Kind", "Size"):
+    for name in ("Kind", "Size", "Name"):
         driven.bound(1)
         with pytest.raises(SiteError):
             await tab.click(Target(role="textbox", name=name))

@@ -72,13 +72,13 @@ fetch('/orders.json').then((answer) => answer.json()).then((names) => { note.tex
 </script>"""
 
 SEEN = f"""{DRAFT.partition("        - {{id: words")[0]}        - {{{{id: found, type: browser_query, query: {{1}}, target: {{{{text: tea, exact: true}}}}}}}}
-      done: "{{{{{{{{ found }}}}}}}}"
+      done: "{{{{{{{{ found not in (0, []) }}}}}}}}"
 output: {{{{page: "{{{{{{{{ order }}}}}}}}"}}}}
 """
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("query", ["exists", "count"])
+@pytest.mark.parametrize("query", ["exists", "count", "extract, min: 0, fields: {n: {}}"])
 async def test_a_confirm_reads_a_page_that_is_drawn(query: str, tmp_path: Path) -> None:
     """What is read at once in a `confirm`, as whether an element is there, is read when the page has its answers: otherwise an action would be done twice."""
     ordered: list[str] = []

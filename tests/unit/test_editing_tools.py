@@ -558,6 +558,7 @@ async def test_what_can_mean_several_things_is_refused_as_given(tmp_path: Path) 
     assert "is read as" not in await create(build, right)
     assert build.state.draft is not None
     assert right in build.state.draft.text
+    assert "`start_url` is not a field" in await answer_of(build, "update_node", id="workflow", yaml="start_url: /x")
     head = await answer_of(build, "update_node", id="workflow", yaml="timeout: 20s")
     assert '`timeout: "20s"` is read as `timeout: 20`' in head
 

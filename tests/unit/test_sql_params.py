@@ -53,6 +53,8 @@ def test_parameters_that_are_given_keep_their_names() -> None:
         "FROM {{ rows | list }}",
         "SELECT 1 -- {{ inputs.text }}",
         "SELECT {{ inputs.text",
+        "FROM rows WHERE day = date '{{ inputs.day }}'",
+        "FROM rows WHERE n IN ({{ numbers }})",
     ],
 )
 def test_a_reference_in_sql_that_may_be_a_name_stays(sql: str) -> None:

@@ -44,6 +44,8 @@ Call log:
         ("**/builds/*", "http://ci.test/#!/builds/23?tab=log", True),
         ("http://ci.test/", "http://ci.test/#/builds/23", True),
         ("**/builds/*", "http://ci.test/#builds/23", False),
+        ("**/orders", "http://shop.test/?lang=en#/orders?page=2", True),
+        ("**/a=b/items", "http://shop.test/a=b/items?page=2", True),
     ],
 )
 def test_an_address_is_compared_with_a_glob(pattern: str, url: str, fits: bool) -> None:

@@ -355,7 +355,7 @@ class Diagnosis:
         fix = self.sign_in_fix or fix
         message = f"{rule} does not hold; {seen}"
         if self._deadline.quiet is not None and not self._deadline.over():
-            message += f"; the page did nothing more for {self._deadline.quiet:g} s: if this takes longer, the node has a `timeout`"
+            message += f"; the page did nothing more for {self._deadline.quiet:g} s: if it takes longer, give the node a `timeout`"
         return SiteError("rule-failed", message, fix=fix, phase="after", evidence={**evidence, **says})
 
     async def _evidence(

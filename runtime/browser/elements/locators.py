@@ -131,7 +131,7 @@ def alternative(target: Target, choice: Target) -> Target:
     return choice.model_copy(update=narrowing)
 
 
-QUERY_MARKS = "?=&"
+QUERY_MARKS = "=&"
 ROUTES = ("/", "!/")  # beginnings of a fragment that is the path of an application
 
 
@@ -144,13 +144,20 @@ def address_matches(pattern: str, url: str) -> bool:
     whole, _mark, fragment = url.partition("#")
     addresses = [url] if "#" in pattern else [whole, *([url] if fragment.startswith(ROUTES) else [])]
     return any(
-        found.fullmatch(each if counts_query(pattern) else each.partition("?")[0]) is not None for each in addresses
+        found.fullmatch(each if counts_query(pattern) else _without_query(each)) is not None for each in addresses
     )
+
+
+def _without_query(url: str) -> str:
+    """Return the address without its query, and without that of its route."""
+    return "#".join(each.partition("?")[0] for each in url.split("#", 1))
 
 
 def counts_query(pattern: str) -> bool:
     """Return True if the query of an address counts for a glob: one that names a part of it need not have the ``?`` as well."""
-    return any(mark in pattern for mark in QUERY_MARKS)
+    return any(mark in pattern for mark in ("?", "=/")) or any(
+        mark in pattern.rpartition("/")[2] for mark in QUERY_MARKS
+    )
 
 
 @functools.lru_cache(maxsize=256)

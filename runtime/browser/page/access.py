@@ -62,7 +62,6 @@ _REST = isolated_world.Script[bool](
 
 QUIET_SECONDS = 0.15  # seconds without a change of the document until a page rests
 FADE_SECONDS = 1.0  # seconds in which what moves on a page is to end, so that it is waited for
-DRAWN_SECONDS = 5.0  # seconds that a page may take to have its answers
 SETTLE_SECONDS = 2.0  # seconds that a page may take to rest
 
 
@@ -109,8 +108,12 @@ class ElementAccess:
         return await self._read(None, lambda: _REST.on(self.page, wanted, milliseconds=1000 * most + 5000))
 
     async def drawn(self) -> None:
-        seconds = min(DRAWN_SECONDS, self._deadline.left())
-        await in_flight.of(self.page.context).rest(self.page, seconds, lambda: self.dialogs.message is not None)
+        answers = in_flight.of(self.page.context)
+        seconds = min(in_flight.LONGEST, self._deadline.left())
+        await answers.rest(self.page, seconds, lambda: self.dialogs.message is not None)
+        if answers.waits(self.page):
+            fix = "read it once the site has answered, or give the step a larger `timeout`"
+            raise self.diagnosis.page_error("timeout", "the page still waits for an answer of the site", fix, "before")
         await self.rest()
 
     async def unchanged(self) -> bool:

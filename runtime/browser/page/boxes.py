@@ -28,7 +28,10 @@ _SHOWN = isolated_world.Script[str | None](
     const hit = field.getRootNode().elementFromPoint(left + width / 2, top + height / 2);
     if (!hit || field.contains(hit)) return '';
     const larger = () => hit.matches('td, form, fieldset, body, html') || hit.getBoundingClientRect().height > 3 * height + 20;
-    return hit.contains(field) && !larger() && hit.querySelectorAll('input:not([type=hidden]), select, textarea').length < 2 ? wayTo(field, hit) : null;
+    // A click on that part is one on its middle, where nothing else may take it.
+    const box = hit.getBoundingClientRect(), middle = field.getRootNode().elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    const other = middle !== hit && !(middle && middle.contains(field));
+    return hit.contains(field) && !larger() && !other && hit.querySelectorAll('input:not([type=hidden]), select, textarea').length < 2 ? wayTo(field, hit) : null;
   };
   if (!(input instanceof HTMLInputElement) || !['checkbox', 'radio'].includes(input.type)) return around(input);
   const up = (node) => node.assignedSlot || node.parentElement || node.getRootNode().host;

@@ -13,7 +13,7 @@ from playwright.async_api import Error, Locator, Position
 from nodes.errors import AuthorError
 from nodes.pointer import PLAIN, STEPS, Modifier, Spot, Stroke, Way
 from nodes.targets import Target
-from runtime.browser import isolated_world
+from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.page import boxes
 from runtime.browser.page.downloads import Downloads
 
@@ -64,10 +64,13 @@ class Pointer(Downloads):
         async def click_shown(found: Locator, _timeout: float) -> None:
             """Click what is seen of a field. While neither it nor its control takes a click, the page may still be drawn."""
             while (seen := await boxes.seen(found, self._deadline)) is None and self._deadline.left() > LOOKS_AGAIN:
-                # A trial sends nothing. It closes overlays, as the click itself does.
-                with contextlib.suppress(Error):
+                # A trial closes overlays, as the click itself does. Its input is kept from the page only while it lasts.
+                try:
                     await found.click(trial=True, timeout=1000 * LOOKS_AGAIN)
                     break
+                except Error as error:
+                    if not playwright_errors.only_waited(error):
+                        raise
             await click(seen or found, self._deadline.milliseconds())
 
         acts = click_shown if at is None and boxes.may_be(target) else click
