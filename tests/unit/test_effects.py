@@ -236,3 +236,27 @@ def test_a_sign_in_directly_follows_a_password() -> None:
     """)
     loaded = draft.Draft.of(text).loaded
     assert [each.id for each in loaded.nodes() if effects.only_signs_in(loaded, each.id)] == ["stay", "submit"]
+
+
+def test_what_a_confirm_repeats_is_no_step_of_the_workflow() -> None:
+    """Nodes of a `confirm` are no leaves that a run must reach, at any depth."""
+    text = """version: 1
+nodes:
+  - id: pay
+    type: browser_action
+    action: click
+    target: {text: Pay}
+    verify: [{text: paid}]
+    confirm:
+      nodes:
+        - {id: look, type: browser_action, action: goto, url: "http://127.0.0.1:8765/orders"}
+        - id: again
+          type: handle
+          attempts: 3
+          try:
+            - {id: menu, type: browser_action, action: click, target: {text: Menu}, effect: read}
+            - {id: state, type: browser_query, query: text, target: {text: state}}
+      done: "{{ state == 'paid' }}"
+"""
+    loaded = draft.Draft.of(text, callees.Texts({})).loaded
+    assert [key for _leaf, key in effects.leaves_of(loaded)] == ["pay"]
