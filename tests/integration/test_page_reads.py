@@ -287,7 +287,7 @@ async def test_a_rule_is_given_up_on_a_quiet_page_alone(tab: Tab, driven: Sessio
             await tab.wait_for(rule)
         assert raised.value.code == code
         assert not driven.deadline.over()
-        assert ("the node has a `timeout`" in raised.value.message) == (code == "rule-failed")
+        assert ("give the node a `timeout`" in raised.value.message) == (code == "rule-failed")
         assert ("`within`" in (raised.value.fix or "")) == (code == "target-ambiguous")
     for name, work in AT_WORK.items():
         served.page("/works", QUIET + work)
