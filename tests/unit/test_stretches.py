@@ -55,7 +55,7 @@ def test_a_stretch_that_may_be_forgotten_is_shown_again() -> None:
 
 
 def test_a_page_is_shown_without_known_stretches_until_it_is_asked_for() -> None:
-    """A page of which a stretch was left out is none that the model was shown whole."""
+    """A page without one of its stretches is none that the model was shown whole."""
     told = shown.Shown()
     show(told, seen("/one"))
     again = show(told, seen("/two", '- heading "Run 4" [level=1] [ref=h1]'))

@@ -153,23 +153,18 @@ def start(home: Path, port: int) -> list[subprocess.Popen[bytes]]:
         if not seed.exists():
             _until(lambda: len(programs.rows(_database(home), "SELECT 1 FROM serialized_dag")) == len(PIPELINES))
             _history(home, port)
-            _copied(_database(home), seed)
+            programs.copied(_database(home), seed)
         processes.append(programs.started([airflow, "scheduler", "--skip-serve-logs"], log, **settings))
         _until(lambda: programs.asked(f"{url}/api/v2/monitor/health")["scheduler"]["status"] == "healthy")
     except BaseException:
         programs.ended(processes)
         raise
-    _copied(_database(home), data / "first.db")
+    programs.copied(_database(home), data / "first.db")
     return processes
 
 
 def _database(home: Path) -> Path:
     return home / "data" / "airflow.db"
-
-
-def _copied(source: Path, target: Path) -> None:
-    with contextlib.closing(sqlite3.connect(source)) as read, contextlib.closing(sqlite3.connect(target)) as written:
-        read.backup(written)
 
 
 def _until(true: Callable[[], bool]) -> None:
@@ -215,7 +210,7 @@ def reset(home: Path, port: int) -> None:
     first = home / "data" / "first.db"
     with contextlib.closing(sqlite3.connect(first)) as connection, connection:
         connection.execute("UPDATE job SET latest_heartbeat = strftime('%Y-%m-%d %H:%M:%f000', 'now')")
-    _copied(first, _database(home))
+    programs.copied(first, _database(home))
 
 
 def state(home: Path, port: int) -> Json:

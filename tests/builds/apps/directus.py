@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-import sqlite3
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -93,7 +91,7 @@ def start(home: Path, port: int) -> list[subprocess.Popen[bytes]]:
         programs.until_it_answers(f"{url}/server/ping")
         if new:
             _filled(url)
-            _copied(home / "data.db", home / "begin.db")
+            programs.copied(home / "data.db", home / "begin.db")
     except BaseException:
         programs.ended([process])
         raise
@@ -103,7 +101,7 @@ def start(home: Path, port: int) -> list[subprocess.Popen[bytes]]:
 def reset(home: Path, port: int) -> None:
     """Copy the first database over the one in use."""
     del port
-    _copied(home / "begin.db", home / "data.db")
+    programs.copied(home / "begin.db", home / "data.db")
 
 
 def state(home: Path, port: int) -> Json:
@@ -193,8 +191,3 @@ def _uploaded(url: str, session: str) -> str:
     headers = {"Authorization": f"Bearer {session}", "Content-Type": "multipart/form-data; boundary=part"}
     with urllib.request.urlopen(urllib.request.Request(url, body.encode(), headers), timeout=30) as answer:
         return json.load(answer)["data"]["id"]
-
-
-def _copied(source: Path, target: Path) -> None:
-    with contextlib.closing(sqlite3.connect(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
-        old.backup(new)

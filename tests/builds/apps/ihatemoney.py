@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -73,7 +72,7 @@ def start(home: Path, port: int) -> list[subprocess.Popen[bytes]]:
         programs.until_it_answers(f"http://127.0.0.1:{port}/healthcheck")
         if new:
             _filled(port)
-            _copied(home / "data.db", home / "begin.db")
+            programs.copied(home / "data.db", home / "begin.db")
     except BaseException:
         programs.ended([process])
         raise
@@ -83,7 +82,7 @@ def start(home: Path, port: int) -> list[subprocess.Popen[bytes]]:
 def reset(home: Path, port: int) -> None:
     """Copy the first database over the one in use."""
     del port
-    _copied(home / "begin.db", home / "data.db")
+    programs.copied(home / "begin.db", home / "data.db")
 
 
 def state(home: Path, port: int) -> Json:
@@ -167,8 +166,3 @@ def _filled(port: int) -> None:
                 "bill_type": "Expense",
             }
             _asked(port, f"projects/{project}/bills", project, bill)
-
-
-def _copied(source: Path, target: Path) -> None:
-    with contextlib.closing(sqlite3.connect(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
-        old.backup(new)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -147,8 +145,7 @@ def _fill(port: int) -> None:
 
 
 def _copied(source: Path, target: Path) -> None:
-    """Copied through SQLite: whoever has the target open sees the old data or the new."""
+    """Copy a database; one that is begun anew has its name only when it is whole."""
     part = target if target.exists() else target.with_suffix(".part")
-    with contextlib.closing(sqlite3.connect(source)) as one, contextlib.closing(sqlite3.connect(part)) as other:
-        one.backup(other)
+    programs.copied(source, part)
     part.replace(target)

@@ -133,6 +133,12 @@ def rows(database: Path, query: str, *values: object) -> list[dict[str, Any]]:
         return [dict(each) for each in connection.execute(query, values)]
 
 
+def copied(source: Path, target: Path) -> None:
+    """Copy an SQLite database through SQLite: a program that has the target open sees the old data or the new."""
+    with contextlib.closing(sqlite3.connect(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
 def texts(value: Any) -> list[str]:
     """Every text and number in an output."""
     if isinstance(value, dict):
