@@ -17,7 +17,7 @@ from runtime.language import diagnostics
 from runtime.language import prepare as language_prepare
 from runtime.log import ledger
 from runtime.report import endings
-from runtime.runs import collect, junit, model_plan, results
+from runtime.runs import collect, model_plan, reporters, results
 from runtime.runs.runtime import Runtime
 from runtime.secrets import masking
 from runtime.services import functions
@@ -34,13 +34,14 @@ class Batch:
     quiet: bool = False
     fail_fast: bool = False  # begin no further run once one did not pass
     plain: bool = False  # true if one file was named: its output is printed as it is
-    report: junit.Report | None = None
+    reporters: Sequence[reporters.Reporter] = ()
     key: str | None = None  # the run's key, only for one file: if a run has it, that run is resumed
     allow_changed: bool = False  # true if a resumed run uses its current file
     arguments: Sequence[str] = ()  # the command line, for messages that repeat it
 
     def __post_init__(self) -> None:
-        self.outcomes = [results.Outcome(each.file, each.loaded) for each in self.found]
+        self.outcomes = [results.Outcome(results.Case(each.file, each.loaded)) for each in self.found]
+        self.results = results.Results(self.outcomes, selected=[each.case.id for each in self.outcomes])
         if len(self.found) > 1:
             self.here = dataclasses.replace(self.here, usual_mode="shared")
         self._prepared: dict[Path, language_prepare.Prepared] = {}
@@ -55,7 +56,7 @@ class Batch:
             inputs.refuse_unknown(files)
         for outcome, each in zip(self.outcomes, self.found, strict=True):
             if each.error is not None:
-                outcome.refuse(each.error)
+                outcome.refused = each.error
             if each.loaded is None:
                 continue
             try:
@@ -64,7 +65,7 @@ class Batch:
                 model_plan.plan(each.loaded, self.here)
                 self._prepared[outcome.file] = prepared
             except RunOpsError as error:
-                outcome.refuse(error)
+                outcome.refused = error
 
     def carry_out(self, inputs: values.Given) -> int:
         """Begin the runs in turn, if all of them can be begun; return the worst exit code.
@@ -110,7 +111,7 @@ class Batch:
     def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
         prepared = self._prepared[outcome.file]
         run = self._current = foreground_run.Run(choose(quiet=self.quiet), self.here.reader)
-        outcome.begin()
+        this = outcome.begin()
         self._note_report()
         try:
             ended = run.follow(
@@ -120,19 +121,19 @@ class Batch:
                 ),
             )
         except RunOpsError as error:
-            outcome.refuse(error)
+            this.refuse(error)
             console.say(console.failure(error, console.next_command(error, [*self.arguments])))
             return
         except Exception:
-            outcome.run = run.id
+            this.id = run.id
             if run.ended is not None:
-                outcome.end(run.ended, run.ended.exit)
+                this.end(run.ended, run.ended.exit)
             raise
-        outcome.run = run.id
+        this.id = run.id
         if ended is None and run.id is None:
-            outcome.state = "not-begun"
+            outcome.runs.remove(this)
         else:
-            outcome.end(ended, run.code(ended))
+            this.end(ended, run.code(ended))
         self._signal = run.signal
         run.report(ended, quiet=self.quiet)
         if not self.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
@@ -160,7 +161,7 @@ class Batch:
 
     def _sum_up(self) -> int:
         codes = [each.exit for each in self.outcomes if each.exit is not None]
-        if self._signal is not None and any(each.state == "not-begun" for each in self.outcomes):
+        if self._signal is not None and any(each.state == "skipped" for each in self.outcomes):
             codes.append(signals.exit_code(self._signal))
         if self._unwritten is not None:
             console.say(console.failure(self._unwritten))
@@ -171,12 +172,13 @@ class Batch:
 
     def _result(self, code: int) -> int:
         if self.as_json:
-            console.result(endings.of_batch(self.outcomes, code).as_json())
+            console.result(endings.of_batch(self.results, code).as_json())
         return code
 
     def _write_report(self) -> None:
-        if self.report is not None:
-            self.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
+        masker = masking.Masker(host.ENVIRONMENT.seen)
+        for each in self.reporters:
+            each.update(self.results, masker)
 
     def _note_report(self) -> None:
         """Write the report again. A failure stops no run: it is reported at the end."""
@@ -188,6 +190,7 @@ class Batch:
 
 STATES: dict[results.State, str] = {
     "passed": "passed",
+    "flaky": "flaky",
     "failed": "FAILED",
     "paused": "PAUSED",
     "interrupted": "INTERRUPTED",
@@ -195,7 +198,7 @@ STATES: dict[results.State, str] = {
     "replaced": "REPLACED",
     "error": "NOT RUN",
     "begun": "BEGUN",
-    "not-begun": "not begun",
+    "skipped": "skipped",
 }
 
 

@@ -10,8 +10,8 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.events import RunEnded
 from runtime.log import entries
-from runtime.report.models import AskedReport, DelegateReport
-from runtime.report.parts import Costs, ErrorReport, FileReport, FlagReport, Model, Printed, absent
+from runtime.report.models import AskedReport, DelegateReport, RunReport
+from runtime.report.parts import Costs, DifferenceReport, ErrorReport, FileReport, FlagReport, Model, Printed, absent
 from runtime.runs import results
 
 FileName = Annotated[str, SkipValidation]  # as it was typed; it may contain bytes that are no text
@@ -78,8 +78,30 @@ class _Named(Model):
     """The path as it was named, or found."""
 
 
-class FileRecord(RunRecord, _Named):
-    """The outcome of a file's run."""
+class CaseRecord(RunRecord, _Named):
+    """The outcome of a case: a workflow with the inputs of one row. Its last run decides."""
+
+    case: FileName
+    """Identifies the case in selections: `FILE`, or `FILE[ROW]`."""
+    name: str
+    row: str | None
+    """The label of its row of inputs."""
+    started: str
+    """When its first run began; empty if none did."""
+    attempts: list[RunRecord]
+    """All its runs, in order."""
+    differed: list[DifferenceReport]
+    """Of a flaky case: how the run that passed differed from the one before it."""
+    live: bool
+    """Whether a model answered while it ran, so that the same run may end differently."""
+
+
+class ShardReport(Model):
+    """The part of all cases that a command ran."""
+
+    number: int
+    """From 1."""
+    of: int
 
 
 class BatchEnding(Printed):
@@ -87,7 +109,20 @@ class BatchEnding(Printed):
 
     exit: int
     """The worst exit code."""
-    runs: list[FileRecord]
+    started: str
+    shard: ShardReport | None
+    selected: list[FileName]
+    """All selected cases, those of other shards too."""
+    runs: list[CaseRecord]
+
+
+class BatchReport(BatchEnding):
+    """All that a report of several runs shows: `run --report FILE`, and what `report merge` joins."""
+
+    details: dict[str, RunReport]
+    """Each run, by its id."""
+    pictures: dict[str, str]
+    """The pictures of their pages in base64, by SHA-256."""
 
 
 class AboutReport(Model):
@@ -298,15 +333,23 @@ def of_verify(record: VerifyRecord, runs: list[tuple[RunEnded | None, str | None
     return VerifyEnding(**dict(record), runs=records)
 
 
-def of_batch(ended: list[results.Outcome], code: int) -> BatchEnding:
-    return BatchEnding(exit=code, runs=[_of_file(each) for each in ended])
+def of_batch(found: results.Results, code: int) -> BatchEnding:
+    shard = ShardReport(number=found.shard.number, of=found.shard.of) if found.shard is not None else None
+    runs = [_of_case(each) for each in found.outcomes]
+    return BatchEnding(exit=code, started=found.started, shard=shard, selected=[*found.selected], runs=runs)
 
 
-def _of_file(outcome: results.Outcome) -> FileRecord:
+def _of_case(outcome: results.Outcome) -> CaseRecord:
     facts = _facts(outcome.ended, outcome.run, outcome.state, outcome.exit)
     if outcome.error is not None:
         facts["error"] = outcome.error.as_json()
-    return FileRecord.model_validate({"file": str(outcome.file), **facts})
+    case = {"case": outcome.case.id, "name": outcome.name, "row": outcome.case.row, "started": outcome.started}
+    attempts = [RunRecord.model_validate(_facts(each.ended, each.id, each.state, each.exit)) for each in outcome.runs]
+    asked = [each.ended.costs for each in outcome.runs if each.ended is not None and each.ended.costs is not None]
+    live = any(costs["paid"] for costs in asked)
+    return CaseRecord.model_validate(
+        {"file": str(outcome.file), **case, "attempts": attempts, "differed": [], "live": live, **facts}
+    )
 
 
 def _facts(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> dict[str, Json]:

@@ -117,6 +117,41 @@ class FlagReport(Model):
     evidence: dict[str, Json]
 
 
+class DifferenceReport(Model):
+    """One difference between two runs."""
+
+    path: str
+    """The step; empty for the run itself."""
+    what: Literal["status", "error", "value", "page", "missing", "new", "inputs", "file", "output"]
+    """`missing` and `new`: only the first or only the second run has the step."""
+    before: Json = None
+    after: Json = None
+
+
+class FrameReport(Model):
+    """A picture of the page after a step."""
+
+    path: str
+    """The step."""
+    at: str
+    url: str | None = absent()
+    screenshot: FileReport | None = absent()
+    no_screenshot: str | None = absent()
+    """Why there is none: the error code."""
+
+
+class PageErrorReport(Model):
+    """A message on a page's console, or a failed request of a page."""
+
+    at: str
+    kind: Literal["console", "error", "request"]
+    """`error`: an exception that the page did not catch."""
+    text: str
+    url: str | None = absent()
+    status: int | None = absent()
+    """The HTTP status of a request."""
+
+
 class EvidenceReport(Model):
     """The page's content when a step failed."""
 
@@ -133,3 +168,9 @@ class EvidenceReport(Model):
     screenshot: FileReport | None = absent()
     no_screenshot: str | None = absent()
     """The error code that explains a missing screenshot."""
+    frames: list[FrameReport] | None = absent()
+    """The pages after the steps before it, at most three, oldest first."""
+    messages: list[PageErrorReport] | None = absent()
+    """Messages of its pages, and requests that failed, oldest first."""
+    trace: FileReport | None = absent()
+    """A trace that opens in Playwright's viewer."""

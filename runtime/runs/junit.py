@@ -15,14 +15,14 @@ from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.display.text import count, value_text
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.runs.results import Outcome
+from runtime.runs.results import Outcome, Results
 from runtime.secrets import masking
 from runtime.system import files
 
 LONGEST = 2000  # characters of a run's output in the report; the log has all of it
 
 WITHOUT_RESULT = {
-    "not-begun": ("not-begun", "it was not begun"),
+    "skipped": ("skipped", "it was not begun"),
     "begun": ("no-end", "it was begun, and RunOps ended before it could report how it ended"),
     "interrupted": ("interrupted", "the run was interrupted"),
 }
@@ -41,9 +41,9 @@ class Report:
         except OSError as error:
             raise self._not_written(error) from None
 
-    def write(self, outcomes: Sequence[Outcome], masker: masking.Masker) -> None:
+    def update(self, results: Results, masker: masking.Masker) -> None:
         try:
-            files.publish(self.file, document(outcomes, masker))
+            files.publish(self.file, document(results.outcomes, masker))
         except OSError as error:
             raise self._not_written(error) from None
 
@@ -82,9 +82,9 @@ def _totals(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def _kind(outcome: Outcome) -> str | None:
-    if outcome.state == "passed":
+    if outcome.state in ("passed", "flaky"):
         return None
-    if outcome.state == "not-begun":
+    if outcome.state == "skipped":
         return "skipped"
     return "failure" if outcome.state == "failed" and outcome.exit in (1, 6) else "error"
 

@@ -89,14 +89,14 @@ def test_a_folder_runs_in_order_with_a_summary(project: Project) -> None:
 
 
 def test_json_is_one_object_for_many(project: Project) -> None:
-    """`--json` prints one object with every run. `--fail-fast` reports the rest as not begun, and `--quiet` prints only failures."""
+    """`--json` prints one object with every run. `--fail-fast` reports the rest as skipped, and `--quiet` prints only failures."""
     done = project.here("run", "flows/zero.yml", "flows/more", "flows/add.yaml", "--json", "-x", "--quiet")
     report = json.loads(done.stdout)
     assert (done.returncode, report["version"], report["exit"]) == (1, 1, 1)
     assert states(done) == [
         ("flows/zero.yml", "passed"),
         ("flows/more/break.yaml", "failed"),
-        ("flows/add.yaml", "not-begun"),
+        ("flows/add.yaml", "skipped"),
     ]
     passed, failed, left = report["runs"]
     assert passed.keys() == failed.keys() == left.keys()
@@ -104,7 +104,7 @@ def test_json_is_one_object_for_many(project: Project) -> None:
         2, "divide", "expression-failed", None,
     )  # fmt: skip
     assert len(project.runs()) == 2
-    assert "1 passed, 1 failed, 1 not begun" in done.stderr
+    assert "1 passed, 1 failed, 1 skipped" in done.stderr
     assert project.here("run", "flows/add.yaml", "flows/zero.yml", "--quiet").stderr == ""
 
 
@@ -118,8 +118,8 @@ def test_everything_is_checked_before_the_first_run(project: Project) -> None:
     assert dict(states(done)) == {
         "flows/add.yaml": "error",
         "flows/bad.yaml": "error",
-        "flows/greet.yaml": "not-begun",
-        "flows/more/break.yaml": "not-begun",
+        "flows/greet.yaml": "skipped",
+        "flows/more/break.yaml": "skipped",
         "flows/secret.yaml": "error",
         "flows/uses.yaml": "error",
         "flows/zero.yml": "error",
@@ -199,7 +199,7 @@ def test_the_report_agrees_with_the_runs(project: Project) -> None:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_ends_the_current_run_and_starts_no_other(project: Project, number: int, code: int) -> None:
-    """The interrupted run can be resumed, and later files are reported as not begun, also in the JUnit report."""
+    """The interrupted run can be resumed, and later files are reported as skipped, also in the JUnit report."""
     project.write("open.yaml", OPEN)
     with serve() as site:
         reached: list[Request] = []
@@ -217,9 +217,9 @@ def test_an_interruption_ends_the_current_run_and_starts_no_other(project: Proje
     assert process.returncode == code
     assert reached
     result = json.loads(out)
-    assert [run["status"] for run in result["runs"]] == ["passed", "interrupted", "not-begun", "not-begun"]
+    assert [run["status"] for run in result["runs"]] == ["passed", "interrupted", "skipped", "skipped"]
     assert (result["exit"], result["runs"][1]["exit"]) == (code, code)
-    assert "1 passed, 1 interrupted, 2 not begun" in err
+    assert "1 passed, 1 interrupted, 2 skipped" in err
     assert err.splitlines()[-1] == f"  again  runops resume {result['runs'][1]['run']}"
     assert "Traceback" not in err
     assert [run["state"] for run in project.runs()] == ["passed", "interrupted"]

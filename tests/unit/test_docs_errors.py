@@ -24,7 +24,7 @@ CLASSES = {
 OWN = {"page_error": "site", "Unusable": "file", "Refused": "author", "_refused": "model", "not_written": "operator"}
 """The same for internal exceptions and helpers that become such an error."""
 
-NO_CODES = {"apt-get", "data-testid", "install-deps", "not-begun", "not-done", "system-out", "no-end"}
+NO_CODES = {"apt-get", "data-testid", "install-deps", "skipped", "not-done", "system-out", "no-end"}
 """Texts in the place of a code that are none."""
 
 SECTIONS = {

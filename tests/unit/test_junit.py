@@ -25,9 +25,8 @@ LOADED = reader.parse(TEXT, "shop/pay.yaml")
 
 def outcome(status: Any, code: int = 1, **fields: Any) -> results.Outcome:
     """A run of the workflow that has ended."""
-    one = results.Outcome(Path("shop/pay.yaml"), LOADED)
-    one.begin()
-    one.end(events.RunEnded("01RUN", status, code, 1.25, **fields), code)
+    one = results.Outcome(results.Case(Path("shop/pay.yaml"), LOADED))
+    one.begin().end(events.RunEnded("01RUN", status, code, 1.25, **fields), code)
     return one
 
 
@@ -39,9 +38,9 @@ def cases(*ended: results.Outcome) -> list[Any]:
 
 def test_each_ending_has_its_junit_result() -> None:
     """Failed runs are failures; internal errors, pauses, interruptions, refusals and missing ends are errors; runs not begun are skipped. The totals agree."""
-    refused = results.Outcome(Path("x.yaml"))
-    refused.refuse(SetupError("secret-missing", "no TOKEN", fix="set it"))
-    silent = results.Outcome(Path("y.yaml"), LOADED)
+    refused = results.Outcome(results.Case(Path("x.yaml")))
+    refused.refused = SetupError("secret-missing", "no TOKEN", fix="set it")
+    silent = results.Outcome(results.Case(Path("y.yaml"), LOADED))
     silent.begin()
     ended = [
         outcome("passed", 0, output={"a": 1}, tolerated=2),
@@ -51,7 +50,7 @@ def test_each_ending_has_its_junit_result() -> None:
         outcome("interrupted", 130, error={"code": "interrupted", "message": "no"}),
         refused,
         silent,
-        results.Outcome(Path("z.yaml"), LOADED),
+        results.Outcome(results.Case(Path("z.yaml"), LOADED)),
     ]
     report = junitparser.JUnitXml.fromstring(junit.document(ended, NO_SECRETS))
     kinds = [[(type(result).__name__, result.type) for result in case.result] for suite in report for case in suite]
@@ -113,8 +112,8 @@ def test_no_secret_is_in_a_report() -> None:
 def test_a_report_is_whole_or_not_there(tmp_path: Path) -> None:
     """Folders are created, an older report is replaced at once, nothing else is left, and its mode is that of any new file."""
     report = junit.Report(tmp_path / "a" / "b" / "r.xml")
-    report.write([outcome("passed", 0)], NO_SECRETS)
-    report.write([outcome("passed", 0)] * 2, NO_SECRETS)
+    report.update(results.Results([outcome("passed", 0)]), NO_SECRETS)
+    report.update(results.Results([outcome("passed", 0)] * 2), NO_SECRETS)
     assert [each.name for each in report.file.parent.iterdir()] == ["r.xml"]
     assert len(list(junitparser.JUnitXml.fromfile(str(report.file)))) == 2
     (tmp_path / "plain").touch()
@@ -126,6 +125,6 @@ def test_a_path_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file" / "r.xml", tmp_path / ("x" * 300), Path(f"/proc/{os.getpid()}/r.xml")):
         with pytest.raises(UsageError) as caught:
-            junit.Report(path).write([], NO_SECRETS)
+            junit.Report(path).update(results.Results([]), NO_SECRETS)
         assert (caught.value.code, str(path) in caught.value.message) == ("report-not-written", True)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]

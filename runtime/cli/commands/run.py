@@ -73,7 +73,7 @@ def run(
         quiet=quiet,
         fail_fast=fail_fast,
         plain=len(paths) == 1 and not paths[0].is_dir(),
-        report=junit.Report(report) if report is not None else None,
+        reporters=[junit.Report(report)] if report is not None else [],
         key=key,
         allow_changed=allow_changed,
         arguments=flags.arguments(ctx),
