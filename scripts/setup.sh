@@ -36,7 +36,7 @@ find_python() {
     if [ -n "${PYTHON:-}" ]; then
         set -- "$PYTHON"
     else
-        set -- python3.13 python3.12 python3.11 python3
+        set -- python3.14 python3.13 python3.12 python3.11 python3
     fi
     incomplete=
     for name; do
