@@ -93,8 +93,9 @@ async def driven(
 
 @pytest.fixture
 async def tab(driven: Session, served: site.Site) -> Tab:
-    """The session's tab with the page loaded anew, and ten seconds for each test."""
+    """The session's tab with the page loaded anew, the mouse over none of its elements, and ten seconds for each test."""
     driven.bound(10)
+    await driven.page.page.mouse.move(0, 0)
     await driven.page.goto(f"{served.origin}/hands")
     return driven.page
 
