@@ -20,6 +20,7 @@ from runtime.report.parts import (
     Model,
     Printed,
     QuestionReport,
+    absent,
 )
 
 
@@ -65,6 +66,8 @@ class StepReport(Model):
     attempts: list[AttemptReport]
     parent: str | None
     """The path of the step that contains it."""
+    page: str | None = absent()
+    """The address of the page after a side effect."""
     preview: str = Field(default="", exclude=True)
     """The beginning of its value, on one line."""
     folded: int = Field(default=0, exclude=True)
@@ -110,6 +113,8 @@ class RunReport(Printed):
     run: str
     workflow: str
     file: str
+    texts: dict[str, str]
+    """The SHA-256 of the text of the workflow file, and of each file that it uses."""
     state: State
     """``died``: its process ended without recording an outcome."""
     started: str

@@ -65,6 +65,7 @@ def run_report(
             "pauses": [_pause(*each) for each in past.pauses if at is None or _is_in(each[0].data.get("path"), at)],
             **{name: getattr(header, name) for name in ("workflow", "file", "inputs", "secrets", "trial")},
             **{name: getattr(header, name) for name in ("key", "parent")},
+            "texts": {header.file: header.text.sha256, **{path: each.sha256 for path, each in header.callees.items()}},
             "steps": [
                 _step_report(each, content if not brief or each is top[0] else None, spent)
                 for each in _walk(top, brief=brief and at is None)
@@ -251,6 +252,7 @@ def _step_report(step: _Step, content: _Content | None, spent: dict[str, dict[st
         costs=Costs.maybe(spent.get(step.path)),
         attempts=[_attempt(each, content) for each in step.attempts],
         parent=step.parent,
+        page=last.result.page.url if last is not None and last.result is not None and last.result.page else None,
         preview=preview,
         folded=step.folded,
     )

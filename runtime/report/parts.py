@@ -124,6 +124,8 @@ class DifferenceReport(Model):
     """The step; empty for the run itself."""
     what: Literal["status", "error", "value", "page", "missing", "new", "inputs", "file", "output"]
     """`missing` and `new`: only the first or only the second run has the step."""
+    within: str | None = absent()
+    """The part that differs: a place in the value (`[2].price`), the name of an input, a file. Absent for the whole."""
     before: Json = None
     after: Json = None
 

@@ -45,6 +45,8 @@ class RunSummary:
 
 PAGE = 200  # size of the first page; each further page is twice as large, as a store may read all names for each page
 
+SEARCHED = 500  # runs that passed, among which an earlier run of the same case is searched
+
 
 @integrity.uncollected()
 def list_runs(
@@ -69,10 +71,28 @@ def list_runs(
 def last_of(store: log_store.StoreReader, file: str) -> RunSummary | None:
     """Return the newest whole run of the workflow file at this path, among the newest runs and sessions."""
     for each in store.summaries(None, PAGE, None):
-        head = each.first.run if isinstance(each.first, log_entries.Scope) else None
-        if head is not None and head.file == file and head.trial is None:
+        head = _whole(each.first)
+        if head is not None and head.file == file:
             return _summary(store, each)
     return None
+
+
+def last_passed(store: log_store.StoreReader, run: str) -> str | None:
+    """Return the newest run before ``run`` of the same file with the same inputs that passed, among the newest ``SEARCHED`` of those that did."""
+    wanted = _whole(store.first(run))
+    if wanted is None:
+        return None
+    for each in store.summaries(run, SEARCHED, "passed"):
+        head = _whole(each.first)
+        if head is not None and (head.file, head.inputs) == (wanted.file, wanted.inputs):
+            return each.id
+    return None
+
+
+def _whole(first: log_entries.AnyEntry | None) -> log_entries.RunHeader | None:
+    """Return the header of a whole run, from the first entry of its log; None for a trial or a session."""
+    head = first.run if isinstance(first, log_entries.Scope) else None
+    return head if head is not None and head.trial is None else None
 
 
 def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummary | None:
