@@ -9,11 +9,12 @@ import jsonschema_rs
 import pytest
 
 from runtime.cli.commands import schema as schemas
-from runtime.report import endings, models, parts
+from runtime.report import differences, endings, models, parts
 
 NAMES: dict[type[parts.Printed], schemas.Name] = {
     models.RunReport: "run",
     models.SessionReport: "session",
+    differences.RunDiff: "run-diff",
     endings.RunEnding: "run-ending",
     endings.AnswerKept: "run-ending",
     endings.BatchEnding: "batch-ending",

@@ -31,6 +31,7 @@ _OWN = {
     "answer": "Answer what a paused run asks, and continue",
     "runs": "List the runs of this project",
     "show": "Show what a run did, step by step",
+    "diff": "Compare two runs step by step",
     "query": "Ask the logs of all runs with SQL",
     "ps": "List active runs and leftover browsers",
     "prune": "Delete old runs and unused files",

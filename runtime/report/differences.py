@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from nodes.values import Json
 from runtime.report.models import RunReport, StepReport
-from runtime.report.parts import DifferenceReport, ErrorReport
+from runtime.report.parts import DifferenceReport, ErrorReport, Printed
 from runtime.report.text import error_in
 
 MOST = 8  # parts of a value that are listed one by one; of more, the whole value is listed
@@ -19,6 +19,18 @@ LONGEST = 2_000  # items of a list that are matched with those of another; longe
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _ABSENT: Json = object()
+
+
+class RunDiff(Printed):
+    """The differences between two runs: `runops diff --json`."""
+
+    before: str
+    """The first run."""
+    after: str
+    """The second run."""
+    at: str | None
+    """The step that was compared; null for whole runs."""
+    differences: list[DifferenceReport]
 
 
 def differences(before: RunReport, after: RunReport) -> list[DifferenceReport]:

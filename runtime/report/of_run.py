@@ -62,7 +62,7 @@ def run_report(
             "last": past.last_at,
             "seconds": round(sum(each.seconds for each in past.processes), 3),
             "processes": [_process(each) for each in past.processes if not each.only_answered],
-            "pauses": [_pause(*each) for each in past.pauses if at is None or _is_in(each[0].data.get("path"), at)],
+            "pauses": [_pause(*each) for each in past.pauses if at is None or is_in(each[0].data.get("path"), at)],
             **{name: getattr(header, name) for name in ("workflow", "file", "inputs", "secrets", "trial")},
             **{name: getattr(header, name) for name in ("key", "parent")},
             "texts": {header.file: header.text.sha256, **{path: each.sha256 for path, each in header.callees.items()}},
@@ -222,7 +222,8 @@ def _status(
     return "error" if path in (failed_at, *_above(failed_at)) else unfinished
 
 
-def _is_in(path: str | None, top: str) -> bool:
+def is_in(path: str | None, top: str) -> bool:
+    """True if ``path`` is that of the step at ``top``, or of one in it."""
     return path is not None and (path == top or path.startswith((f"{top}/", f"{top}[")))
 
 

@@ -89,6 +89,10 @@ def _session(home: Path) -> str:
     return everything(file_store.Files(home), file="pay.yaml")
 
 
+def _began(printed: Callable[..., str], given: str) -> str:
+    return json.loads(printed("run", "shares.yaml", "-i", given, "--json", "--quiet"))["runs"][0]["run"]
+
+
 EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = {
     "run": lambda home, printed: [
         printed("run", "shares.yaml", "--quiet", code=1) + printed("show", "last", "--json"),
@@ -102,6 +106,7 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
         endings.AnswerKept(run="R", answered={"who": "Ada"}).as_json(),
         endings.AnswerKept(run="R", decided="not-done").as_json(),
     ],
+    "run-diff": lambda _home, printed: [printed("diff", _began(printed, "by=2"), _began(printed, "by=5"), "--json")],
     "batch-ending": lambda _home, printed: [
         printed("run", "shares.yaml", "--json", "--quiet", code=1),
         printed("run", "shares.yaml", "-i", "by=five", "--json", code=2),
@@ -199,7 +204,7 @@ def _optional(name: schemas.Name) -> set[str]:
 
 def _objects(found: dict[str, Any]) -> list[dict[str, Any]]:
     """The objects of a report that belong to its model, without those from pages or workflows."""
-    lists = ("steps", "said", "runs", "words", "questions", "flags")
+    lists = ("steps", "said", "runs", "words", "questions", "flags", "differences")
     parts_of = [each for name in lists if isinstance(found.get(name), list) for each in found[name]]
     parts_of += [found[name] for name in ("error", "fix", "build", "costs", "question") if found.get(name)]
     return [*parts_of, *(attempt for each in parts_of for attempt in each.get("attempts", []))]
