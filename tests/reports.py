@@ -18,6 +18,7 @@ NAMES: dict[type[parts.Printed], schemas.Name] = {
     endings.RunEnding: "run-ending",
     endings.AnswerKept: "run-ending",
     endings.BatchEnding: "batch-ending",
+    endings.CaseList: "case-list",
     endings.ChatEnding: "chat-ending",
     endings.BuildEnding: "build-ending",
     endings.VerifyEnding: "verify-ending",

@@ -26,6 +26,10 @@ class Given:
     def of(self, loaded: workflow.Loaded) -> dict[str, Json]:
         return {name: value for name, value in self.values.items() if name in loaded.workflow.inputs}
 
+    def typed(self, name: str) -> bool:
+        """True if the value was typed, not read from a file of inputs."""
+        return name in self.values and name not in self.places
+
     def refuse_unknown(self, files: Sequence[workflow.Loaded]) -> None:
         """Raise UsageError ``unknown-input`` for an input that none of the files declares."""
         declared = {name: field.type for loaded in files for name, field in loaded.workflow.inputs.items()}

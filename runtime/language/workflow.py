@@ -26,6 +26,7 @@ from runtime.language.inputs import Input
 from runtime.language.yaml_text import Document, Path
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)]
+Tag = Annotated[str, StringConstraints(pattern=r"^[^\s,]+$", max_length=80)]
 
 
 def _browser(value: Any) -> Any:
@@ -41,6 +42,8 @@ class Workflow(Part):
     """Version of the file language."""
     run: Literal["auto", "manual"] = "auto"
     """``manual``: a run of the whole folder skips the file. It runs only if it is named, or used by another file."""
+    tags: list[Tag] = Field(default_factory=list)
+    """Words by which ``runops run --tag`` selects the workflow."""
     name: str = ""
     """Name of the workflow; default: the name of the file."""
     description: str | None = None
@@ -200,7 +203,11 @@ def below(node: Node) -> Iterator[Node]:
 def does(loaded: Loaded) -> Json:
     """Return a workflow's behaviour as data: independent of names, descriptions, layout and comments."""
     head: Json = loaded.workflow.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, exclude={"name", "description", "nodes"}, warnings=False
+        mode="json",
+        by_alias=True,
+        exclude_defaults=True,
+        exclude={"name", "description", "tags", "nodes"},
+        warnings=False,
     )
     return {"head": head, "nodes": _tree(loaded.workflow.nodes)}
 

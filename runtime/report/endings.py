@@ -10,6 +10,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.events import RunEnded
 from runtime.log import entries
+from runtime.log.store import store as log_store
 from runtime.report.models import AskedReport, DelegateReport, RunReport
 from runtime.report.parts import Costs, DifferenceReport, ErrorReport, FileReport, FlagReport, Model, Printed, absent
 from runtime.runs import results
@@ -102,6 +103,39 @@ class ShardReport(Model):
     number: int
     """From 1."""
     of: int
+
+
+class LastRun(Model):
+    """The newest run of a case in this project."""
+
+    run: str
+    state: log_store.State
+    started: str
+    seconds: float | None
+
+
+class ListedCase(_Named):
+    """A case that would run."""
+
+    case: FileName
+    name: str
+    row: str | None
+    tags: list[str]
+    last: LastRun | None
+    seconds: float | None
+    """How long it took before, as far as known."""
+    error: ErrorReport | None
+    """Why its file cannot be read."""
+
+
+class CaseList(Printed):
+    """The cases that would run: `run --list --json`."""
+
+    exit: int
+    shard: ShardReport | None
+    selected: list[FileName]
+    """All selected cases, those of other shards too."""
+    cases: list[ListedCase]
 
 
 class BatchEnding(Printed):
@@ -334,9 +368,13 @@ def of_verify(record: VerifyRecord, runs: list[tuple[RunEnded | None, str | None
 
 
 def of_batch(found: results.Results, code: int) -> BatchEnding:
-    shard = ShardReport(number=found.shard.number, of=found.shard.of) if found.shard is not None else None
+    shard = shard_of(found.shard)
     runs = [_of_case(each) for each in found.outcomes]
     return BatchEnding(exit=code, started=found.started, shard=shard, selected=[*found.selected], runs=runs)
+
+
+def shard_of(shard: results.Shard | None) -> ShardReport | None:
+    return ShardReport(number=shard.number, of=shard.of) if shard is not None else None
 
 
 def _of_case(outcome: results.Outcome) -> CaseRecord:

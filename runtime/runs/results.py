@@ -23,6 +23,10 @@ State = Literal[
 failed. ``error``: it could not start, so there is no run."""
 
 
+def now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def worst(codes: Iterable[int]) -> int:
     """Return the worst of ``codes``; 0 for none. An unknown code is the worst."""
     return min(codes, key=lambda code: WORST_FIRST.index(code) if code in WORST_FIRST else -1, default=0)
@@ -80,8 +84,7 @@ class Outcome:
     refused: RunOpsError | None = None  # why it cannot run at all, found before any run began
 
     def begin(self) -> CaseRun:
-        started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        self.runs.append(CaseRun(started))
+        self.runs.append(CaseRun(now()))
         return self.runs[-1]
 
     @property

@@ -60,7 +60,7 @@ def list_runs(
     before, size = None, PAGE
     while page := store.summaries(before, size, state):
         for each in page:
-            if (summary := _summary(store, each)) is not None and (of_tools or summary.tool is None):
+            if (summary := summary_of(store, each)) is not None and (of_tools or summary.tool is None):
                 found.append(summary)
             if len(found) == limit:
                 return found[::-1]
@@ -73,7 +73,7 @@ def last_of(store: log_store.StoreReader, file: str) -> RunSummary | None:
     for each in store.summaries(None, PAGE, None):
         head = _whole(each.first)
         if head is not None and head.file == file:
-            return _summary(store, each)
+            return summary_of(store, each)
     return None
 
 
@@ -95,7 +95,7 @@ def _whole(first: log_entries.AnyEntry | None) -> log_entries.RunHeader | None:
     return head if head is not None and head.trial is None else None
 
 
-def _summary(store: log_store.StoreReader, read: log_store.Summary) -> RunSummary | None:
+def summary_of(store: log_store.StoreReader, read: log_store.Summary) -> RunSummary | None:
     """Summarize a run, from its first and last entry if they suffice; None if it is no run."""
     if read.error is not None:
         return _damaged(read.id, read.error)

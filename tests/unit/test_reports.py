@@ -111,6 +111,10 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
         printed("run", "shares.yaml", "--json", "--quiet", code=1),
         printed("run", "shares.yaml", "-i", "by=five", "--json", code=2),
     ],
+    "case-list": lambda _home, printed: [
+        printed("run", "shares.yaml", "--quiet", code=1) + printed("run", "shares.yaml", "--list", "--json"),
+        printed("run", "none.yaml", "--list", "--shard", "1/1", "--json", code=2),
+    ],
     "chat-ending": lambda _home, _printed: [
         endings.ChatEnding(
             session="S",

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 import typer
 
 from nodes.errors import UsageError
-from runtime.cli import batch, flags, foreground_run
+from runtime.batch import cases, planning, selection, shards
+from runtime.cli import batch, case_list, flags, foreground_run
 from runtime.cli import values as given_values
 from runtime.runs import collect, junit
 from runtime.workspace import host
@@ -22,6 +23,27 @@ def run(
     inputs_file: Annotated[
         Path | None, flags.option("--inputs FILE", "A JSON or YAML map of inputs; `-i` wins.")
     ] = None,
+    rows: Annotated[
+        Path | None, flags.option("--rows FILE", "A table of inputs (CSV, JSON, YAML): one run for each row.")
+    ] = None,
+    expression: Annotated[
+        str | None,
+        flags.option(
+            "-k EXPR", "Only cases whose name, path, row or tags contain the words: `pay and not (slow or old)`."
+        ),
+    ] = None,
+    tags: Annotated[
+        list[str] | None, flags.option("--tag NAME", "Only workflows with this tag; several: with one of them.")
+    ] = None,
+    last_failed: Annotated[
+        bool, flags.option("--last-failed", "Only cases whose last run in this project did not pass.")
+    ] = False,
+    shard: Annotated[str | None, flags.option("--shard N/M", "Only the Nth of M parts of the cases.")] = None,
+    durations: Annotated[
+        Path | None,
+        flags.option("--durations FILE", "A report of an earlier command, to make shards that take equally long."),
+    ] = None,
+    only_list: Annotated[bool, flags.option("--list", "List the cases, and run none.")] = False,
     fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "Start no further run after one did not pass.")] = False,
     report: Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")] = None,
     key: Annotated[
@@ -48,12 +70,14 @@ def run(
     """Run workflows, one after another. Their output goes to stdout, everything else to stderr.
 
     Of a folder and the folders below it, every YAML file with `version` and `nodes` is run, except those with `run: manual` and those that
-    others use. All files, inputs and secrets are checked first: if one is wrong, no run starts.
+    others use. All files, inputs and secrets are checked first: if one is wrong, no run starts. A case is one run to do: a file, or a file
+    with the inputs of one row.
 
     A run that is killed or interrupted continues with `runops resume`, or with the same command if `--resume-if-exists` gave it a key. For
-    several runs the exit code is the worst one, and stdout is a map of files to outputs.
+    several runs the exit code is the worst one, and stdout is a map of cases to outputs.
     """
-    _check_key(paths, key, fail_fast=fail_fast, allow_changed=allow_changed)
+    many = {"--fail-fast": fail_fast, "--rows": rows, "--shard": shard, "--last-failed": last_failed}
+    _check_key(paths, key, [name for name, given in many.items() if given], allow_changed=allow_changed)
     here = host.load(
         headed=headed,
         browser_mode=browser,
@@ -65,14 +89,28 @@ def run(
         model_calls=flags.model_calls(model_calls, frozen=frozen),
     )
     values = given_values.inputs(inputs or [], inputs_file)
+    table = _table(rows, values)
+    request = planning.Request(
+        table=table,
+        selection=selection.Selection(expression, tags or ()),
+        shard=shards.read(shard) if shard is not None else None,
+        durations=durations,
+        last_failed=last_failed,
+        looks_back=only_list,
+    )
+    found = collect.collect(paths)
+    plan = planning.plan(found, request, here.reader)
+    if only_list:
+        raise typer.Exit(case_list.show(plan, as_json=as_json))
     foreground_run.silence()
     runs = batch.Batch(
-        collect.collect(paths),
+        found,
+        plan,
         here,
         as_json=as_json,
         quiet=quiet,
         fail_fast=fail_fast,
-        plain=len(paths) == 1 and not paths[0].is_dir(),
+        plain=len(paths) == 1 and not paths[0].is_dir() and table is None,
         reporters=[junit.Report(report)] if report is not None else [],
         key=key,
         allow_changed=allow_changed,
@@ -81,7 +119,18 @@ def run(
     raise typer.Exit(runs.carry_out(values))
 
 
-def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow_changed: bool) -> None:
+def _table(file: Path | None, values: given_values.Given) -> cases.Rows | None:
+    if file is None:
+        return None
+    table = cases.rows(file, given_values.content(file))
+    # A value of `--inputs` is the default of a column; one of `-i` is meant for all cases.
+    if twice := next((name for name in table.columns if values.typed(name)), None):
+        said = f"the input `{twice}` is given by `-i` and by a column of {file}"
+        raise UsageError("usage", said, fix="leave one of them out")
+    return table
+
+
+def _check_key(paths: Sequence[Path], key: str | None, many: Sequence[str], *, allow_changed: bool) -> None:
     if key is None:
         if allow_changed:
             fix = "give `--resume-if-exists KEY` too, or type `runops resume RUN --allow-changed`"
@@ -89,5 +138,5 @@ def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow
         return
     if len(paths) != 1 or paths[0].is_dir():
         raise UsageError("usage", "a key has one run: `--resume-if-exists` takes one file", fix="name one file")
-    if fail_fast:
-        raise UsageError("usage", "`--fail-fast` is for several files, and a key has one", fix="leave it out")
+    if many:
+        raise UsageError("usage", f"`{many[0]}` is for several runs, and a key has one", fix="leave it out")

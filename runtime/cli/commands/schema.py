@@ -24,6 +24,7 @@ Name = Literal[
     "run-diff",
     "run-ending",
     "batch-ending",
+    "case-list",
     "chat-ending",
     "build-ending",
     "repair-ending",
@@ -38,6 +39,7 @@ REPORTS: dict[Name, Any] = {
     "run-diff": differences.RunDiff,
     "run-ending": endings.RunEnding | endings.AnswerKept,
     "batch-ending": endings.BatchEnding,
+    "case-list": endings.CaseList,
     "chat-ending": endings.ChatEnding,
     "chat-event": chat_events.ChatEvent,
     "chat-line": chat_events.ChatLine,
@@ -54,7 +56,7 @@ def schema(
     """Print the JSON Schema (draft 2020-12) of workflow files, or with `--of agent` of agent files, so that an editor can complete and check them.
 
     Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it can also be the schema of JSON
-    output: of `show` (`run`, `session`), `diff` (`run-diff`), `resume` (`run-ending`), `run` (`batch-ending`), `chat`, `build`, `repair`, `verify`; and of the lines of `chat --json-lines` (`chat-event`, `chat-line`).
+    output: of `show` (`run`, `session`), `diff` (`run-diff`), `resume` (`run-ending`), `run` (`batch-ending`, and `case-list` of `--list`), `chat`, `build`, `repair`, `verify`; and of the lines of `chat --json-lines` (`chat-event`, `chat-line`).
     """
     text = escapes.as_json(schema_of(of), indent=2)
     if output is None:
