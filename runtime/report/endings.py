@@ -95,6 +95,10 @@ class CaseRecord(RunRecord, _Named):
     """Of a flaky case: how the run that passed differed from the one before it."""
     live: bool
     """Whether a model answered while it ran, so that the same run may end differently."""
+    green: str | None = absent()
+    """The last run of the case that passed before this command."""
+    since_green: list[DifferenceReport] | None = absent()
+    """How its last run differs from that run."""
 
 
 class ShardReport(Model):

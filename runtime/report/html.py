@@ -1,4 +1,4 @@
-"""Renders reports as one HTML page without scripts, links or files beside it. Every text is escaped: nothing in it is live."""
+"""Renders the report of a session as one HTML page without scripts, links or files beside it. Every text is escaped: nothing in it is live."""
 
 from __future__ import annotations
 
@@ -56,13 +56,6 @@ def runs_of(report: SessionReport) -> list[str]:
     """Return the runs that the session began, in order."""
     notes = (each for each in report.said if isinstance(each, said.NoteLine) and each.name == "child-started")
     return list(dict.fromkeys(str(each.data["run"]) for each in notes))
-
-
-def of_run(report: RunReport) -> str:
-    title = f"Run {report.workflow}"
-    head = joined(report.state, timeline.span(report, when), report.run, report.file)
-    parts = [_tag("h1", title), _tag("p", head, "dim"), *_run(report)]
-    return _page(title, [*parts, *([_tag("p", f"cost  {spent(report.costs)}")] if report.costs is not None else [])])
 
 
 def _page(title: str, parts: Iterable[str]) -> str:

@@ -20,7 +20,8 @@ from runtime.log import history
 from runtime.log.store import store as log_store
 from runtime.log.writer import LogWriter
 from runtime.observation import page_text
-from runtime.report import html, markdown, text
+from runtime.report import markdown, page, text
+from runtime.report.page.content import moment
 from runtime.runs import run
 from runtime.secrets import hidden_names, masking
 from runtime.testing import memory_store
@@ -119,7 +120,7 @@ def test_a_death_and_each_resume_are_told_with_the_time_that_the_run_took(rigs: 
         report = view.report
         told = [*run_report.whole(view, hidden_names.DEFAULT)]
         texts = ["\n".join(told), run_report.listed(view, hidden_names.DEFAULT)]
-        texts += ["\n".join(text.whole(report, text.Style())), markdown.of_run(report), html.of_run(report)]
+        texts += ["\n".join(text.whole(report, text.Style())), markdown.of_run(report), page.of_run(report, {})]
         for each in texts:
             assert each.count("  resumed, after ") == (after is not None)
             assert f"  resumed, after {after}" in each or after is None
@@ -159,8 +160,10 @@ async def test_a_pause_and_the_decision_are_told_with_their_times(tmp_path: Path
     decided = "  a person decided: not-done"
     of_step = view.step_report("pay")
     texts = ["\n".join(text.whole(view.report, text.Style())), "\n".join(text.step(of_step, text.Style()))]
-    for each in (*texts, markdown.of_run(view.report), html.of_run(view.report)):
+    for each in (*texts, markdown.of_run(view.report)):
         assert each.index(f"{when(pause.at)}  {paused}") < each.index(f"{when(pause.replied)}{decided}")
+    html = page.of_run(view.report, {})
+    assert html.index(f"{moment(pause.at)}  {paused}") < html.index(f"{moment(pause.replied)}{decided}")
     whole = "\n".join(run_report.whole(view, hidden_names.DEFAULT))
     step = "\n".join(run_report.of_step(view, "pay", hidden_names.DEFAULT))
     for each in (whole, step):

@@ -14,7 +14,7 @@ from runtime.context import report_text
 from runtime.display import plans
 from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
-from runtime.report import html, markdown, models, of_run, of_session, session_text, text
+from runtime.report import html, markdown, models, of_run, of_session, page, pictures, session_text, text
 from runtime.workspace import host, run_index, session_index
 
 WINDOWS = "runops.windows"
@@ -90,7 +90,8 @@ def show(
         past, _reading = run_index.load_history(store, found)
         shown = export.as_nodes(found, past, store, as_nodes)
     elif as_html:
-        shown = html.of_run(_whole_run(store, found))
+        whole = _whole_run(store, found)
+        shown = page.of_run(whole, pictures.of_run(whole, store))
     else:
         shown = _run(store, found, at, as_json=as_json, as_markdown=as_markdown)
     console.result(shown.removesuffix("\n"))
@@ -121,16 +122,16 @@ def _page_of_session(store: log_store.StoreReader, session: str) -> str:
         # One that was pruned, or whose log is damaged, is only named.
         with contextlib.suppress(RunOpsError):
             runs[run] = _whole_run(store, run)
-    pictures: dict[str, bytes] = {}
+    seen: dict[str, bytes] = {}
     for each in html.pictures_of(report):
         with contextlib.suppress(RunOpsError):
-            pictures[each] = store.blob(each)
-    return html.of_session(report, runs, pictures)
+            seen[each] = store.blob(each)
+    return html.of_session(report, runs, seen)
 
 
 def _whole_run(store: log_store.StoreReader, run: str) -> models.RunReport:
     past, reading = run_index.load_history(store, run)
-    return of_run.run_report(past, reading, store)
+    return of_run.run_report(past, reading, store, placed=True)
 
 
 def _session(
