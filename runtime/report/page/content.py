@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -24,11 +26,15 @@ Part = dict[str, Any]
 """A part of the page's data: JSON, but for texts and values of any length."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Whole:
     """A text or a value that the page may have to shorten."""
 
     value: Json
+
+    @functools.cached_property
+    def text(self) -> str:
+        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False, indent=2)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,11 +55,8 @@ def of_batch(report: BatchReport) -> Page:
 def of_run(report: RunReport, green: str | None, since_green: Sequence[DifferenceReport] | None) -> Page:
     asks = report.asks
     run = _run(report, None)
-    case = _given(
-        case=report.file,
-        name=report.workflow,
-        file=report.file,
-        status=report.state,
+    about = {"case": report.file, "name": report.workflow, "file": report.file, "status": report.state}
+    case = about | _given(
         started=moment(report.started),
         seconds=report.seconds,
         took=duration(report.seconds),
@@ -84,12 +87,8 @@ def _given(**fields: Any) -> Part:
 
 def _case(case: CaseRecord, details: Mapping[str, RunReport]) -> Part:
     seconds = sum(each.seconds or 0 for each in case.attempts)
-    return _given(
-        case=case.case,
-        name=case.name,
-        file=case.file,
+    return {name: getattr(case, name) for name in ("case", "name", "file", "status")} | _given(
         row=case.row,
-        status=case.status,
         started=moment(case.started),
         seconds=seconds,
         took=duration(seconds) if case.attempts else "",
@@ -165,21 +164,22 @@ def _facts_of(report: RunReport, code: int | None) -> list[list[str]]:
 def _step(report: RunReport, step: StepReport, places: Mapping[str, int]) -> Part:
     last = step.attempts[-1] if step.attempts else None
     preview = step.preview or (value_text(step.value) if step.attempts and step.value is not None else "")
-    return _given(
-        path=step.path,
-        label=step.label,
+    return {name: getattr(step, name) for name in ("path", "label", "type", "status")} | _given(
         parent=places.get(step.parent) if step.parent else None,
-        type=step.type,
-        status=step.status,
         seconds=step.seconds,
-        does=cut(described(last.action or step.type, last.args), BESIDE) if last is not None else None,
-        preview=cut(one_line(preview), BESIDE),
+        does=_beside(described(last.action or step.type, last.args)) if last is not None else None,
+        preview=_beside(preview),
         value=Whole(step.value) if step.value is not None else None,
         page=step.page,
         cost=costs.render(step.costs.model_dump()) if step.costs is not None else None,
         error=_error(error_in(report, step)) if not step.attempts else None,
         attempts=[_attempt(each) for each in step.attempts],
     )
+
+
+def _beside(text: str) -> str:
+    # Measuring columns is slow, and many values are long.
+    return cut(one_line(text[: 4 * BESIDE]), BESIDE)
 
 
 def _attempt(attempt: AttemptReport) -> Part:

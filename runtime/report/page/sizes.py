@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -41,17 +42,31 @@ def fitted(page: Page, pictures: Mapping[str, str], most: int) -> str:
         if (shown := _picture(pictures[each])) is not None and len(shown) + len(each) + 6 <= room:
             kept[each] = shown
             room -= len(shown) + len(each) + 6
-    return f'{data.removesuffix("}")},"pictures":{_json(kept)}}}'
+    return f'{data.removesuffix("}")},"pictures":{json.dumps(kept)}}}'
 
 
 def _texts(page: Page, most: int) -> str:
-    data = ""
+    lengths = [*_lengths(page.cases)]
     for longest in LONGEST:
-        data = _json({"title": page.title, **page.head, "cases": _shown(page.cases, longest)})
-        if len(data.encode()) <= most:
-            return data
+        # No more than this fits, so rendering is tried only where it may.
+        if sum(min(each, longest) for each in lengths) <= most:
+            data = _json({"title": page.title, **page.head, "cases": page.cases}, longest)
+            if len(data.encode()) <= most:
+                return data
     cases = [{**case, "runs": [_outline(run) for run in case.get("runs", ())]} for case in page.cases]
-    return _json({"title": page.title, **page.head, "cases": _shown(cases, LONGEST[-1])})
+    return _json({"title": page.title, **page.head, "cases": cases}, LONGEST[-1])
+
+
+def _lengths(part: Any) -> Iterator[int]:
+    match part:
+        case Whole():
+            yield len(part.text)
+        case dict():
+            yield from itertools.chain.from_iterable(map(_lengths, part.values()))
+        case list():
+            yield from itertools.chain.from_iterable(map(_lengths, part))
+        case _:
+            pass
 
 
 def _outline(run: Part) -> Part:
@@ -84,14 +99,12 @@ def _picture(encoded: str) -> str | None:
 
 def _shown(part: Any, longest: int) -> Json:
     match part:
-        case Whole(str(text)):
-            text = _safe(text)
-            return text if len(text) <= longest else {"text": text[:longest], "more": len(text) - longest}
+        case Whole() if len(part.text) > longest:
+            return {"text": _safe(part.text[:longest]), "more": len(part.text) - longest}
+        case Whole(str()):
+            return _safe(part.text)
         case Whole(value):
-            text = json.dumps(value, ensure_ascii=False, indent=2)
-            if len(text) <= longest:
-                return {"json": _shown(value, longest)}
-            return {"text": _safe(text[:longest]), "more": len(text) - longest}
+            return {"json": _shown(value, longest)}
         case str():
             return _safe(part)
         case dict():
@@ -106,6 +119,6 @@ def _safe(text: str) -> str:
     return text if text.isprintable() else harmless(text)
 
 
-def _json(data: Json) -> str:
+def _json(data: Part, longest: int) -> str:
     """Format JSON that can neither end the script element nor begin a comment in it."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(_LIVE)
+    return json.dumps(_shown(data, longest), ensure_ascii=False, separators=(",", ":")).translate(_LIVE)
